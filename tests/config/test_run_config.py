@@ -1,5 +1,3 @@
-"""The plain RunConfig: what is ours, and what must hold without the original at hand."""
-
 import copy
 import json
 import pathlib
@@ -7,7 +5,9 @@ import pathlib
 import pytest
 import tensorflow as tf
 
+import tpu_estimator_compat as tpu
 from tpu_estimator_compat.config import RunConfig, TaskType, TPURunConfig
+from tpu_estimator_compat.environment import RUNTIME_VARIABLE
 
 v1 = tf.compat.v1
 
@@ -97,3 +97,19 @@ def test_model_dir_must_agree_with_tf_config(monkeypatch):
     assert RunConfig().model_dir == "/a"
     with pytest.raises(ValueError, match="must have the same value as the model_dir in TF_CONFIG"):
         RunConfig(model_dir="/b")
+
+
+@pytest.mark.parametrize("value", ["Jax", "pytorch", 3])
+def test_another_runtime_is_refused(value):
+    with pytest.raises(ValueError, match=rf"one of tensorflow, jax, auto \(got {value!r}\)"):
+        tpu.RunConfig(runtime=value)
+
+
+def test_another_runtime_in_the_environment_is_refused(monkeypatch):
+    monkeypatch.setenv(RUNTIME_VARIABLE, "numpy")
+    with pytest.raises(ValueError, match=f"{RUNTIME_VARIABLE}, should be one of.*'numpy'"):
+        tpu.RunConfig()
+
+
+def test_a_config_is_replaced_with_another_runtime():
+    assert tpu.RunConfig().replace(runtime="jax").runtime == "jax"

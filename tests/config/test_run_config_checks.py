@@ -1,5 +1,3 @@
-"""What a RunConfig refuses: values, strategies."""
-
 import pytest
 import tensorflow as tf
 

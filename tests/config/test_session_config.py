@@ -1,5 +1,3 @@
-"""Session configs: what they ask for, and what they are by default."""
-
 import pytest
 import tensorflow as tf
 

@@ -1,5 +1,3 @@
-"""TPUConfig: its fields, and what it refuses."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""The RunConfig of TPU estimators: its cluster, and its TPUConfig."""
-
 import pytest
 import tensorflow as tf
 

@@ -1,5 +1,3 @@
-"""Specs of tables that make no sense."""
-
 import pytest
 import tensorflow.compat.v1 as tf
 

@@ -1,5 +1,3 @@
-"""Preflight of a model with embedding tables."""
-
 import tf_keras
 from support import columns_probe
 

@@ -1,5 +1,3 @@
-"""Ids that cannot be looked up are named, with what was expected."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""Specs that an estimator refuses."""
-
 import pytest
 import tensorflow.compat.v1 as tf
 

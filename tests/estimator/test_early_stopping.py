@@ -1,5 +1,3 @@
-"""Hooks that end training early, as an estimator makes them."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Exporters: when they export, and what they keep."""
-
 from __future__ import annotations
 
 import pytest

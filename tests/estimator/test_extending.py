@@ -1,5 +1,3 @@
-"""Estimators made of others: what they predict and evaluate besides."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,5 +1,3 @@
-"""`tf.estimator.inputs` refuses in the words of the original."""
-
 import numpy as np
 import pandas
 import pytest

@@ -1,5 +1,3 @@
-"""What subclasses of estimators redefine."""
-
 import pytest
 
 import tpu_estimator_compat as tpu

@@ -1,5 +1,3 @@
-"""What `PlainRules` tell functions, without an estimator around them."""
-
 import pytest
 
 import tpu_estimator_compat as tpu

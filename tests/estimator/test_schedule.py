@@ -1,5 +1,3 @@
-"""`train_and_evaluate`: the roles of a cluster, and what happens by turns in one process."""
-
 from __future__ import annotations
 
 import json

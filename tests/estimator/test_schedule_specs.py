@@ -1,5 +1,3 @@
-"""TrainSpec and EvalSpec: what they refuse, and their defaults."""
-
 from __future__ import annotations
 
 import pytest

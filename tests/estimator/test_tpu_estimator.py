@@ -1,5 +1,3 @@
-"""Arguments that a TPUEstimator refuses, or says to be without effect."""
-
 import pytest
 from support.legacy_models import make_estimator, make_model_fn
 

@@ -1,5 +1,3 @@
-"""What `TPURules` tell functions, and what they demand of what those give."""
-
 import dataclasses
 
 import pytest

@@ -1,5 +1,3 @@
-"""Variables under their TF1 names, as Keras has them."""
-
 import numpy as np
 from support.legacy_models import train_input_fn
 

@@ -1,5 +1,3 @@
-"""Metrics of the graph, as Keras has them."""
-
 import keras
 import pytest
 from support.legacy_models import make_estimator, train_input_fn

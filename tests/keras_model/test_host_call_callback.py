@@ -1,5 +1,3 @@
-"""Host calls of `fit` and `evaluate`: made by a callback that stands in the list."""
-
 import keras
 import tensorflow.compat.v1 as tf
 from support.legacy_models import examples, make_estimator, make_model_fn

@@ -1,5 +1,3 @@
-"""`est.keras_model()`: Keras' own loops on the captured graph, in step with the estimator."""
-
 import keras
 import numpy as np
 import pytest

@@ -1,5 +1,3 @@
-"""`model.optimizer`: the learning rate of the step, read and replaced, and callbacks that do so."""
-
 from __future__ import annotations
 
 import keras

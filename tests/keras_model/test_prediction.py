@@ -1,5 +1,3 @@
-"""Predictions and single batches: what is captured on first use."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,5 +1,3 @@
-"""`summary()` of an estimator's Keras model: variables by scope, with shapes and counts."""
-
 import dataclasses
 
 import pytest

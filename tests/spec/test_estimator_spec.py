@@ -1,5 +1,3 @@
-"""EstimatorSpec: its fields, and what is filled in."""
-
 import pytest
 import tensorflow as tf
 

@@ -1,5 +1,3 @@
-"""Host calls of a spec: the hook that runs them."""
-
 import pytest
 import tensorflow as tf
 from tensorflow.python.ops import summary_ops_v2

@@ -1,5 +1,3 @@
-"""Keras metrics of both generations, built in a v1 graph and run in a plain session."""
-
 import keras
 import numpy as np
 import pytest

@@ -1,5 +1,3 @@
-"""The names of modes."""
-
 import pytest
 
 from tpu_estimator_compat.spec import ModeKeys

@@ -1,5 +1,3 @@
-"""TPUEstimatorSpec: its checks, and the plain spec it turns into."""
-
 import functools
 
 import keras

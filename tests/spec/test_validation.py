@@ -1,5 +1,3 @@
-"""Fields of specs that are refused, or made into something else."""
-
 import pytest
 import tensorflow as tf
 

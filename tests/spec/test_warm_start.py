@@ -1,5 +1,3 @@
-"""Warm start settings and what an estimator's `warm_start_from` stands for."""
-
 import pathlib
 
 import pytest

@@ -1,5 +1,3 @@
-"""Canned models: linear, deep, wide and deep, and baselines, of both TensorFlows."""
-
 import contextlib
 
 import numpy as np

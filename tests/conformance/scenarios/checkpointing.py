@@ -1,5 +1,3 @@
-"""Checkpoints: names, what is kept, and what is read from them."""
-
 import os
 
 import tensorflow.compat.v1 as tf

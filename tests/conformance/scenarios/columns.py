@@ -1,5 +1,3 @@
-"""Feature columns in model_fn and input_fn."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 

@@ -1,5 +1,3 @@
-"""RunConfig: fields, defaults, what it refuses, and what the estimator makes of it."""
-
 import json
 import os
 

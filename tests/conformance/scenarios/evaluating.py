@@ -1,5 +1,3 @@
-"""`evaluate`: results, where they are written, and which checkpoint they are of."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models

@@ -1,5 +1,3 @@
-"""export_saved_model: what is written, under which signatures, and what is refused."""
-
 import os
 
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""Heads: predictions, losses, metrics, summaries and exports that they make of logits."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 import tensorflow.compat.v2 as tf2

@@ -1,5 +1,3 @@
-"""Hooks and listeners: which calls they get, in which order, what they can change."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models

@@ -1,5 +1,3 @@
-"""Hooks that TensorFlow brings."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 

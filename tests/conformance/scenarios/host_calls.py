@@ -1,5 +1,3 @@
-"""host_call of TPUEstimatorSpec with use_tpu=False, in every mode."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models

@@ -1,5 +1,3 @@
-"""What input_fn may return, in every structure, and how the ends of data are met."""
-
 import collections
 import os
 

@@ -1,5 +1,3 @@
-"""tf.keras.estimator.model_to_estimator."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 

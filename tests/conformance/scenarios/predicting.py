@@ -1,5 +1,3 @@
-"""`predict`: what the generator yields, and when."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 

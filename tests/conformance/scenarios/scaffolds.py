@@ -1,5 +1,3 @@
-"""Scaffold in all its arguments, in every mode."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models

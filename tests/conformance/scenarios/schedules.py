@@ -1,5 +1,3 @@
-"""train_and_evaluate, exporters, early stopping, evaluation in memory."""
-
 import os
 
 import tensorflow.compat.v1 as tf

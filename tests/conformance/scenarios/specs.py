@@ -1,5 +1,3 @@
-"""EstimatorSpec and TPUEstimatorSpec: what they demand in each mode, in which words."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 

@@ -1,5 +1,3 @@
-"""What steps do to variables: slots of every optimizer, moving averages, branches."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models

@@ -1,5 +1,3 @@
-"""Summaries and writers: which events lie where, in every mode."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 

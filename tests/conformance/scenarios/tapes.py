@@ -1,5 +1,3 @@
-"""Gradient tapes, TF2 optimizers and object-based checkpoints in a model_fn."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 

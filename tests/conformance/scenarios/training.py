@@ -1,5 +1,3 @@
-"""`train`: how long it lasts, what it continues, what it logs and returns."""
-
 import os
 import signal
 

@@ -1,5 +1,3 @@
-"""warm_start_from, init_from_checkpoint and WarmStartSettings."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models

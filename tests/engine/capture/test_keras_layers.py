@@ -1,7 +1,11 @@
 """Variables of Keras layers have the names that they had in the original, so checkpoints fit."""
 
+import numpy as np
 import pytest
+import tensorflow.compat.v1 as tf
+from support.legacy_models import examples, finite_input_fn, make_estimator, train_input_fn
 
+import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine.capture.capture import new_graph
 
 from . import keras_names_probe
@@ -36,3 +40,62 @@ def originals(original):
 @pytest.mark.parametrize("model", keras_names_probe.MODELS, ids=lambda model: model.__name__)
 def test_names_of_the_original(model, originals):
     assert names_of(model) == originals[model.__name__]
+
+
+def model_fn(features, labels, mode, params):
+    training = mode == tpu.ModeKeys.TRAIN
+    weights = tf.get_variable("weights", [4, 3], initializer=tf.glorot_uniform_initializer(1))
+    kept = tf.keras.layers.Dropout(0.5)(tf.ones_like(features), training=training)
+    logits = tf.matmul(features * kept, weights)
+    if mode == tpu.ModeKeys.PREDICT:
+        return tpu.TPUEstimatorSpec(mode, predictions={"logits": logits})
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    tf.identity(kept, name="kept")
+    optimizer = tf.train.GradientDescentOptimizer(0.0)
+    if params["use_tpu"]:
+        optimizer = tpu.CrossShardOptimizer(optimizer)
+    train_op = optimizer.minimize(loss, tf.train.get_global_step())
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+class Masks(tf.train.SessionRunHook):
+    def __init__(self):
+        self.seen = []
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs("kept:0")
+
+    def after_run(self, run_context, run_values):
+        self.seen.append(run_values.results)
+
+
+def masks_of(model_dir, steps):
+    hook = Masks()
+    make_estimator(model_dir, model_fn).train(train_input_fn, steps=steps, hooks=[hook])
+    return hook.seen
+
+
+def test_every_step_has_another_mask_and_the_seed_decides(tmp_path):
+    masks = masks_of(tmp_path / "a", 4)
+    assert set(np.unique(masks)) == {0.0, 2.0}
+    for i in range(3):
+        assert not np.array_equal(masks[i], masks[i + 1])
+    np.testing.assert_array_equal(masks_of(tmp_path / "b", 4), masks)
+
+
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
+def test_generators_are_in_no_checkpoint(replicas, tmp_path, strategy):
+    est = make_estimator(
+        tmp_path, model_fn, use_tpu=True, train_distribute=strategy(replicas), loop=2
+    )
+    est.train(train_input_fn, steps=4)
+    est.train(train_input_fn, steps=2)
+    assert set(est.get_variable_names()) == {"weights", "global_step"}
+    assert est.evaluate(train_input_fn, steps=1)["global_step"] == 6
+    [found] = est.predict(finite_input_fn(1))
+    x, _ = examples(1)
+    np.testing.assert_allclose(found["logits"], (x @ est.get_variable_value("weights"))[0], 1e-5)
+    model = est.keras_model()
+    data = tf.data.Dataset.from_tensor_slices(examples()).batch(16)
+    model.fit(data, epochs=1, verbose=0)
+    assert est.latest_checkpoint().endswith("model.ckpt-10")

@@ -1,5 +1,3 @@
-"""Files that appear when all of them are complete."""
-
 import os
 import pathlib
 

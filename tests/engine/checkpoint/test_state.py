@@ -1,5 +1,3 @@
-"""Which checkpoint is the newest, and what is read where it is damaged."""
-
 import shutil
 import warnings
 

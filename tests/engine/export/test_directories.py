@@ -1,5 +1,3 @@
-"""Directories of exports: their names, and what is left of exports that fail."""
-
 import os
 import re
 import time

@@ -1,5 +1,3 @@
-"""Exports by this package alone: what serves, and what is refused."""
-
 import os
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Outputs of exports: signatures of all kinds, and those that cannot be computed."""
-
 import tensorflow as tf
 
 from tpu_estimator_compat.estimator import export

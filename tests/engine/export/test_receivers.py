@@ -1,5 +1,3 @@
-"""Receivers: what they accept, name and refuse; builders make the placeholders of the original."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""What programs leave out, and what they must not: effects, and values that differ."""
-
 import keras
 import numpy as np
 import pytest

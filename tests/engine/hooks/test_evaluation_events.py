@@ -1,5 +1,3 @@
-"""Results of evaluations, as they are logged and written."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""Keras callbacks given as hooks."""
-
 from __future__ import annotations
 
 import keras

@@ -1,5 +1,3 @@
-"""A loss that is no number, or infinite."""
-
 from __future__ import annotations
 
 import pytest

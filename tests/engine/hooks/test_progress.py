@@ -1,5 +1,3 @@
-"""The loss and the speed, as they are logged."""
-
 import pytest
 import tensorflow as tf
 

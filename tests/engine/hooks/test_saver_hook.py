@@ -1,5 +1,3 @@
-"""Saves in the background: what they hold, who is told, and what goes wrong with them."""
-
 from __future__ import annotations
 
 import os

@@ -1,5 +1,3 @@
-"""What is known of each class of hook: its row, and what an unknown class is taken for."""
-
 import threading
 
 import pytest

@@ -1,5 +1,3 @@
-"""The end of an input: who waits for its destructor."""
-
 import itertools
 import subprocess
 import sys

@@ -1,9 +1,14 @@
-"""input_fns of every kind become datasets."""
+import pathlib
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat import estimator as tf_estimator
 from tpu_estimator_compat.engine.inputs import check_apart
 
 from .calls import called, elements
@@ -174,3 +179,67 @@ def test_what_only_devices_have_is_refused(call, on_tpu, name):
 
 def _counted(i):
     return i + tf.train.get_global_step(tf.get_default_graph().outer_graph)
+
+
+SCRIPT = pathlib.Path(__file__).with_name("blocked_input.py")
+CASES = [
+    ("dataset", "blocks", signal.SIGTERM, 143),
+    ("dataset", "blocks", signal.SIGINT, -signal.SIGINT),
+    ("ahead", "blocks", signal.SIGTERM, 143),
+    ("dataset", "fails", None, 1),
+    ("tensor", "blocks", signal.SIGTERM, 143),
+    ("tensor", "fails", None, 1),
+    ("queue", "blocks", signal.SIGTERM, 143),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "what", "number", "status"), CASES)
+def test_the_process_ends(tmp_path, kind, what, number, status):
+    """A process of its own: what is tested is how it ends."""
+    command = [sys.executable, str(SCRIPT), kind, what, str(tmp_path)]
+    root = SCRIPT.parents[2]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": root}
+    with subprocess.Popen(command, **pipes) as process:
+        try:
+            if number is not None:
+                assert process.stdout.readline() == "blocked\n"
+                process.send_signal(number)
+            _, errors = process.communicate(timeout=100)
+        finally:
+            process.kill()
+    assert process.returncode in (status, 128 - status if status < 0 else status), errors[-3000:]
+    if number == signal.SIGTERM:
+        step = int(tf2.train.latest_checkpoint(str(tmp_path)).rpartition("-")[2])
+        assert 0 < step < 30 if kind == "ahead" else 0 <= step <= 4
+    else:
+        assert ("KeyboardInterrupt" if number else "RuntimeError: no more of this") in errors
+
+
+def test_a_pair_of_features_without_labels(tmp_path):
+    seen = []
+
+    def model_fn(features, labels, mode):
+        seen.append((type(features), len(features), labels))
+        a, b = features
+        total = tf.reduce_sum(a, axis=1) + b
+        if mode == tf_estimator.ModeKeys.PREDICT:
+            return tf_estimator.EstimatorSpec(mode, predictions={"total": total})
+        step = tf.train.get_global_step()
+        return tf_estimator.EstimatorSpec(
+            mode, loss=tf.reduce_mean(total), train_op=step.assign_add(1)
+        )
+
+    def input_fn():
+        return (tf.ones([4, 2]), tf.constant([1.0, 2.0, 3.0, 4.0])), None
+
+    def finite():
+        x, y = np.ones([4, 2], np.float32), np.arange(4, dtype=np.float32)
+        data = tf_estimator.inputs.numpy_input_fn(x, y, batch_size=4, shuffle=False)()
+        return data, None
+
+    est = tf_estimator.Estimator(model_fn, str(tmp_path))
+    est.train(input_fn, steps=1)
+    found = [float(p["total"]) for p in est.predict(finite)]
+    assert found == [2.0, 3.0, 4.0, 5.0]
+    assert seen == [(tuple, 2, None), (tuple, 2, None)]

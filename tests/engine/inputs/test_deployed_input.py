@@ -1,5 +1,3 @@
-"""Elements on their way to the replicas."""
-
 import time
 
 import pytest

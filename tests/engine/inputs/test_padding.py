@@ -1,5 +1,3 @@
-"""Predictions: batches padded to the size that was asked for."""
-
 import pytest
 import tensorflow as tf
 

@@ -1,5 +1,3 @@
-"""`input_partition_dims`: checks, and what becomes of it without a TPU."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

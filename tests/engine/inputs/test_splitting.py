@@ -1,5 +1,3 @@
-"""A batch, split among replicas along the dimension of each tensor."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

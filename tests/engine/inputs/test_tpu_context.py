@@ -1,5 +1,3 @@
-"""`params["context"]`: devices by host and by replica, spelled as the original spelled them."""
-
 import pytest
 
 import tpu_estimator_compat as tpu

@@ -1,5 +1,3 @@
-"""What the host does of a step on JAX's devices: host calls, strings, tables."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

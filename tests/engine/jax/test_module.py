@@ -1,5 +1,3 @@
-"""Lowered steps as operations of JAX: exchanges, numbers of replicas, and which steps differ."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""How many steps are made on JAX's devices, and what hooks see of them."""
-
 import os
 import signal
 import threading

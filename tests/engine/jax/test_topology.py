@@ -1,5 +1,3 @@
-"""JAX's devices as replicas: how many, and what is said of them."""
-
 from types import SimpleNamespace
 from typing import NamedTuple
 

@@ -1,5 +1,3 @@
-"""Variables on the devices, and what checkpoints, hooks and later trainings see of them."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""Seeds of captured graphs: what is drawn, and first values."""
-
 import numpy as np
 import pytest
 import tensorflow as tf2

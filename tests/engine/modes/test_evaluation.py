@@ -1,5 +1,3 @@
-"""Evaluation: exact means, replicas, and what is evaluated."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

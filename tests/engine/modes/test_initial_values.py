@@ -1,5 +1,3 @@
-"""A warning where predictions and evaluations are made of a model that nothing has trained."""
-
 from __future__ import annotations
 
 import pytest

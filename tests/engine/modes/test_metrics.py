@@ -1,5 +1,3 @@
-"""Metrics of every kind, by names and without any."""
-
 import keras
 import pytest
 import tensorflow.compat.v1 as tf

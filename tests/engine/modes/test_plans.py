@@ -1,5 +1,3 @@
-"""What a training step computes: train_ops of every kind, and updates wherever they hang."""
-
 import numpy as np
 import pytest
 import tensorflow as tf2

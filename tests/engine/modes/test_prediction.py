@@ -1,5 +1,3 @@
-"""Prediction: every example once, in order, whatever the batches and replicas."""
-
 import gc
 
 import numpy as np

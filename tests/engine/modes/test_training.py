@@ -1,5 +1,3 @@
-"""Training: step counts, optimizers, several replicas."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

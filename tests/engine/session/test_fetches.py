@@ -1,5 +1,3 @@
-"""What sessions return for structures of fetches, when they come again and when they do not."""
-
 import collections
 
 import pytest

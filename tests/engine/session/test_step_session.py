@@ -1,5 +1,3 @@
-"""What a session says of the steps that a run of it makes."""
-
 import pytest
 
 from tpu_estimator_compat.engine.inputs import DeployedInput

@@ -1,5 +1,3 @@
-"""Training by several processes of a TF_CONFIG cluster, over loopback."""
-
 import functools
 import pathlib
 import signal

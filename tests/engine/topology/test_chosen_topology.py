@@ -1,5 +1,3 @@
-"""Which runtime runs a mode."""
-
 import subprocess
 import sys
 

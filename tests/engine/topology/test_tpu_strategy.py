@@ -1,5 +1,3 @@
-"""The TPUStrategy of TF1."""
-
 import pytest
 import tensorflow as tf
 

@@ -1,5 +1,3 @@
-"""How a TPU is found and connected to: TensorFlow's own TPU code, on simulated cores."""
-
 import pytest
 import tensorflow as tf
 from support.simulated_tpu.runtime import SimulatedTPU, simulated

@@ -1,5 +1,3 @@
-"""Feature columns of `tf.contrib.layers`."""
-
 import pytest
 
 import tpu_estimator_compat.v1 as tf

@@ -1,5 +1,3 @@
-"""`tf.contrib.gan`: the package tensorflow-gan as legacy code, where it is installed."""
-
 from __future__ import annotations
 
 import os

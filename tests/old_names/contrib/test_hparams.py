@@ -1,5 +1,3 @@
-"""`tf.contrib.training.HParams` refuses in the words of the original."""
-
 import pytest
 
 import tpu_estimator_compat.v1 as tf

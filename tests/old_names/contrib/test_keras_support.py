@@ -1,5 +1,3 @@
-"""Models of `tf.contrib.tpu.keras_to_tpu_model` train, off a TPU."""
-
 import numpy as np
 import pytest
 import tensorflow as tf

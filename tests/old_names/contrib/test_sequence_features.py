@@ -1,5 +1,3 @@
-"""`tf.contrib.feature_column.sequence_input_layer`: values, lengths, variables, and refusals."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""`tf.contrib.slim`: served names, and a net of slim in an Estimator."""
-
 import numpy as np
 
 import tpu_estimator_compat.v1 as tf

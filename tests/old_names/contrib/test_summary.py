@@ -1,5 +1,3 @@
-"""`tf.contrib.summary`: served names, and summaries in a host_call."""
-
 import pytest
 
 import tpu_estimator_compat.v1 as tf

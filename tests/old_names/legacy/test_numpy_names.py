@@ -1,5 +1,3 @@
-"""Names that NumPy dropped."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""Names and modules that Python dropped."""
-
 from __future__ import annotations
 
 

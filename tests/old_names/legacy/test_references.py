@@ -1,5 +1,3 @@
-"""What names of a module refer to."""
-
 import ast
 
 from tpu_estimator_compat.old_names.legacy.references import references

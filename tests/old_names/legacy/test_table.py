@@ -1,5 +1,3 @@
-"""Rows of the table say what they have to."""
-
 from tpu_estimator_compat.old_names.legacy import table
 
 ROWS = table.load().rows

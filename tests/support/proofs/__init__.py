@@ -1,7 +1,7 @@
 """Proofs that served names work: functions that get what a row's name stands for, and call it.
 
-A proof is registered for the rows that it is run for. Its module stands where the module of the
-package does that serves the rows; `names` has those that other rooms or TensorFlow itself serve.
+A proof is registered for the rows that it is run for. Its module stands where the package has the
+module or folder that serves the rows; `names` has those that other rooms or TensorFlow serve.
 `tests/old_names/legacy/test_names.py` runs them.
 """
 

@@ -1,5 +1,3 @@
-"""All commands: their help has examples, which their parsers take."""
-
 import re
 import shlex
 

@@ -1,5 +1,3 @@
-"""`python -m tpu_estimator_compat doctor`."""
-
 from __future__ import annotations
 
 import getpass

@@ -1,5 +1,3 @@
-"""`map-weights`: from TF1 variables to a hand-written Keras model, with a check of outputs."""
-
 import json
 import pathlib
 import subprocess

@@ -1,5 +1,3 @@
-"""`migrate` from the command line: dry run, what is left, bad input."""
-
 import json
 import os
 import pathlib

@@ -1,5 +1,3 @@
-"""`names` from the command line: what became of a name."""
-
 import json
 
 from tpu_estimator_compat.__main__ import main

@@ -1,5 +1,3 @@
-"""`python -m tpu_estimator_compat preflight SCRIPT`."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Progress of commands, in a terminal and elsewhere."""
-
 import io
 import sys
 

@@ -1,5 +1,3 @@
-"""The command `run`: its arguments, and how a script fails."""
-
 from __future__ import annotations
 
 import os

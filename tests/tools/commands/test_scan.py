@@ -1,5 +1,3 @@
-"""`scan` from the command line: exit status, speed, bad input."""
-
 import ast
 import os
 import resource

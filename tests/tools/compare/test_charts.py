@@ -1,5 +1,3 @@
-"""Charts of curves: their axes, and what of a long curve stays."""
-
 import math
 import re
 from xml.etree import ElementTree

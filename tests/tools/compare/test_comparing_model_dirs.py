@@ -1,5 +1,3 @@
-"""Runs that were made before are compared by their event files and checkpoints alone."""
-
 from __future__ import annotations
 
 import pathlib

@@ -1,5 +1,3 @@
-"""Arrays and curves: equal, apart by rounding, or different."""
-
 import numpy as np
 import pytest
 

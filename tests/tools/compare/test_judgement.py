@@ -1,5 +1,3 @@
-"""The verdict on two runs."""
-
 import dataclasses
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The page shows the report's figures, all of them, and needs nothing but itself."""
-
 import dataclasses
 import json
 import math

@@ -1,5 +1,3 @@
-"""A report is data: it goes through JSON unchanged."""
-
 import json
 import math
 

@@ -1,5 +1,3 @@
-"""The runs that are compared: their arguments and settings."""
-
 from __future__ import annotations
 
 import pytest

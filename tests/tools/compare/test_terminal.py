@@ -1,5 +1,3 @@
-"""A comparison as text for a terminal."""
-
 from __future__ import annotations
 
 from tpu_estimator_compat.tools.compare.report import Failure, Report, Side, Verdict

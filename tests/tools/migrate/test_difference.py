@@ -1,5 +1,3 @@
-"""The diff that `migrate` prints."""
-
 import pathlib
 import subprocess
 import sys

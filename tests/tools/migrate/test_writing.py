@@ -1,5 +1,3 @@
-"""What `migrate` writes: every other byte stays."""
-
 import os
 import pathlib
 

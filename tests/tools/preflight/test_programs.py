@@ -1,5 +1,3 @@
-"""What preflight compiles is what the JAX runtime runs."""
-
 from __future__ import annotations
 
 import dataclasses

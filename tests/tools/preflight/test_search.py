@@ -1,5 +1,3 @@
-"""The largest batch that fits."""
-
 import pytest
 
 from tpu_estimator_compat.tools.preflight.report import Verdict

@@ -1,5 +1,3 @@
-"""What is counted in a captured step: exchanges, layers, variables."""
-
 from __future__ import annotations
 
 import tensorflow as tf

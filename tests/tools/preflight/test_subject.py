@@ -1,5 +1,3 @@
-"""What is checked: the input, the batch sizes, the modes, and what is refused of them."""
-
 from __future__ import annotations
 
 import pytest

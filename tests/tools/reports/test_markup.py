@@ -1,5 +1,3 @@
-"""Elements of HTML, and what they escape."""
-
 from tpu_estimator_compat.tools.reports.markup import Html, element
 
 

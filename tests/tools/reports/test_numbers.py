@@ -1,5 +1,3 @@
-"""Sizes and shares as people write them."""
-
 import pytest
 
 from tpu_estimator_compat.tools.reports import numbers

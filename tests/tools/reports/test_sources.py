@@ -1,6 +1,4 @@
-"""The user's file names and code, where they are shown."""
-
-from tpu_estimator_compat.engine.graph.source_line import SourceLine
+from tpu_estimator_compat.engine.graph.source_line import Source
 from tpu_estimator_compat.tools.reports.sources import place, printable
 
 

@@ -1,5 +1,3 @@
-"""Reports in a terminal: their colors, their lines."""
-
 import os
 import pty
 import re

@@ -1,5 +1,3 @@
-"""What `scan` finds in a module: every way to write a dead name, and nothing that is alive."""
-
 import textwrap
 
 import pytest

@@ -1,5 +1,3 @@
-"""What input modes have in common: batch sizes, checks, hosts, and the datasets they take."""
-
 import pytest
 import tensorflow as tf
 

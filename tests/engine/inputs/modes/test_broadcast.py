@@ -1,5 +1,3 @@
-"""BROADCAST: one call of input_fn, whose batches are everyone's."""
-
 import pytest
 
 from tpu_estimator_compat.spec import ModeKeys

@@ -1,5 +1,3 @@
-"""Which mode TPUConfig asks for."""
-
 import pytest
 
 import tpu_estimator_compat as tpu

@@ -1,5 +1,3 @@
-"""PER_HOST_V1: who calls input_fn, and the host's batch that is split."""
-
 import pytest
 
 from tpu_estimator_compat.spec import ModeKeys

@@ -1,5 +1,3 @@
-"""PER_HOST_V2: who calls input_fn, and the batches that are dealt in turn."""
-
 import pytest
 
 from tpu_estimator_compat.spec import ModeKeys

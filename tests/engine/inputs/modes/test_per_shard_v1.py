@@ -1,5 +1,3 @@
-"""PER_SHARD_V1: a call of input_fn for every replica."""
-
 import pytest
 
 from tpu_estimator_compat.spec import ModeKeys

@@ -1,5 +1,3 @@
-"""Input off TPU: whole batches, one call of input_fn per host."""
-
 import pytest
 
 from tpu_estimator_compat.engine.inputs import modes

@@ -1,5 +1,3 @@
-"""What is part of the name under which a lowered step is kept."""
-
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.jax.lowering import module_cache

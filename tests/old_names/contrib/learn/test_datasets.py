@@ -1,5 +1,3 @@
-"""MNIST and CSV files as `tf.contrib.learn.datasets` read them."""
-
 import gzip
 import struct
 

@@ -1,5 +1,3 @@
-"""`tf.contrib.learn.Experiment`: its schedules, and the runner that calls them."""
-
 import os
 
 import pytest

@@ -1,5 +1,3 @@
-"""Vocabularies of words, as `tf.contrib.learn.preprocessing` made them."""
-
 import numpy as np
 import pytest
 

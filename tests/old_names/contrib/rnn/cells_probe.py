@@ -1,7 +1,7 @@
 """Runs cells of `tf.contrib.rnn`, and prints their variables and what they compute, as JSON.
 
 It runs on TensorFlow 1.15, which has them: `python cells_probe.py > cells_of_1_15.json` with that
-recorded what `recorded_cells.py` compares with. Values of variables follow from their names.
+recorded what `test_rnn.py` compares with. Values of variables follow from their names.
 """
 
 import json

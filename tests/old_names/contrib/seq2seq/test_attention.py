@@ -1,5 +1,3 @@
-"""Attention computes what loops in NumPy compute."""
-
 from __future__ import annotations
 
 import math

@@ -1,5 +1,3 @@
-"""Cells that attend: variables and refusals."""
-
 from __future__ import annotations
 
 import pytest

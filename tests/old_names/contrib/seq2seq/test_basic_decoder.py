@@ -1,5 +1,3 @@
-"""Decoders of `tf.contrib.seq2seq` compute what loops in NumPy compute."""
-
 from __future__ import annotations
 
 from typing import Any

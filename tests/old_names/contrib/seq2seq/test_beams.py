@@ -1,5 +1,3 @@
-"""Beams are traced back as a loop in NumPy does it."""
-
 from __future__ import annotations
 
 import itertools

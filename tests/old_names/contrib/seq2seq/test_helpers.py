@@ -1,5 +1,3 @@
-"""What helpers of `tf.contrib.seq2seq` feed, as loops in NumPy have it."""
-
 from __future__ import annotations
 
 from typing import Any

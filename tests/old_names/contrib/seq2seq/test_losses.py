@@ -1,5 +1,3 @@
-"""Losses of sequences, as NumPy has them."""
-
 from __future__ import annotations
 
 from typing import Any

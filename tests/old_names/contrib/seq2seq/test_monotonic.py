@@ -1,5 +1,3 @@
-"""Monotonic attention, as a loop over times has it."""
-
 from __future__ import annotations
 
 import itertools

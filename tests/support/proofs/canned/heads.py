@@ -1,5 +1,3 @@
-"""Proofs of heads: what `tf.estimator`, `tf.contrib.estimator` and their deep modules had."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""Proofs of `tf.estimator`, `tf.contrib.estimator` and their deep modules."""
-
 import numpy as np
 import pandas
 import tensorflow as tf2

@@ -1,5 +1,3 @@
-"""Proofs of TPUEstimator, its parts and its tables."""
-
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 

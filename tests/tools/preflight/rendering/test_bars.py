@@ -1,5 +1,3 @@
-"""Bars of memory, drawn to scale."""
-
 import dataclasses
 
 import pytest

@@ -1,5 +1,3 @@
-"""Findings and buffers that reports have in common."""
-
 import re
 
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity

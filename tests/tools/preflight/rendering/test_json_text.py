@@ -1,5 +1,3 @@
-"""The JSON of a preflight: nothing of a report is lost in it."""
-
 import dataclasses
 import json
 

@@ -1,5 +1,3 @@
-"""What a report leaves open, and says so."""
-
 import dataclasses
 
 import pytest

@@ -1,5 +1,3 @@
-"""The memory of a report on the page: what is drawn, and what is said of it."""
-
 import dataclasses
 
 from tpu_estimator_compat.tools.preflight.rendering import bars

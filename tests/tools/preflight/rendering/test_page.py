@@ -1,5 +1,3 @@
-"""The page of a preflight: sound HTML, whole and safe."""
-
 import dataclasses
 import re
 

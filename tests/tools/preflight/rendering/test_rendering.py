@@ -1,5 +1,3 @@
-"""Reports, however they are shown: what they must say, and must not."""
-
 import pytest
 
 from tpu_estimator_compat.tools.preflight.rendering.table import table

@@ -1,10 +1,8 @@
-"""Proofs of the contexts of XLA that `tensorflow.python` had."""
-
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import control_flow_ops
 from tensorflow.python.tpu import tpu_function
 
-from support.proofs import proves
+from support.proofs import proves, variables_of
 
 UTIL = "tf.python.ops.control_flow_util"
 
@@ -30,3 +28,8 @@ def asks_a_graph_or_an_operation(in_xla):
         assert not in_xla(asked)
         with tpu_function.tpu_shard_context(1):
             assert in_xla(asked)
+
+
+@proves("tf.layers")
+def has_dense(layers):
+    assert variables_of(lambda: layers.dense(tf.ones([2, 3]), 4)) == ["dense/kernel", "dense/bias"]
