@@ -240,15 +240,13 @@ def test_what_capture_switches_is_switched_back(tmp_path):
     def model_fn(features, mode):
         raise RuntimeError("inside model_fn")
 
-    def input_fn():
-
-        return tf.data.Dataset.from_tensors([1.0])
-
     config = estimator.RunConfig(
         model_dir=str(tmp_path), train_distribute=tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
     )
     with pytest.raises(RuntimeError, match="inside model_fn"):
-        estimator.Estimator(model_fn, config=config).train(input_fn, steps=1)
+        estimator.Estimator(model_fn, config=config).train(
+            lambda: tf.data.Dataset.from_tensors([1.0]), steps=1
+        )
     assert optimizer.Optimizer.compute_gradients is compute
     assert optimizer.Optimizer.apply_gradients is apply
     assert control_flow_util.ENABLE_CONTROL_FLOW_V2

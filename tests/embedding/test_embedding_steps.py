@@ -252,9 +252,6 @@ def test_training_evaluation_and_prediction_are_those_of_numpy(
 def test_multiplier_limit_and_rates_are_of_the_step(tmp_path, strategy):
     data, labels = made(3)
 
-    def input_fn(params):
-        return of_examples(data, labels, params["batch_size"])
-
     given = spec(
         clipping_limit=0.05,
         experimental_gradient_multiplier_fn=lambda step: 2.0 / (1.0 + tf.cast(step, tf.float32)),
@@ -265,7 +262,7 @@ def test_multiplier_limit_and_rates_are_of_the_step(tmp_path, strategy):
     )
     given = given._replace(table_to_config_dict=tables)
     estimator = estimator_of(tmp_path, strategy(2), given)
-    estimator.train(input_fn, steps=3)
+    estimator.train(lambda params: of_examples(data, labels, params["batch_size"]), steps=3)
     expected = Expected()
     for step, batch in enumerate(batches_of(data, labels)):
         expected.step(

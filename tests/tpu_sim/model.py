@@ -132,19 +132,13 @@ def adam(loss: Any) -> Any:
 def changed(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """A model_fn whose output is changed by `change(output, hidden)`."""
 
-    def model(features, labels, mode, params):
-        return spec_of(features, labels, mode, change)
-
-    return model
+    return lambda features, labels, mode, params: spec_of(features, labels, mode, change)
 
 
 def minimized(minimize: Callable[[Any], Any]) -> Callable[..., Any]:
     """A model_fn whose train_op is `minimize(loss)`."""
 
-    def model(features, labels, mode, params):
-        return spec_of(features, labels, mode, minimize=minimize)
-
-    return model
+    return lambda features, labels, mode, params: spec_of(features, labels, mode, minimize=minimize)
 
 
 @dataclasses.dataclass

@@ -252,10 +252,7 @@ def a_call_of_the_wrong_shape(model_dir, record):
 
 
 def a_call_with_the_wrong_number(model_dir, record):
-    def function(a, b):
-        return a
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(lambda a, b: a))
     estimator.train(models.tpu_batches(), steps=1)
 
 
@@ -292,9 +289,7 @@ def host_call_with_train_summaries(model_dir, record):
 
 
 def host_call_beside_hooks(model_dir, record):
-    def function(step):
-        return tf.py_func(_noted(record, "call"), [step], tf.int32)
-
-    models.tpu_estimator(model_dir, _with_host_call(function)).train(
-        models.tpu_batches(), steps=2, hooks=[models.Recording(record)]
-    )
+    models.tpu_estimator(
+        model_dir,
+        _with_host_call(lambda step: tf.py_func(_noted(record, "call"), [step], tf.int32)),
+    ).train(models.tpu_batches(), steps=2, hooks=[models.Recording(record)])

@@ -153,10 +153,7 @@ def unknown_shapes(model_dir, record):
 def tensors(model_dir, record):
     """input_fn may return tensors, which are computed anew in each step."""
 
-    def input_fn():
-        return {"a": tf.ones([2])}, tf.ones([2])
-
-    _through(model_dir, record, input_fn)
+    _through(model_dir, record, lambda: ({"a": tf.ones([2])}, tf.ones([2])))
 
 
 def tensors_without_labels(model_dir, record):
@@ -263,13 +260,11 @@ def input_fn_that_fails(model_dir, record):
 def numpy_input_fn(model_dir, record):
     x, y = {"x": np.arange(5, dtype=np.float32)}, np.arange(5, dtype=np.float32)
 
-    def model_fn(features, labels, mode):
-        return tf.estimator.EstimatorSpec(mode, predictions=features["x"])
-
     input_fn = tf.estimator.inputs.numpy_input_fn(x, y, 2, num_epochs=2, shuffle=False)
-    predictions = models.estimator(model_dir, model_fn).predict(
-        input_fn, yield_single_examples=False
-    )
+    predictions = models.estimator(
+        model_dir,
+        lambda features, labels, mode: tf.estimator.EstimatorSpec(mode, predictions=features["x"]),
+    ).predict(input_fn, yield_single_examples=False)
     return [p.tolist() for p in predictions]
 
 

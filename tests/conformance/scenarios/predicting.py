@@ -123,10 +123,7 @@ def labels_are_dropped(model_dir, record):
 
 
 def endless_predictions_without_a_dataset(model_dir, record):
-    def input_fn():
-        return {"x": tf.constant([1.0, 2.0])}
-
-    predictions = models.estimator(model_dir).predict(input_fn)
+    predictions = models.estimator(model_dir).predict(lambda: {"x": tf.constant([1.0, 2.0])})
     return [next(predictions) for _ in range(5)]
 
 

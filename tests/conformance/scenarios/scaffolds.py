@@ -68,12 +68,10 @@ def local_init_op(model_dir, record):
 
 
 def local_init_op_in_an_evaluation(model_dir, record):
-    def make(spec):
-        return tf.train.Scaffold(local_init_op=_noted(record, "local"))
-
-    return models.estimator(model_dir, _scaffold(make, ("eval",))).evaluate(
-        models.batches(), steps=2
-    )
+    return models.estimator(
+        model_dir,
+        _scaffold(lambda spec: tf.train.Scaffold(local_init_op=_noted(record, "local")), ("eval",)),
+    ).evaluate(models.batches(), steps=2)
 
 
 def default_local_init_op_in_an_evaluation(model_dir, record):
@@ -196,10 +194,7 @@ def copy_from_scaffold(model_dir, record):
 
 
 def a_scaffold_that_is_none(model_dir, record):
-    def make(spec):
-        return object()
-
-    models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
+    models.estimator(model_dir, _scaffold(lambda spec: object())).train(models.batches(), steps=1)
 
 
 def scaffold_fn_of_a_tpu_spec(model_dir, record):

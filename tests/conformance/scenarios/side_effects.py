@@ -187,10 +187,7 @@ def a_tf_function(model_dir, record):
         tf.print("inside", x, output_stream="file://inside.txt")
         return x * 2
 
-    def make(features, mode):
-        return [inside(features["x"])]
-
-    _in_every_mode(model_dir, make)
+    _in_every_mode(model_dir, lambda features, mode: [inside(features["x"])])
     with open("inside.txt") as file:
         return file.read()
 

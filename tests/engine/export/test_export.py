@@ -84,11 +84,8 @@ def test_features_that_do_not_fit_the_model(trained, tmp_path):
         x = tf.compat.v1.placeholder(tf.float32, shape, name="given")
         return lambda: make(x, x)
 
-    def bare():
-        return receiver([None, 4])()
-
     with pytest.raises(KeyError, match="x") as caught:
-        trained("plain").export_saved_model(str(tmp_path), bare)
+        trained("plain").export_saved_model(str(tmp_path), lambda: receiver([None, 4])())
     [note] = caught.value.__notes__
     assert "'feature': <tf.Tensor 'given:0' shape=(None, 4)" in note
     assert "TensorServingInputReceiver" in note

@@ -102,11 +102,8 @@ def test_generators_sparse_and_ragged():
 
 
 def test_shuffling_follows_the_seed():
-    def call():
-        return tf.data.Dataset.range(50).shuffle(50)
-
     def order(seed):
-        return [int(f) for f in elements(call, seed=seed)]
+        return [int(f) for f in elements(lambda: tf.data.Dataset.range(50).shuffle(50), seed=seed)]
 
     assert order(3) == order(3)
     assert order(3) != order(4)
@@ -230,16 +227,13 @@ def test_a_pair_of_features_without_labels(tmp_path):
             mode, loss=tf.reduce_mean(total), train_op=step.assign_add(1)
         )
 
-    def input_fn():
-        return (tf.ones([4, 2]), tf.constant([1.0, 2.0, 3.0, 4.0])), None
-
     def finite():
         x, y = np.ones([4, 2], np.float32), np.arange(4, dtype=np.float32)
         data = tf_estimator.inputs.numpy_input_fn(x, y, batch_size=4, shuffle=False)()
         return data, None
 
     est = tf_estimator.Estimator(model_fn, str(tmp_path))
-    est.train(input_fn, steps=1)
+    est.train(lambda: ((tf.ones([4, 2]), tf.constant([1.0, 2.0, 3.0, 4.0])), None), steps=1)
     found = [float(p["total"]) for p in est.predict(finite)]
     assert found == [2.0, 3.0, 4.0, 5.0]
     assert seen == [(tuple, 2, None), (tuple, 2, None)]

@@ -252,14 +252,11 @@ def test_many_steps_in_one_dispatch(tmp_path, monkeypatch, whole):
 
 
 def test_dimensions_that_cannot_be_split_evenly_stay_whole(tmp_path, caplog):
-    def odd_input_fn(params):
-        return input_fn(params, columns=7)
-
     losses = []
     for cores, partition in ((1, None), (2, [[1, 2], None])):
         observer = Observer()
         estimator = make(tmp_path / str(cores), cores, partition=partition)
-        estimator.train(odd_input_fn, max_steps=2, hooks=[observer])
+        estimator.train(lambda params: input_fn(params, columns=7), max_steps=2, hooks=[observer])
         losses.append(observer.losses)
     np.testing.assert_allclose(*losses, rtol=TOLERANCE)
     assert "dimension 1 of" in caplog.text

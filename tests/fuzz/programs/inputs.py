@@ -147,11 +147,8 @@ def _variable_in_map(given):
 
 
 def _py_func_in_map(given):
-    def doubled(x):
-        return np.float32(2.0) * x
-
     def mapped(x, y):
-        x = tf.py_func(doubled, [x], tf.float32)
+        x = tf.py_func(lambda x: np.float32(2.0) * x, [x], tf.float32)
         x.set_shape([WIDTH])
         return x, y
 
