@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from tpu_estimator_compat.config import RunConfig, TPURunConfig, default_session_config
+from tpu_estimator_compat.config import RunConfig, TPURunConfig
 
 v1 = tf.compat.v1
 
@@ -32,14 +32,3 @@ def test_jit_given_beats_the_session_config(run_config):
 def test_jit_is_given_by_name_only():
     with pytest.raises(TypeError):
         RunConfig(*[None] * 17, True)
-
-
-def test_tpu_config_has_no_device_filters(tf_config):
-    tf_config("worker", 1)
-    assert TPURunConfig().session_config is None
-
-
-def test_default_session_config_allows_soft_placement():
-    config = default_session_config()
-    assert config.allow_soft_placement
-    assert config.graph_options.rewrite_options.meta_optimizer_iterations == 1

@@ -60,14 +60,6 @@ def test_plain_specs_in_evaluation_on_tpu(tmp_path, strategy):
         next(estimator.predict(finite_input_fn(16)))
 
 
-def test_limits_on_tpu(tmp_path):
-    estimator = make_estimator(tmp_path, use_tpu=True)
-    with pytest.raises(ValueError, match="one of `steps` or `max_steps` must be set"):
-        estimator.train(train_input_fn)
-    with pytest.raises(ValueError, match="Evaluate `steps` must be set on TPU"):
-        estimator.evaluate(train_input_fn)
-
-
 @pytest.mark.parametrize(
     ("sizes", "call", "message"),
     [

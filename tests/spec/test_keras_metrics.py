@@ -43,15 +43,6 @@ def test_mean_accumulates_over_batches(graph, library):
     assert result == pytest.approx(3.0)
 
 
-def test_accuracy_accumulates_over_batches(graph, library):
-    metric = library.metrics.SparseCategoricalAccuracy()
-    labels, scores = v1.placeholder(tf.int32, [None]), v1.placeholder(tf.float32, [None, 2])
-    metric.update_state(labels, scores)
-    feeds = [{labels: y, scores: p} for y, p in zip(LABELS, SCORES, strict=True)]
-    expected = np.mean(SCORES.argmax(-1) == LABELS)
-    assert run_batches(keras_metric_pair(metric), feeds) == pytest.approx(expected)
-
-
 def test_auc_agrees_with_the_eager_metric(library):
     eager = library.metrics.AUC()
     eager.update_state(LABELS.ravel(), SCORES[..., 1].ravel())

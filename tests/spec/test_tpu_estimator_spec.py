@@ -33,23 +33,6 @@ def test_fields_are_in_the_originals_order():
     )
 
 
-@pytest.mark.parametrize("field", ["eval_metrics", "host_call"])
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        (mean_of, ValueError, "should be tuple or list"),
-        ((mean_of,), ValueError, "should have two elements. Got 1"),
-        (("mean", [1]), TypeError, r"\[0\] should be callable. Got 'mean'"),
-        ((mean_of, 1), ValueError, r"\[1\] should be tuple or list, or dict. Got 1"),
-        ((mean_of, [1, 2]), RuntimeError, "length of tensors 2 does not match .* takes 1"),
-        ((mean_of, []), RuntimeError, "length of tensors 0 does not match"),
-    ],
-)
-def test_pairs_are_checked(loss, field, given, error, message):
-    with pytest.raises(error, match=f"{field}.*{message}"):
-        TPUEstimatorSpec("eval", loss=loss, **{field: given})
-
-
 class MeanOf:
     def __call__(self, values):
         return mean_of(values)
@@ -147,10 +130,3 @@ def test_scaffold_fn_waits_until_it_is_needed(loss):
     assert calls == []
     spec.as_estimator_spec()
     assert calls == [1]
-
-
-def test_spec_needs_the_modes_fields():
-    with pytest.raises(ValueError, match="Missing train_op"):
-        TPUEstimatorSpec("train")
-    with pytest.raises(TypeError, match="All hooks must be SessionRunHook instances, given: h"):
-        TPUEstimatorSpec("train", training_hooks=["h"])

@@ -1,46 +1,13 @@
 """How model_fn and input_fn are called: arguments, copies, batch sizes, contexts."""
 
-import functools
-
 import pytest
 import tensorflow as tf2
-import tensorflow.compat.v1 as tf
-from support.legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
+from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 from tensorflow.python.autograph.impl import api
 
 import tpu_estimator_compat as tpu
 
 Modes = tpu.InputPipelineConfig
-
-
-def test_params_are_deep_copies_with_the_batch_size_of_the_mode(tmp_path):
-    seen = []
-    params = {"layers": [1, 2], "name": "x"}
-
-    def model_fn(features, labels, mode, params):
-        seen.append((mode, dict(params)))
-        params["layers"].append(3)
-        return make_model_fn()(features, labels, mode, params)
-
-    def input_fn(params):
-        assert params["layers"] == [1, 2]
-        params["layers"].append(4)
-        return train_input_fn(params)
-
-    estimator = make_estimator(
-        tmp_path, model_fn, params=params, eval_batch_size=8, predict_batch_size=4
-    )
-    estimator.train(input_fn, steps=1)
-    estimator.evaluate(input_fn, steps=1)
-    next(estimator.predict(finite_input_fn(8)))
-    assert [(m, p["batch_size"], p["use_tpu"]) for m, p in seen] == [
-        ("train", 16, False),
-        ("eval", 8, False),
-        ("infer", 4, False),
-    ]
-    assert all("context" not in p for _, p in seen)
-    assert params == {"layers": [1, 2], "name": "x"}
-    assert estimator.params == params
 
 
 @pytest.mark.parametrize(
@@ -88,51 +55,6 @@ def test_batch_sizes_under_tpu_semantics(tmp_path, strategy, mode, calls, input_
     assert models == [(model_size, model_size)]
 
 
-def test_functions_get_just_what_they_declare(tmp_path):
-    class Model:
-        def model_fn(self, features, labels, mode, params, config):
-            assert config.tf_random_seed == 1
-            assert isinstance(config, tpu.RunConfig)
-            return make_model_fn()(features, labels, mode, params)
-
-    class Input:
-        def __call__(self, params, mode, config):
-            assert mode == tpu.ModeKeys.TRAIN
-            assert config.model_dir == str(tmp_path)
-            return train_input_fn(params)
-
-    estimator = make_estimator(tmp_path, Model().model_fn)
-    estimator.train(Input(), steps=1)
-    estimator.train(
-        functools.partial(lambda params, extra: train_input_fn(params), extra=1), steps=1
-    )
-
-    def with_extra(features, labels, mode, params, config, *, flavour):
-        assert flavour == "plain"
-        return make_model_fn()(features, labels, mode, params)
-
-    partial = functools.partial(with_extra, flavour="plain")
-    make_estimator(tmp_path, partial).train(train_input_fn, steps=1)
-    assert int(estimator.get_variable_value("global_step")) == 3
-
-
-def test_model_fn_without_labels(tmp_path):
-    def model_fn(features, mode, params):
-        weight = tf.get_variable("weight", [4, 1])
-        loss = tf.reduce_mean(tf.square(tf.matmul(features, weight) - 1.0))
-        step = tf.train.get_global_step()
-        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    def features_only(params):
-        return train_input_fn(params).map(lambda x, y: x)
-
-    estimator = make_estimator(tmp_path, model_fn)
-    estimator.train(features_only, steps=2)
-    with pytest.raises(ValueError, match="model_fn does not take labels, but input_fn returns"):
-        estimator.train(train_input_fn, steps=2)
-
-
 def test_num_shards_one_is_one_core(tmp_path):
     estimator = make_estimator(
         tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=1, iterations_per_loop=2)
@@ -146,14 +68,6 @@ def test_all_logical_cpus_are_replicas_and_a_log_line_says_so(tmp_path, caplog):
     with caplog.at_level("INFO", logger="tensorflow"):
         estimator.train(train_input_fn, steps=1)
     assert "No TPU: running train with TPU semantics on 4 local replica(s)" in caplog.text
-
-
-def test_public_model_fn_is_bound_to_params(tmp_path):
-    estimator = make_estimator(tmp_path, params={"use_tpu": False})
-    with tf.Graph().as_default():
-        tf.train.create_global_step()
-        spec = estimator.model_fn(tf.zeros([2, 4]), tf.zeros([2], tf.int32), "train", None)
-    assert spec.mode == "train"
 
 
 @pytest.fixture

@@ -1,5 +1,4 @@
 import os
-import shutil
 import subprocess
 import sys
 
@@ -12,42 +11,6 @@ from support.legacy_models import logits_of, make_estimator, make_model_fn, trai
 from tpu_estimator_compat import estimator as tf_estimator
 
 from .training import checkpoint_steps, gradient_descent
-
-
-def test_files_are_named_as_the_original_named_them(tmp_path):
-    make_estimator(tmp_path, save_checkpoints_steps=4).train(train_input_fn, steps=10)
-    assert checkpoint_steps(tmp_path) == [0, 4, 8, 10]
-    files = os.listdir(tmp_path)
-    for step in (0, 4, 8, 10):
-        for suffix in ("data-00000-of-00001", "index", "meta"):
-            assert f"model.ckpt-{step}.{suffix}" in files
-    assert {"checkpoint", "graph.pbtxt"} <= set(files)
-    state = tf.train.get_checkpoint_state(str(tmp_path))
-    assert os.path.basename(state.model_checkpoint_path) == "model.ckpt-10"
-    assert 'model_checkpoint_path: "model.ckpt-10"' in (tmp_path / "checkpoint").read_text()
-
-
-@pytest.mark.parametrize(("keep", "left"), [(2, [8, 10]), (0, [0, 2, 4, 6, 8, 10]), (None, 6)])
-def test_keep_checkpoint_max(tmp_path, keep, left):
-    estimator = make_estimator(tmp_path, save_checkpoints_steps=2, keep_checkpoint_max=keep)
-    estimator.train(train_input_fn, steps=10)
-    steps = checkpoint_steps(tmp_path)
-    assert steps == left if isinstance(left, list) else len(steps) == left
-
-
-def test_keep_checkpoint_max_counts_over_calls(tmp_path):
-    estimator = make_estimator(tmp_path, save_checkpoints_steps=5, keep_checkpoint_max=3)
-    estimator.train(train_input_fn, steps=10)
-    estimator.train(train_input_fn, steps=10)
-    assert checkpoint_steps(tmp_path) == [10, 15, 20]
-
-
-def test_no_checkpoints_where_both_limits_are_none(tmp_path):
-    estimator = make_estimator(tmp_path, save_checkpoints_steps=None, save_checkpoints_secs=None)
-    estimator.train(train_input_fn, steps=3)
-    assert estimator.latest_checkpoint() is None
-    with pytest.raises(ValueError, match="Could not find trained model in model_dir"):
-        estimator.get_variable_names()
 
 
 def test_save_checkpoints_secs_saves_by_the_clock(tmp_path, monkeypatch):
@@ -102,15 +65,6 @@ def test_plain_estimator_shares_checkpoints_with_tpu_estimator(tmp_path):
     other.train(train_input_fn, steps=2)
     plain.train(input_fn, max_steps=45)
     assert int(plain.get_variable_value("global_step")) == 45
-
-
-def test_a_model_dir_that_was_removed_between_two_calls(tmp_path):
-    model_dir = tmp_path / "model"
-    make_estimator(model_dir).train(train_input_fn, steps=2)
-    shutil.rmtree(model_dir)
-    estimator = make_estimator(model_dir)
-    estimator.train(train_input_fn, steps=3)
-    assert estimator.get_variable_value("global_step") == 3
 
 
 FULL_DISK = f"""

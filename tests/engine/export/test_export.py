@@ -63,22 +63,6 @@ def test_exports_while_training_goes_on(cases, tmp_path):
 # What is refused.
 
 
-def test_no_receiver_function(trained, tmp_path):
-    with pytest.raises(ValueError, match="An input_receiver_fn must be defined"):
-        trained("plain").export_saved_model(str(tmp_path), None)
-    with pytest.raises(ValueError, match=r"No valid modes for exporting found\. Got dict_keys"):
-        trained("plain").experimental_export_all_saved_models(str(tmp_path), {"x": lambda: None})
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_receiver_of_another_type(trained, cases, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"returned a dict \({'x': 1}\) without features and receiver_tensors"
-    ):
-        trained("plain").export_saved_model(str(tmp_path), lambda: {"x": 1})
-    assert os.listdir(tmp_path) == []
-
-
 def test_features_that_do_not_fit_the_model(trained, tmp_path):
     def receiver(shape, make=export.ServingInputReceiver):
         x = tf.compat.v1.placeholder(tf.float32, shape, name="given")

@@ -5,28 +5,6 @@ from tpu_estimator_compat.estimator import export
 from . import describe_saved_model
 
 
-def test_signatures_of_all_kinds(trained, cases, tmp_path):
-    path = cases.export_heads(trained("heads"), str(tmp_path)).decode()
-    [graph] = describe_saved_model.graphs(path).values()
-    methods = {k: s["method"] for k, s in describe_saved_model.signatures(graph).items()}
-    classify, regress, predict = (
-        f"tensorflow/serving/{kind}" for kind in ("classify", "regress", "predict")
-    )
-    assert methods == {
-        "serving_default": classify,
-        "scores": classify,
-        "names": classify,
-        "margin": regress,
-        "everything": predict,
-        "one": predict,
-        "mine": predict,
-        # Classification and regression take serialized examples only.
-        "raw:everything": predict,
-        "raw:one": predict,
-        "raw:mine": predict,
-    }
-
-
 def test_outputs_that_need_what_is_not_fed_are_left_out(trained, tmp_path):
     def receiver():
         x = tf.compat.v1.placeholder(tf.float32, [None, 4])

@@ -63,13 +63,6 @@ def test_a_warm_start_is_exported_where_nothing_was_trained(trained, cases, tmp_
         )
 
 
-def test_no_checkpoint(cases, tmp_path):
-    est = cases.make_estimator(cases.CASES["plain"], str(tmp_path / "model"))
-    with pytest.raises(ValueError, match=f"Couldn't find trained model at {tmp_path}/model"):
-        est.export_saved_model(str(tmp_path / "out"), cases.raw_receiver)
-    assert not (tmp_path / "out").exists()
-
-
 def test_variables_that_the_checkpoint_lacks(trained, cases, tmp_path):
     def more(features, labels, mode, params):
         tf.compat.v1.get_variable("more", [2])

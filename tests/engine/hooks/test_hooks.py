@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    examples,
-    finite_input_fn,
-    logits_of,
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import finite_input_fn, logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 
@@ -134,34 +128,6 @@ def test_variables_are_read_before_the_last_of_many_steps(tmp_path):
     assert len(seen) < 20
 
 
-class ReadsByName(tf.train.SessionRunHook):
-    """Asks for variables by the names that TF1's variables had, with the step and besides it."""
-
-    def __init__(self):
-        self.within, self.besides = [], []
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs({"hidden": "hidden:0", "step": "global_step:0"})
-
-    def after_run(self, run_context, run_values):
-        self.within.append(run_values.results)
-        self.besides.append(run_context.session.run(["hidden:0", "global_step:0"]))
-
-
-def test_a_variables_name_stands_for_its_value(tmp_path, caplog):
-    caplog.set_level("INFO")
-    hook = ReadsByName()
-    logging = tf.train.LoggingTensorHook({"counted": "global_step:0"}, every_n_iter=1)
-    estimator = make_estimator(tmp_path, scaled_model_fn)
-    estimator.train(train_input_fn, hooks=[hook, logging], steps=3)
-    assert [int(found["step"]) for found in hook.within] == [0, 1, 2]
-    assert [int(step) for _, step in hook.besides] == [1, 2, 3]
-    hidden = estimator.get_variable_value("hidden")
-    np.testing.assert_array_equal(hook.besides[-1][0], hidden)
-    np.testing.assert_array_equal(hook.besides[0][0], hook.within[1]["hidden"])
-    assert any(line.startswith("counted = 2") for line in caplog.messages)
-
-
 def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
     """Wherever it ends, all steps count and the loss of the last is told."""
     for count in (1, 2, 3, 7, 8, 9):
@@ -172,27 +138,3 @@ def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
         assert estimator.get_variable_value("global_step") == count
         assert "made no steps" not in caplog.text
         assert "Loss for final step: None" not in caplog.text
-
-
-class FindsLabels(tf.train.SessionRunHook):
-    """Fetches labels by the name that they have where input_fn and model_fn share a graph."""
-
-    def __init__(self):
-        self.seen = []
-
-    def begin(self):
-        self.labels = tf.get_default_graph().get_tensor_by_name("IteratorGetNext:1") + 0
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self.labels)
-
-    def after_run(self, run_context, run_values):
-        self.seen.append(run_values.results.tolist())
-
-
-def test_a_hook_finds_the_input_by_name(tmp_path):
-    hook = FindsLabels()
-    estimator = make_estimator(tmp_path, scaled_model_fn)
-    estimator.train(train_input_fn, steps=2, hooks=[hook])
-    _, labels = examples()
-    assert hook.seen == [labels[:16].tolist(), labels[16:32].tolist()]

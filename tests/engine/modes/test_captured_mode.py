@@ -12,31 +12,6 @@ def _gradient_descent(loss):
     return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
 
 
-def test_keras_dropout_draws_a_new_mask_every_step(tmp_path):
-    import keras
-
-    masks = []
-
-    class Recorder(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs("dropped:0")
-
-        def after_run(self, run_context, run_values):
-            masks.append(run_values.results == 0)
-
-    def model_fn(features, labels, mode, params):
-        ones = tf.ones([16, 50])
-        dropped = tf.identity(keras.layers.Dropout(0.5)(ones, training=True), name="dropped")
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        loss += 0.0 * tf.reduce_sum(dropped)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
-
-    make_estimator(tmp_path, model_fn).train(train_input_fn, hooks=[Recorder()], steps=3)
-    assert len(masks) == 3
-    assert not (masks[0] == masks[1]).all()
-    assert not (masks[1] == masks[2]).all()
-
-
 def test_graph_seed_makes_runs_repeatable_and_steps_different(tmp_path):
     def model_fn(features, labels, mode, params):
         noisy = tf.nn.dropout(features, rate=0.5)

@@ -83,15 +83,3 @@ def test_metrics_by_name_and_without_any(tmp_path):
         assert "accuracy" in estimator.evaluate(train_input_fn, steps=1)
         result = make_estimator(tmp_path, bare, use_tpu=use_tpu).evaluate(train_input_fn, steps=1)
         assert sorted(result) == ["global_step", "loss"]
-
-
-@pytest.mark.parametrize("quoted", ['"loss"', "`global_step`"])  # as the original quotes them
-def test_reserved_metric_names_are_refused(tmp_path, quoted):
-    name = quoted.strip('"`')
-
-    def metrics(labels, logits):
-        return {name: tf.metrics.mean(logits)}
-
-    estimator = make_estimator(tmp_path, _model_fn(metrics))
-    with pytest.raises(ValueError, match=f"Metric with name {quoted} is not allowed"):
-        estimator.evaluate(train_input_fn, steps=1)

@@ -70,12 +70,6 @@ def test_the_callers_time_is_not_taken_for_the_models(tmp_path, monkeypatch, tun
     assert happened == [1, 16, *[2, *[16] * 2], *[4, *[16] * 4], *[4, 16]]
 
 
-def test_unknown_keys_are_refused(tmp_path):
-    predictions = make_estimator(tmp_path).predict(finite_input_fn(4), predict_keys=["nope"])
-    with pytest.raises(ValueError, match="Expected to run at least one output from"):
-        next(predictions)
-
-
 def test_a_generator_may_be_abandoned_and_interleaved(tmp_path):
     estimator = make_estimator(tmp_path)
     estimator.train(train_input_fn, steps=3)
@@ -126,14 +120,6 @@ def test_a_bare_tensor_of_predictions_off_tpu(tmp_path):
         list(make_estimator(tmp_path, model_fn, use_tpu=True).predict(input_fn))
 
 
-def test_predictions_of_unequal_length_are_refused(tmp_path):
-    def model_fn(features, labels, mode, params):
-        return tpu.TPUEstimatorSpec(mode, predictions={"a": features, "b": features[:1]})
-
-    with pytest.raises(ValueError, match="Batch length of predictions should be same"):
-        list(make_estimator(tmp_path, model_fn).predict(finite_input_fn(8)))
-
-
 def test_an_input_that_waits_for_predictions_is_not_read_ahead(tmp_path):
     import queue
 
@@ -152,21 +138,6 @@ def test_an_input_that_waits_for_predictions_is_not_read_ahead(tmp_path):
         assert next(found)["features"][0] == number
     requests.put(None)
     assert list(found) == []
-
-
-def test_hooks_are_called_for_every_batch(tmp_path):
-    class Counter(tf.train.SessionRunHook):
-        calls = ends = 0
-
-        def after_run(self, run_context, run_values):
-            self.calls += 1
-
-        def end(self, session):
-            self.ends += 1
-
-    counter = Counter()
-    found = list(make_estimator(tmp_path).predict(finite_input_fn(40), hooks=[counter]))
-    assert (len(found), counter.calls, counter.ends) == (40, 3, 1)
 
 
 def test_strings_and_checkpoint_path(tmp_path):
