@@ -151,17 +151,6 @@ def test_a_prediction_of_the_host_waits_for_the_devices_and_repeats_none_of_thei
     assert rows[-1]["made"] in (2, 3)  # before or after its own step
 
 
-def test_a_loss_that_only_python_can_compute_is_refused_by_its_line(tmp_path):
-    def model_fn(features, labels, mode, params):
-        loss = tf.py_func(lambda: np.float32(1.0), [], tf.float32)
-        loss.set_shape([])
-        train_op = tf.train.get_global_step().assign_add(1)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    with pytest.raises(NotImplementedError, match=r"PyFunc 'PyFunc' \(.*test_host_part.py:\d+\)"):
-        on("jax", 1, tmp_path, model_fn).train(train_input_fn, steps=2)
-
-
 def test_a_branch_of_a_host_call_runs_what_is_asked_for(tmp_path):
     seen = []
 

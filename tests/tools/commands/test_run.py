@@ -53,14 +53,6 @@ def test_an_import_that_fails_shows_no_frames_of_ours(run, tmp_path):
     assert trace.count("File ") == 1
 
 
-@pytest.mark.parametrize("script", ["missing.py", "."])
-def test_no_script(run, script):
-    done = run(script)
-    assert done.returncode == 2
-    assert repr(script) in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 COLLECTOR = """
 import gc
 print("collects", gc.isenabled())
