@@ -9,7 +9,7 @@ from tpu_estimator_compat.spec import ModeKeys
 from ..calls import called
 from ..dealing import GLOBAL_BATCH, batches, calls_of, dealt, resolved
 from ..fakes import FakeStrategy, ReadyInput
-from ..settings import BROADCAST, SLICED, V2, Modes
+from ..settings import BROADCAST, EVERY, SLICED, V2, Modes
 
 
 @pytest.mark.parametrize(
@@ -194,3 +194,97 @@ def test_batch_axis_is_checked_before_anything_is_split():
     input_mode = modes.resolve(ModeKeys.TRAIN, tpu.TPUConfig(), topology, 4, [5, 5])
     with pytest.raises(ValueError, match=r"is 5 for TensorSpec\(shape=\(4, 2\).* rank is 2\."):
         input_mode.check_called(given)
+
+
+def test_broadcast_gives_everyone_everything(strategy):
+    found = dealt(strategy, 4, [batches(8)], per_host_input_for_training=Modes.BROADCAST)
+    assert found == [[[list(range(8))]] * 4, [[list(range(8, 16))]] * 4]
+
+
+@EVERY
+@pytest.mark.parametrize("mode", [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT])
+def test_broadcast(replicas, hosts, mode):
+    assert calls_of(mode, replicas, hosts, **BROADCAST) == [(0, 0, 1, replicas, GLOBAL_BATCH)]
+
+
+def test_per_host_v1_splits_the_host_batch(strategy):
+    assert dealt(strategy, 2, [batches(8)]) == [
+        [[[0, 1, 2, 3]], [[4, 5, 6, 7]]],
+        [[[8, 9, 10, 11]], [[12, 13, 14, 15]]],
+    ]
+
+
+@EVERY
+@pytest.mark.parametrize("alias", [Modes.PER_HOST_V1, True])
+def test_per_host_v1(replicas, hosts, alias):
+    assert calls_of(ModeKeys.TRAIN, replicas, hosts, per_host_input_for_training=alias) == [
+        (host, host, hosts, replicas // hosts, GLOBAL_BATCH // hosts) for host in range(hosts)
+    ]
+
+
+def test_off_tpu_every_host_calls_and_batch_sizes_are_whole():
+    plain = resolved(ModeKeys.TRAIN, 7, 4, 2, tpu_semantics=False, **BROADCAST)
+    assert plain.invocations() == [modes.Invocation(0, 0), modes.Invocation(1, 1)]
+    assert (plain.input_batch_size, plain.model_batch_size) == (7, 7)
+    assert not plain.same_for_all
+    plain.check()
+
+
+def test_sliced_is_for_tpu():
+    with pytest.raises(ValueError, match="SLICED mode only works on use_tpu = True"):
+        resolved(ModeKeys.EVAL, 8, 1, tpu_semantics=False, **SLICED).check()
+    resolved(ModeKeys.TRAIN, 8, 1, tpu_semantics=False, **SLICED).check()
+
+
+@pytest.mark.parametrize("mode", [Modes.PER_SHARD_V1, Modes.PER_HOST_V1, None])
+def test_per_shard_becomes_per_host_outside_training(mode):
+    found = calls_of(ModeKeys.EVAL, 4, 1, per_host_input_for_training=mode)
+    assert found == [(0, 0, 1, 4, GLOBAL_BATCH)]
+
+
+def test_model_parallelism_goes_with_input_per_host():
+    config = tpu.TPUConfig(num_cores_per_replica=2, per_host_input_for_training=Modes.PER_SHARD_V1)
+    with pytest.raises(ValueError, match="Model parallelism only supports per host input"):
+        modes.check_config(config)
+    modes.check_config(config._replace(num_cores_per_replica=None))
+    modes.check_config(config._replace(per_host_input_for_training=Modes.PER_HOST_V1))
+
+
+def test_per_shard_v1_gives_every_replica_its_own_dataset(strategy):
+    datasets = [batches(4, 8), batches(4, 8).map(lambda x: x + 100)]
+    found = dealt(strategy, 2, datasets, per_host_input_for_training=Modes.PER_SHARD_V1)
+    assert found == [
+        [[[0, 1, 2, 3]], [[100, 101, 102, 103]]],
+        [[[4, 5, 6, 7]], [[104, 105, 106, 107]]],
+    ]
+
+
+@EVERY
+@pytest.mark.parametrize("alias", [Modes.PER_SHARD_V1, False])
+def test_per_shard_v1(replicas, hosts, alias):
+    share = replicas // hosts
+    assert calls_of(ModeKeys.TRAIN, replicas, hosts, per_host_input_for_training=alias) == [
+        (core // share, core, replicas, 1, GLOBAL_BATCH // replicas) for core in range(replicas)
+    ]
+
+
+def test_per_host_v2_deals_batches_in_turn(strategy):
+    found = dealt(strategy, 2, [batches(4)], per_host_input_for_training=Modes.PER_HOST_V2)
+    assert found[0] == [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]
+    assert found[1] == [[[8, 9, 10, 11]], [[12, 13, 14, 15]]]
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_a_last_group_that_is_not_whole_is_dropped(strategy, replicas):
+    found = dealt(
+        strategy, replicas, [batches(2, 10)], per_host_input_for_training=Modes.PER_HOST_V2
+    )
+    assert len(found) == 5 // replicas
+
+
+@EVERY
+@pytest.mark.parametrize("mode", [ModeKeys.TRAIN, ModeKeys.EVAL])
+def test_per_host_v2(replicas, hosts, mode):
+    assert calls_of(mode, replicas, hosts, **V2) == [
+        (host, host, hosts, replicas // hosts, GLOBAL_BATCH // replicas) for host in range(hosts)
+    ]

@@ -6,6 +6,10 @@ import sys
 
 import pytest
 
+from tpu_estimator_compat.engine.graph.source_line import Source
+from tpu_estimator_compat.tools.reports import numbers
+from tpu_estimator_compat.tools.reports.markup import Html, element
+from tpu_estimator_compat.tools.reports.sources import place, printable
 from tpu_estimator_compat.tools.reports.terminal import Sheet, are_colors_shown, cell, grid
 
 COMMANDS = {
@@ -76,3 +80,55 @@ def test_text_of_users_is_neither_markup_nor_codes():
     sheet = Sheet(40, color=True)
     sheet.draw(grid([(cell("[red]x[/red]\x1b[2J", "green"), ":smile:")]))
     assert str(sheet) == "\x1b[32m[red]x[/red]?[2J\x1b[0m  :smile:"
+
+
+def test_text_is_escaped_and_markup_is_not():
+    inner = element("b", "1 < 2")
+    assert element("p", inner, "&", title='"') == ('<p title="&quot;"><b>1 &lt; 2</b>&amp;</p>')
+    assert isinstance(inner, Html)
+
+
+def test_files_below_the_working_directory_are_named_from_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert place(Source(str(tmp_path / "a" / "model.py"), 7)) == "a/model.py:7"
+    assert place(Source("/home/someone/model.py", 7)) == "~/model.py:7"
+    assert place(Source("/elsewhere/model.py", 7)) == "/elsewhere/model.py:7"
+    assert place(Source(f"{tmp_path}_2/model.py", 7)) == f"{tmp_path}_2/model.py:7"
+
+
+def test_a_line_has_no_control_characters():
+    assert printable("a\tb\x1b") == "a b?"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1023, "1,023 bytes"),
+        (1024, "1.0 KiB"),
+        (2**20 - 1, "1.0 MiB"),
+        (2**30 - 1, "1.00 GiB"),
+        (int(15.75 * 2**30), "15.75 GiB"),
+        (2**40, "1.00 TiB"),
+    ],
+)
+def test_sizes(number, said):
+    assert numbers.size(number) == said
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "said"),
+    [
+        (0, 100, "0%"),
+        (1, 1000, "<1%"),
+        (100, 100, "100%"),
+        (10_000_001, 10_000_000, ">100%"),
+        (9_999_999, 10_000_000, "<100%"),
+        (1004, 1000, "100.4%"),
+        (134, 100, "134%"),
+    ],
+)
+def test_shares_never_round_across_the_limit(part, whole, said):
+    assert numbers.share(part, whole) == said
