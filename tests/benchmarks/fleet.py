@@ -4,8 +4,6 @@ All workers of a measurement live at once and wait; one works at a time. So ever
 same weather, and a ratio of two neighbours' times says more than either time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

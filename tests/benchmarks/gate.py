@@ -1,7 +1,5 @@
 """Gate: lets a running training go for one block of steps at a time, on the driver's command."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -5,8 +5,6 @@ alone, and by `run`. The modules use dead names in functions only, so that Pytho
 too. TensorFlow has been imported before the clock starts: it takes seconds either way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """Measures: what is taken of each variant, in turns, round by round."""
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Report: medians, ratios and targets as plain text."""
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 

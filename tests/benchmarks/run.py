@@ -6,8 +6,6 @@ Every variant of a model is a process of its own; they take turns, block by bloc
 the ratio of neighbours in a round; times alone depend on the machine and are never judged.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ steps, `{"examples": n}` for one call of evaluate or predict, `{"exports": 1}` f
 `{"call": task}` for one call as short as can be.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

@@ -10,8 +10,6 @@ hour, and writes `tests/chips/DEVICE.json`. A part that fails is in the record, 
 and makes the exit status 1. No names of hosts or paths get into the record.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

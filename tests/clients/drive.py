@@ -4,8 +4,6 @@
 in Python, and calls the module's `main`.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """Walks through a page of the migration guide: does what its blocks say, one after the other."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re

@@ -4,8 +4,6 @@
 last line of its error.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -6,8 +6,6 @@ A test that runs a client says what it found with `record`, which compares it wi
     TPU_ESTIMATOR_COMPAT_UPDATE_RESULTS=1 python -m pytest tests/clients
 """
 
-from __future__ import annotations
-
 import csv
 import fcntl
 import os

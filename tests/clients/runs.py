@@ -1,7 +1,5 @@
 """Runs a client's script in a process of its own, as a user does."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`albert-tensorflow` 1.1: ALBERT's scripts, run unchanged, on a SentencePiece model made here."""
 
-from __future__ import annotations
-
 import pathlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`bert-tensorflow` 1.0.4: BERT's scripts of 2018, run unchanged."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import re

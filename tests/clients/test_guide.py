@@ -1,7 +1,5 @@
 """The pages of the guide that run scripts: every command and every block of code on them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """`xlnet-tensorflow` 1.1.2: its classifier, run unchanged."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 

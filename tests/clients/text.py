@@ -1,7 +1,5 @@
 """Small real text: Python's own help pages, and what is made of them for the clients' scripts."""
 
-from __future__ import annotations
-
 import collections
 import json
 import pathlib

@@ -1,7 +1,5 @@
 """The observations of all scenarios, by both sides."""
 
-from __future__ import annotations
-
 import hashlib
 import pathlib
 from typing import Any

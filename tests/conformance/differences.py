@@ -1,7 +1,5 @@
 """Differences on purpose: rows of `expected_differences.csv`, and what is not compared at all."""
 
-from __future__ import annotations
-
 import csv
 import fnmatch
 import pathlib

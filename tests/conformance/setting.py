@@ -9,8 +9,6 @@ What a scenario takes says how often it runs, as a name each:
   JAX's devices.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

@@ -3,8 +3,6 @@
 What is compared, and how: `support.sides`. What differs on purpose: `differences`.
 """
 
-from __future__ import annotations
-
 import pathlib
 
 import pytest

@@ -1,7 +1,5 @@
 """The README and the guide: code runs, commands are run somewhere, links and names exist."""
 
-from __future__ import annotations
-
 import importlib.util
 import operator
 import pathlib

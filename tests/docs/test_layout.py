@@ -1,7 +1,5 @@
 """The layout of the tests: it is the package's, and suites share by `support` alone."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import pathlib

@@ -1,7 +1,5 @@
 """The README: its script fails without this package, runs with it; its figures are the guide's."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re

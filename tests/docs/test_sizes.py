@@ -1,7 +1,5 @@
 """The sizes that a reader can count on: no file over 400 lines, no function over 50."""
 
-from __future__ import annotations
-
 import ast
 import pathlib
 

@@ -3,8 +3,6 @@
 As a script it prints what each case gives, as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

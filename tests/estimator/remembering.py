@@ -1,7 +1,5 @@
 """An exporter that exports nothing."""
 
-from __future__ import annotations
-
 from tpu_estimator_compat import estimator as namespace
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from support.legacy_models import make_estimator, train_input_fn
 

@@ -1,7 +1,5 @@
 """Evaluation in memory: beyond what the parity tests compare."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

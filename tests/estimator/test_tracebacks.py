@@ -1,7 +1,5 @@
 """Tracebacks of errors that pass `train`, `evaluate` and `predict`: they end in the user's code."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest

@@ -1,7 +1,5 @@
 """The digits example as its users run it: piped, resumed, without TPU rules, in a terminal."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pathlib

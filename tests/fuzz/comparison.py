@@ -1,7 +1,5 @@
 """What differs between the sides of a drawn program, without what differs on purpose."""
 
-from __future__ import annotations
-
 import csv
 import pathlib
 import re

@@ -1,7 +1,5 @@
 """The observations of drawn programs, by both sides."""
 
-from __future__ import annotations
-
 import pathlib
 from typing import Any
 

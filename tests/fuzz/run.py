@@ -5,8 +5,6 @@ python tests/fuzz/run.py --seeds 17 --shrink
 python tests/fuzz/run.py --choices input=one_shot v2=on,off
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import itertools

@@ -1,7 +1,5 @@
 """Surroundings of drawn programs: `seed-N` is drawn, other names have choices in the settings."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """The lines of the page on installing, executed, and the package on what they install."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -5,8 +5,6 @@ A command writes `core.json` anew:
     python tests/parity/core.py PYTHON_OF_THE_ORIGINAL
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

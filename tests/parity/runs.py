@@ -1,7 +1,5 @@
 """Runs of model families, and how near their results must be."""
 
-from __future__ import annotations
-
 import dataclasses
 import pathlib
 import sys

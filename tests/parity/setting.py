@@ -5,8 +5,6 @@ behaviour is left on, on both sides: with it the original uses resource variable
 reads and writes is defined. TF 1.15 has no wheel for the Pythons in use, so it is not a side.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

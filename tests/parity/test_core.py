@@ -1,7 +1,5 @@
 """The core of parity: this package does what the original did, as `core.json` tells."""
 
-from __future__ import annotations
-
 import functools
 import json
 import sys

@@ -4,8 +4,6 @@ The original makes a start for each family; either runtime trains from it; and t
 on from what each has left of one family.
 """
 
-from __future__ import annotations
-
 import pathlib
 from typing import Any
 

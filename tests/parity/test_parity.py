@@ -6,8 +6,6 @@ For each family the sides exchange checkpoints:
 2. both train on, from either's result; this package evaluates and predicts of the original's.
 """
 
-from __future__ import annotations
-
 import pathlib
 from typing import Any
 

@@ -5,8 +5,6 @@ CrossShardOptimizer or cross_replica_sum, and whose maths does not see the repli
 norm's does). The original never ran them off a TPU, so one replica is the reference.
 """
 
-from __future__ import annotations
-
 import pathlib
 from typing import Any
 

@@ -4,8 +4,6 @@
 ours, and not a character is changed.
 """
 
-from __future__ import annotations
-
 import os
 import pathlib
 import shutil

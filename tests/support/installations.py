@@ -6,8 +6,6 @@ releases. What tests need besides is added afterwards, and may change nothing of
 installed.
 """
 
-from __future__ import annotations
-
 import configparser
 import dataclasses
 import os

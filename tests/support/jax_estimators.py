@@ -1,7 +1,5 @@
 """Estimators of the same training on JAX's devices and on TensorFlow's replicas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow.compat.v1 as tf

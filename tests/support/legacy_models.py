@@ -1,7 +1,5 @@
 """Small legacy model_fns and input_fns that the estimator tests share."""
 
-from __future__ import annotations
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 

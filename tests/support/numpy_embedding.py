@@ -3,8 +3,6 @@
 Written from the definitions, an example and an id at a time, in float64.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 

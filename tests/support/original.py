@@ -5,8 +5,6 @@
 the original to use that one instead.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Scripts in processes of their own that answer with JSON."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

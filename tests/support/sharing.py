@@ -1,7 +1,5 @@
 """Work that is done once in a session of tests, by whichever worker of pytest-xdist asks first."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """Which TPUs are simulated, and which scenarios each of them runs."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from . import scenarios as _scenarios

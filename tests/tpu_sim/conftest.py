@@ -1,7 +1,5 @@
 """Runs scenarios on simulated TPUs, logical CPUs and JAX's devices, each once in a session."""
 
-from __future__ import annotations
-
 import pathlib
 from collections.abc import Callable
 from typing import Any

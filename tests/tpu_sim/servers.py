@@ -1,7 +1,5 @@
 """The machines of a TPU: TensorFlow's own gRPC servers, here or in processes of their own."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

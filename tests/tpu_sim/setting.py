@@ -10,8 +10,6 @@ What a scenario returns are the clusters of its cores; their programs go to `out
 SCENARIO.NUMBER.module.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

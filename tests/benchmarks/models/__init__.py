@@ -5,8 +5,6 @@ A model module has `NAME`, `OPTIMIZER`, `BATCH`, `examples(count)` and
 `IN_BATCHES` is fed from batches made beforehand.
 """
 
-from __future__ import annotations
-
 import importlib
 import types
 from typing import Any

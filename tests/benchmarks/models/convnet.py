@@ -1,7 +1,5 @@
 """Model: two convolutions with pooling and two dense layers on 28x28 images, with momentum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Model: the encoder with twelve layers, whose start takes longer than many of its steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

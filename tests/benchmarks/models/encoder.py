@@ -1,7 +1,5 @@
 """Model: a BERT-like encoder of two layers, with clipped gradients and an optimizer of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Model: a perceptron of two hidden layers, trained with Adam; the loop's own cost shows here."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Model: a perceptron so small that little but the cost of the loop itself is left to time."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

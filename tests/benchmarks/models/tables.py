@@ -3,8 +3,6 @@
 With TPU semantics the tables are those of an `EmbeddingConfigSpec`: features are activations then.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

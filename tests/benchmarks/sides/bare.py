@@ -1,7 +1,5 @@
 """Side (a): a hand-written `tf.function` loop with the very ops that TF1's optimizers make."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Sides (c) and (d): one legacy model_fn, through the original and through this package."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import tempfile

@@ -1,7 +1,5 @@
 """Side (b): the same maths as a keras.Model, through `fit`, `evaluate` and `predict`."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

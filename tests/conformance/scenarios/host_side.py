@@ -4,8 +4,6 @@ The original takes the CPU for TPU code here (`use_tpu=False`); ours does, and r
 `use_tpu=True` besides, on one replica or two, of TensorFlow or of JAX.
 """
 
-from __future__ import annotations
-
 import pathlib
 from collections.abc import Callable
 from typing import Any

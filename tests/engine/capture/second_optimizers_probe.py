@@ -4,8 +4,6 @@ As a script it trains each for a few steps, and prints by name the losses and th
 checkpoint, as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Summaries that a model_fn makes in a loop or a branch, where alone they have a value."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow.compat.v1 as tf
 

@@ -1,7 +1,5 @@
 """What a model_fn of TensorFlow 1 does with variables and sizes, which TensorFlow 2 refuses."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 

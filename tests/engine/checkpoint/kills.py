@@ -6,8 +6,6 @@ TensorFlow is imported once; every training is a fork of this process, which nev
 TensorFlow's runtime itself. It prints one JSON line: what was found, over all kills.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """What a SavedModel holds, as plain data: read here for both sides, so that one reader judges."""
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

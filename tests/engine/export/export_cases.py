@@ -3,8 +3,6 @@
 `legacy_namespace` holds the names that TensorFlow 2.21 lacks: `tpu`, `estimator`, `layers`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Callable

@@ -6,8 +6,6 @@ A case without a model in DIR/<case> is trained there first, for three steps. Pr
 the SavedModels by case, as JSON.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

@@ -11,8 +11,6 @@ Over HTTP it talks as TensorFlow Serving does: POST /v1/models/<name>:predict wi
 {"signature_name": ..., "inputs": {...}}, from the newest version.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import http.server

@@ -4,8 +4,6 @@ The original trains a model of each case; both export its checkpoint. What came 
 and compared, then loaded by both versions of TensorFlow and asked the same questions.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import glob

@@ -1,7 +1,5 @@
 """The steps that early stopping is made of: results of evaluations, and a stop at a checkpoint."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn

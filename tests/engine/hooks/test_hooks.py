@@ -1,7 +1,5 @@
 """Hooks of TensorFlow that the conformance tests do not cover, and several replicas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

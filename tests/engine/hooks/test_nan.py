@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import logits_of, make_estimator, train_input_fn

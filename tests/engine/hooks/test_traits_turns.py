@@ -1,7 +1,5 @@
 """Subclasses of hooks that are known: what changes a turn does not change when it is due."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn

@@ -3,8 +3,6 @@
 With another JAX, this says first which of it has moved.
 """
 
-from __future__ import annotations
-
 import configparser
 import importlib
 import inspect

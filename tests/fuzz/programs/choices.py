@@ -4,8 +4,6 @@ A choice is drawn from the seed and its own name, so that another choice, or an 
 elsewhere, changes nothing of it. A program is a dict of choices; nothing else tells it what to do.
 """
 
-from __future__ import annotations
-
 import random
 
 Choices = dict[str, str]

@@ -1,7 +1,5 @@
 """`run`: scripts in the way of the command, in forks of a process that has imported TensorFlow."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import subprocess

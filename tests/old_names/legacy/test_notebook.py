@@ -1,7 +1,5 @@
 """`install()`: legacy imports for the calling module. And importing changes nothing."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import subprocess

@@ -1,7 +1,5 @@
 """`run x.ipynb`: Jupyter is the judge of what its cells do."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

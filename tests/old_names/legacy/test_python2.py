@@ -1,7 +1,5 @@
 """Scripts of Python 2 are told so."""
 
-from __future__ import annotations
-
 
 def test_python_2_is_named(run):
     done = run('import sys\nprint "hello"\n')

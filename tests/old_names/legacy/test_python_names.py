@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-
 def test_names_that_python_dropped(run):
     done = run("""
         import collections, inspect, time

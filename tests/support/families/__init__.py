@@ -3,8 +3,6 @@
 They import the names that TensorFlow 2.21 lacks from a module `legacy_namespace`.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util

@@ -4,8 +4,6 @@ Numbers are equal within the tolerance of their place, also within texts; there 
 many digits, too, so that a float64 printed where the original printed a float32 shows.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import fnmatch

@@ -4,8 +4,6 @@ All of it is made of dicts, lists, numbers and strings, as JSON has them. Number
 their type. What no two runs share is taken out of texts by the rules of `NORMALISED`.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import glob

@@ -1,7 +1,5 @@
 """Sides: who runs the scenarios of a suite, under which settings; and their answers."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 import functools

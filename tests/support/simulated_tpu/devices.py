@@ -1,7 +1,5 @@
 """Names of cores, and of the logical CPUs that stand for them."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 
 

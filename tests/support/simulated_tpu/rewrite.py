@@ -9,8 +9,6 @@ agree on the way: on a TPU they would wait for each other for ever if they did n
 This knows nothing of the package that it judges.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -13,8 +13,6 @@ What it cannot show: kernels, numerics, random streams and memory of a TPU, spat
 (whole tensors are computed), and how long anything takes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator

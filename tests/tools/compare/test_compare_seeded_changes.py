@@ -1,7 +1,5 @@
 """A script on the original and here, unchanged and with one line changed: found, and named."""
 
-from __future__ import annotations
-
 import functools
 import pathlib
 

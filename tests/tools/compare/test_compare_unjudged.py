@@ -1,7 +1,5 @@
 """Runs that cannot be compared: each is a report that says why, and what to do."""
 
-from __future__ import annotations
-
 import pathlib
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tpu_estimator_compat.tools.compare.report import Failure, Report, Side, Verdict
 from tpu_estimator_compat.tools.compare.terminal import table
 

@@ -1,7 +1,5 @@
 """What probes answer on a machine where all is well, and an examination that is given answers."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tpu_estimator_compat.tools.doctor import caches

@@ -1,7 +1,5 @@
 """What the command prints and returns of what the probes answer."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

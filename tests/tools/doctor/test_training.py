@@ -1,7 +1,5 @@
 """Judgement of first steps: wrong losses, lost gradients, NaN, dropout that drops nothing."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pathlib

@@ -1,7 +1,5 @@
 """What holds for any module: meaning, bytes, idempotence."""
 
-from __future__ import annotations
-
 import ast
 import pathlib
 

@@ -1,7 +1,5 @@
 """A preflight of one model function, on batches of zeros, and its report."""
 
-from __future__ import annotations
-
 import numpy as np
 import tensorflow as tf
 

@@ -1,7 +1,5 @@
 """The preflight of BERT's pretraining, as its authors published it, with one of its layers."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import subprocess

@@ -1,7 +1,5 @@
 """Model functions with things that a TPU does not take; each marks the lines at fault."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 
 import tpu_estimator_compat as tec

@@ -1,7 +1,5 @@
 """Reports to be shown in tests: invented figures of invented models."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 

@@ -1,7 +1,5 @@
 """Reads what a preflight shows: pages, and the text of any way to show reports."""
 
-from __future__ import annotations
-
 import html.parser
 import json
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Small StableHLO modules, as text, to compile: steps of one replica."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

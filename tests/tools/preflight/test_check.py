@@ -1,7 +1,5 @@
 """What a TPU does not take is found, with the user's line; the lines are marked in `models.py`."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

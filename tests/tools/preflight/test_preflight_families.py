@@ -1,7 +1,5 @@
 """The steps of the parity families compile for TPUs: each for one, each TPU has every mode."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 

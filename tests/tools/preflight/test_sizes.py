@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import tensorflow as tf
 from tensorflow.python.tpu.ops import tpu_ops
 

@@ -1,7 +1,5 @@
 """Scenarios: first values of variables."""
 
-from __future__ import annotations
-
 import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu

@@ -1,7 +1,5 @@
 """Scenarios: input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf2

@@ -1,7 +1,5 @@
 """Scenarios: hooks and host calls."""
 
-from __future__ import annotations
-
 import pathlib
 
 import tensorflow as tf2

@@ -1,7 +1,5 @@
 """Scenarios: what a model_fn may hold."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow.python.tpu.ops import tpu_ops

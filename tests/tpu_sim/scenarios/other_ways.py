@@ -1,7 +1,5 @@
 """Scenarios: other ways in than a TPUEstimator's methods."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

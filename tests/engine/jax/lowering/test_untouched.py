@@ -1,7 +1,5 @@
 """Variables that take no memory, and what XLA makes of them."""
 
-from __future__ import annotations
-
 import psutil
 import pytest
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """A small cell with given weights, in TensorFlow and in NumPy, for tests of decoders."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`tf.contrib.seq2seq` as a whole: served names, and a model that trains and predicts."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
