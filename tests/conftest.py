@@ -101,8 +101,6 @@ def forks(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def strategy():
-    """`strategy(n)` is a strategy over the first n logical CPUs."""
-
     def of(replicas: int) -> tf.distribute.Strategy:
         if replicas == 1:
             return tf.distribute.OneDeviceStrategy("/cpu:0")

@@ -83,7 +83,6 @@ def new_directory(root):
 
 
 def tools(estimator, tpu, root):
-    """The names that expressions may use."""
     directory = new_directory(root)
 
     def model_fn(**changes):

@@ -22,8 +22,6 @@ _ROOT = pathlib.Path(__file__).parent.parent.parent
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """One way to run a model: a side and its flags."""
-
     side: str
     flags: tuple[str, ...] = ()
 
@@ -57,8 +55,6 @@ VARIANTS = {
 
 
 class Worker:
-    """A worker process."""
-
     def __init__(
         self,
         variant: str,
@@ -88,7 +84,6 @@ class Worker:
         self.imports, self.baseline = answer["imports"], answer["resident"]
 
     def answer(self) -> dict[str, Any]:
-        """The worker's next answer."""
         line = self._process.stdout.readline()
         if not line:
             self._errors.seek(0)

@@ -29,7 +29,6 @@ class Channel:
 
 
 def memory() -> dict[str, int]:
-    """Resident and peak memory of this process, bytes."""
     with open("/proc/self/statm") as file:
         resident = int(file.read().split()[1]) * resource.getpagesize()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -104,7 +104,6 @@ def _write(directory: pathlib.Path) -> pathlib.Path:
 
 
 def _import(script: pathlib.Path, variant: str) -> float:
-    """Milliseconds of CPU time of one import."""
     command = [sys.executable, *_VARIANTS[variant], str(script)]
     environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)

@@ -55,8 +55,6 @@ _CALL_EXAMPLES = {"small": 16 * 1000, "mlp": 64 * 400, "convnet": 64 * 200, "enc
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What to measure."""
-
     original: str
     rounds: int
     variants: Sequence[str] | None = None
@@ -203,7 +201,6 @@ def calls(plan: Plan, model: str, task: str) -> dict[str, Samples]:
 
 
 def exports(plan: Plan, model: str) -> dict[str, Samples]:
-    """Seconds of `export_saved_model`, after a first one, and KiB of what it wrote."""
     seconds: Samples = {}
     sizes: Samples = {}
     with fleet(plan.choose(_EXPORTS), model, "export", plan.original) as workers:

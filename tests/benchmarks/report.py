@@ -8,8 +8,6 @@ from benchmarks.measures import Samples
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A ratio to reach: `ours` over `other`."""
-
     what: str
     ours: str
     other: str
@@ -100,7 +98,6 @@ def ratio(samples: Samples, ours: str, other: str) -> float | None:
 
 
 def table(model: str, what: str, samples: Samples) -> str:
-    """Medians of a measure, then its ratios with their targets."""
     lines = [f"{model}: {what} ({UNITS[what]})"]
     for variant, values in samples.items():
         spread = f"{min(values):.4g} to {max(values):.4g}" if len(values) > 1 else ""

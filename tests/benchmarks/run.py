@@ -45,7 +45,6 @@ WHAT = (
 
 
 def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measures.Samples]:
-    """All that is asked for of one model, printed as it comes."""
     found: dict[str, measures.Samples] = {}
 
     def add(samples: dict[str, measures.Samples]) -> None:

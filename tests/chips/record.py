@@ -44,8 +44,6 @@ class FailedError(Exception):
 
 
 class Runs:
-    """The parts of the record."""
-
     def __init__(
         self,
         folder: pathlib.Path,
@@ -56,7 +54,6 @@ class Runs:
         self._folder, self._topology, self._sizes, self._steps = folder, topology, sizes, steps
 
     def parts(self) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Name and function of each part."""
         yield "doctor", self.doctor
         for model, batches in self._sizes.items():
             for batch in batches:
@@ -71,7 +68,6 @@ class Runs:
         return json.loads(self._output(*COMMAND, "doctor", "--json"))
 
     def step(self, model: str, batch: int) -> dict[str, Any]:
-        """The saved step by itself, then a training that makes the same step."""
         saved = self._folder / f"{model}-{batch}"
         depth = ["--topology", self._topology] if self._topology else ["--depth", "scan"]
         words = ["preflight", *depth, "--save-step", str(saved), TRAIN]
@@ -100,7 +96,6 @@ class Runs:
         }
 
     def digits(self) -> dict[str, float]:
-        """The example's accuracy, which is above 0.97 on CPUs."""
         environment = {"TPU_ESTIMATOR_COMPAT_RUNTIME": "jax"}
         words = [f"--data_dir={self._folder}/data", f"--model_dir={self._new('digits')}"]
         output = self._output(sys.executable, DIGITS, *words, environment=environment)
@@ -151,7 +146,6 @@ class Runs:
         return {"losses": _checked(losses, warm["losses"][-1] < plain["losses"][-1])}
 
     def train(self, model_dir: pathlib.Path | None = None, **flags: Any) -> Any:
-        """Trains by `train.py`; returns what its last line says."""
         words = _flags(model_dir=model_dir or self._new("model"), **flags)
         return json.loads(self._output(*ON_JAX, *words).splitlines()[-1])
 
@@ -164,7 +158,6 @@ class Runs:
         allowed: tuple[int, ...] = (0,),
         environment: dict[str, str] | None = None,
     ) -> str:
-        """What a command prints."""
         done = subprocess.run(
             words, capture_output=True, text=True, env={**os.environ, **(environment or {})}
         )
@@ -194,7 +187,6 @@ def _checked(value: Any, right: bool) -> Any:
 
 
 def machine() -> dict[str, Any]:
-    """Device, driver, versions, commit and date."""
     names = "import jax; print(jax.devices()[0].device_kind, jax.device_count(), sep='|')"
     found = subprocess.run(
         [sys.executable, "-c", names], capture_output=True, text=True, check=True
@@ -222,7 +214,6 @@ def _told(*words: str) -> str | None:
 
 
 def record(runs: Runs, only: list[str]) -> dict[str, Any]:
-    """All parts' results by name; those that fail say so."""
     found: dict[str, Any] = {}
     for name, part in runs.parts():
         if only and not any(word in name for word in only):

@@ -71,7 +71,6 @@ def attention(x, heads, dropout):
 
 
 def encoder(ids, sizes, rate):
-    """BERT's encoder, and a classifier of its first position."""
     layers, hidden, heads, length, words = sizes
 
     def dropout(x):
@@ -93,7 +92,6 @@ def encoder(ids, sizes, rate):
 
 
 def resnet(images, sizes, training):
-    """A residual network of bottleneck blocks, as ResNet-50."""
     blocks, filters, _ = sizes
 
     def conv(x, filters, kernel, strides=1):

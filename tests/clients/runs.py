@@ -31,7 +31,6 @@ def drive(
 def python(
     clients: pathlib.Path, folder: pathlib.Path, *arguments: str, executable: str = sys.executable
 ) -> str:
-    """Runs Python with the clients in its path; returns what it printed."""
     done = subprocess.run(
         [executable, *arguments],
         cwd=folder,

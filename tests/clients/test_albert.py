@@ -26,7 +26,6 @@ CLUSTER = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, clients) -> pathlib.Path:
-    """Text, a SentencePiece model of it, a configuration, and examples for pretraining."""
     home = tmp_path_factory.mktemp("albert")
     text.write_text(home / "text.txt")
     text.write_sentencepiece(clients, home)

@@ -32,7 +32,6 @@ PRETRAINING = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, clients) -> pathlib.Path:
-    """Text, vocabulary, configuration, and examples for pretraining that BERT's script made."""
     home = tmp_path_factory.mktemp("bert")
     text.write_text(home / "text.txt")
     text.write_vocabulary(home / "vocab.txt")

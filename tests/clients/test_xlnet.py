@@ -18,7 +18,6 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, clients) -> pathlib.Path:
-    """Text, a SentencePiece model of it, a configuration, and reviews of two kinds."""
     home = tmp_path_factory.mktemp("xlnet")
     text.write_text(home / "text.txt")
     text.write_sentencepiece(clients, home)

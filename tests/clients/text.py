@@ -26,7 +26,6 @@ def documents(count: int = 12) -> list[list[str]]:
 
 
 def write_text(path: pathlib.Path) -> None:
-    """A sentence a line, a blank line between documents."""
     path.write_text("\n\n".join("\n".join(sentences) for sentences in documents()) + "\n")
 
 

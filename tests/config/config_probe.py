@@ -70,7 +70,6 @@ def replaced_attribute(config, **attributes):
 
 
 def originals():
-    """The original's classes by our names."""
     return {
         name: getattr(importlib.import_module(module), attribute)
         for name, (module, attribute) in ORIGINAL.items()
@@ -92,7 +91,6 @@ def _fields(value):
 
 
 def report(names, tf_config, expression):
-    """The fields of what `expression` builds, or its error."""
     os.environ.pop("TF_CONFIG", None)
     if tf_config is not None:
         os.environ["TF_CONFIG"] = json.dumps(tf_config)

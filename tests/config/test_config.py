@@ -48,8 +48,6 @@ def test_two_configs_are_equal_only_if_the_same(run_config):
 
 
 class Distribute:
-    """What `tf.contrib.distribute.DistributeConfig` was."""
-
     def __init__(self, train=None, evaluate=None, remote=None):
         self.train_distribute, self.eval_distribute = train, evaluate
         self.remote_cluster = remote

@@ -295,7 +295,6 @@ def test_the_design_opens_with_the_theory():
 
 
 def named_in_table() -> set[str]:
-    """The new names in the guide's table, such as `tpu.RunConfig`."""
     rows = re.findall(
         r"^\| `(?:tf|tpu_estimator)\b.* \| (.*) \|$", (GUIDE / "index.md").read_text(), re.MULTILINE
     )

@@ -27,7 +27,6 @@ OPTIMIZERS = {
 
 
 def made(steps):
-    """Data: by feature, for every example of all steps, a list of (id, weight); and labels."""
     rng = np.random.RandomState(5)
 
     def ids(most, weighted=False):

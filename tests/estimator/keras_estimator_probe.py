@@ -17,7 +17,6 @@ STEPS = 3
 
 
 def namespace(side: str) -> Any:
-    """`tf` of TensorFlow 2, as far as it had estimators."""
     if side == "original":
         return tensorflow
     from tpu_estimator_compat.old_names.legacy import namespaces
@@ -303,7 +302,6 @@ def files(model_dir: str) -> list[str]:
 
 
 def signatures(tf: Any, estimator: Any, case: Case) -> dict[str, Any]:
-    """Signature to method, inputs and outputs."""
     path = estimator.export_saved_model(tempfile.mkdtemp(), case.receiver_fn)
     with tf.compat.v1.Session(graph=tf.Graph()) as session:
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], path.decode())

@@ -13,7 +13,6 @@ WHERE = "test_tracebacks.py"
 
 
 def files(caught):
-    """The files of a traceback, from the call of a method inwards."""
     return [frame.filename.rpartition("/")[2] for frame in traceback.extract_tb(caught.tb)]
 
 

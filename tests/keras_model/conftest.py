@@ -11,5 +11,4 @@ def quickly(quick_release):
 
 @pytest.fixture(params=[1, 2])
 def estimator(request, tmp_path, strategy):
-    """An estimator on one and on two replicas."""
     return make_estimator(tmp_path, use_tpu=True, loop=3, train_distribute=strategy(request.param))

@@ -70,7 +70,6 @@ def training(starts: pathlib.Path, case: str) -> dict[str, Any]:
 
 
 def variables(out: pathlib.Path, case: str, step: int) -> dict[str, Any]:
-    """Those of a checkpoint."""
     folder = runs.model_dir(out, case)
     return observing.variables(f"{folder}/model.ckpt-{step}", observing.Texts(folder))
 

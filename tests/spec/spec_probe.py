@@ -23,7 +23,6 @@ ORIGINAL = {
 
 
 def originals():
-    """The original's classes by our names."""
     return {
         name: getattr(importlib.import_module(ESTIMATOR + module), attribute)
         for name, (module, attribute) in ORIGINAL.items()
@@ -71,7 +70,6 @@ def _fields(value):
 
 
 def report(names, expression):
-    """The fields of what `expression` builds in a new graph, or its error."""
     tools = {
         "tf": tf,
         "v1": v1,

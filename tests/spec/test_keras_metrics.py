@@ -15,7 +15,6 @@ SCORES = np.array(
 
 
 def run_batches(pair, feeds):
-    """The metric's value after one update per feed, in its own session."""
     value, update = pair
     with v1.Session() as session:
         session.run([v1.global_variables_initializer(), v1.local_variables_initializer()])
@@ -25,7 +24,6 @@ def run_batches(pair, feeds):
 
 
 def mean_on_graph(library):
-    """A mean of a placeholder's values."""
     metric = library.metrics.Mean(name="average")
     values = v1.placeholder(tf.float32, [None])
     metric.update_state(values)

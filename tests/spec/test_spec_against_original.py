@@ -94,7 +94,6 @@ EXPRESSIONS = [
 
 @pytest.fixture(scope="module")
 def originals_reports(original):
-    """What the original reports, in the order of `EXPRESSIONS`."""
     return original.run(spec_probe.__file__, given=EXPRESSIONS)
 
 

@@ -56,7 +56,6 @@ def clients() -> pathlib.Path:
 
 
 def environment(clients: pathlib.Path) -> dict[str, str]:
-    """With this package and the clients in Python's path."""
     return {**os.environ, "PYTHONPATH": python_path.joined(TESTS.parent, clients)}
 
 

@@ -24,8 +24,6 @@ FORKS: list[Forks] = []
 
 @dataclasses.dataclass
 class Process:
-    """One worker."""
-
     popen: Forked
     result_path: pathlib.Path
     log_path: pathlib.Path
@@ -70,7 +68,6 @@ class Cluster:
                 process.popen.wait(TIMEOUT)
 
     def start(self, scenario: str, only: list[int] | None = None, **arguments: Any) -> None:
-        """Starts the workers, or those with an index in `only`."""
         self.ports = free_ports(self.count)
         addresses = [f"localhost:{port}" for port in self.ports]
         jobs = {"chief": addresses[:1], "worker": addresses[1:]}
@@ -107,7 +104,6 @@ def run(
 
 
 def wait_for(condition, timeout: float = TIMEOUT) -> None:
-    """Waits until `condition()` holds."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -33,8 +33,6 @@ START_LIMIT = 300.0  # seconds; it takes 3 on a quiet machine
 
 
 class Forks:
-    """Runs scripts in forks of a Python that has imported modules."""
-
     def __init__(
         self,
         tmp_path_factory: pytest.TempPathFactory,
@@ -71,7 +69,6 @@ class Forks:
         cwd: str | pathlib.Path | None = None,
         env: dict[str, str] | None = None,
     ) -> Forked:
-        """Starts a script, as `run` does, and does not wait for it."""
         job: dict[str, Any] = {
             "words": list(map(str, words)),
             "cwd": str(cwd or pathlib.Path.cwd()),
@@ -152,12 +149,10 @@ class Forked:
         return self.returncode
 
     def poll(self) -> int | None:
-        """Its status; None while it runs."""
         with contextlib.suppress(TimeoutError):
             return self.wait(0.001)
         return None
 
     def send_signal(self, number: int) -> None:
-        """Sends a signal, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)

@@ -38,15 +38,12 @@ WITHOUT_A_CHIP = {
 
 
 def lines() -> dict[str, str]:
-    """The page's lines by the names in the markers above them."""
     pattern = r"^<!-- install: (.*) -->\n```sh\n(.*)\n```$"
     return dict(re.findall(pattern, PAGE.read_text(), re.MULTILINE))
 
 
 @dataclasses.dataclass(frozen=True)
 class Installation:
-    """What a line has made."""
-
     name: str
     home: pathlib.Path
 
@@ -58,7 +55,6 @@ class Installation:
     def run(
         self, *arguments: str, path: tuple[pathlib.Path, ...] = (ROOT,), **options
     ) -> subprocess.CompletedProcess:
-        """Runs its Python on this tree's package, without a TPU."""
         env = {**os.environ, **WITHOUT_A_CHIP, "PYTHONPATH": os.pathsep.join(map(str, path))}
         # Set where this process has imported a libtpu, which is the compiler of `preflight`.
         env.pop("TPU_LIBRARY_PATH", None)

@@ -11,7 +11,6 @@ CLASSES = 3
 
 
 def examples(count: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    """`count` separable examples: float32 features of shape [count, 4] and int32 labels."""
     rng = np.random.RandomState(0)
     x = rng.normal(size=(count, FEATURES)).astype(np.float32)
     return x, (x.sum(axis=1) > 0).astype(np.int32)

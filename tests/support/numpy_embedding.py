@@ -7,7 +7,6 @@ import numpy as np
 
 
 def weights_of(combiner, weights):
-    """What each id of one example counts for."""
     weights = np.asarray(weights, np.float64)
     if combiner == "mean":
         total = weights.sum()
@@ -43,7 +42,6 @@ def activation(table, examples, combiner, length=0):
 
 
 def row_gradients(gradient, examples, combiner, length=0):
-    """By id the summed gradient of its row, out of that of the activation."""
     sums = {}
     for i, example in enumerate(examples):
         if length:
@@ -78,7 +76,6 @@ SLOTS = {
 
 
 def first_slots(name, o, shape):
-    """The slots before any step; `o` has the optimizer's hyperparameters by name."""
     first = [0.0, 0.0]
     if name in ("Adagrad", "ProximalAdagrad"):
         first = [o.get("initial_accumulator", 0.1)]

@@ -24,8 +24,6 @@ OVERRIDE = "TPU_ESTIMATOR_COMPAT_ORIGINAL_PYTHON"
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-    """The published TPUEstimator, imported once in a session."""
-
     python: str
     forks: Forks
     tmp_path_factory: pytest.TempPathFactory
@@ -33,7 +31,6 @@ class Original:
     def run(
         self, *script: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | None = None
     ) -> Any:
-        """The JSON that a script prints as its last line; asked for once in a session."""
         key = hashlib.sha256(json.dumps([list(map(str, script)), given]).encode()).hexdigest()
 
         def make(folder: pathlib.Path) -> None:

@@ -13,7 +13,6 @@ ENVIRONMENT = {**PLAIN_KERNELS, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVIC
 
 
 def run(*command: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | None = None) -> Any:
-    """The JSON that a command prints as its last line."""
     done = subprocess.run(
         list(map(str, command)),
         input=json.dumps(given),
@@ -26,7 +25,6 @@ def run(*command: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | Non
 
 
 def answer(done: subprocess.CompletedProcess[str]) -> Any:
-    """The JSON in the last line of what a process printed."""
     if done.returncode:
         raise RuntimeError(f"{done.args}: exit {done.returncode}\n{done.stderr[-4000:]}")
     return json.loads(done.stdout.splitlines()[-1])

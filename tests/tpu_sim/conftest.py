@@ -18,13 +18,11 @@ Run = Callable[[str], pathlib.Path]
 
 @pytest.fixture(scope="session")
 def asked(request: pytest.FixtureRequest) -> set[str]:
-    """The scenarios that the selected tests are about."""
     return set(running.asked_for(request.session, "tpu_sim", "scenario"))
 
 
 @pytest.fixture(scope="session")
 def names(request: pytest.FixtureRequest) -> set[str]:
-    """The configurations that the selected tests are about."""
     return set(running.asked_for(request.session, "tpu_sim", "name"))
 
 

@@ -130,8 +130,6 @@ def adam(loss: Any) -> Any:
 
 
 def changed(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """A model_fn whose output is changed by `change(output, hidden)`."""
-
     return lambda features, labels, mode, params: spec_of(features, labels, mode, change)
 
 

@@ -11,7 +11,6 @@ from tpu_estimator_compat.engine.step import collectives
 
 @pytest.fixture(scope="module")
 def chip():
-    """One chip of two cores, and a strategy over them."""
     with simulated(SimulatedTPU((1, 1, 1, 2))) as made:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver("local")
         tf.tpu.experimental.initialize_tpu_system(resolver)

@@ -24,7 +24,6 @@ def load(name: str) -> types.ModuleType:
 
 
 def dataset(model: types.ModuleType, count: int | None = None, labels: bool = True) -> Any:
-    """Batches from memory: without an end, or of `count` examples."""
     features, classes = _NUMPY[model.NAME]
     source = tf.data.Dataset.from_tensor_slices((features, classes) if labels else features)
     if getattr(model, "IN_BATCHES", False):

@@ -11,7 +11,6 @@ CLASSES, SIDE, FILTERS, UNITS = 10, 28, (16, 32), 64
 
 
 def examples(count: int) -> tuple[Any, Any]:
-    """Images [count, 28, 28, 1] and labels [count]."""
     rng = np.random.RandomState(1)
     images = rng.normal(size=(count, SIDE, SIDE, 1)).astype(np.float32)
     return {"image": images}, rng.randint(CLASSES, size=count).astype(np.int32)

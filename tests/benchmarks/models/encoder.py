@@ -11,7 +11,6 @@ VOCABULARY, LENGTH, HIDDEN, HEADS, LAYERS, CLASSES = 1000, 64, 64, 4, 2, 3
 
 
 def examples(count: int) -> tuple[Any, Any]:
-    """Token ids and mask, both [count, 64], and labels [count]."""
     rng = np.random.RandomState(1)
     ids = rng.randint(1, VOCABULARY, size=(count, LENGTH)).astype(np.int32)
     lengths = rng.randint(LENGTH // 2, LENGTH + 1, size=count)

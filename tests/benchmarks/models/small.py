@@ -12,7 +12,6 @@ WIDTHS = (16, 32, 4)
 
 
 def examples(count: int) -> tuple[Any, Any]:
-    """Features [count, 16] and labels [count]."""
     rng = np.random.RandomState(1)
     x = rng.normal(size=(count, WIDTHS[0])).astype(np.float32)
     return {"x": x}, x[:, : WIDTHS[-1]].argmax(axis=1).astype(np.int32)

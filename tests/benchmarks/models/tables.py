@@ -17,7 +17,6 @@ RATE = 0.05
 
 
 def examples(count: int) -> tuple[Any, Any]:
-    """Ids by feature, each [count], and labels [count]."""
     rng = np.random.RandomState(1)
     ids = {key: rng.randint(0, ROWS, size=count) for key in KEYS}
     return ids, (ids[KEYS[0]] % CLASSES).astype(np.int32)

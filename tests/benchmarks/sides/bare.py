@@ -105,7 +105,6 @@ def _train_step(model: types.ModuleType, settings: Settings) -> Callable[[Any], 
 
 
 def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
-    """Loops over `settings.loop` steps a call, the first call one step."""
     step = _train_step(model, settings)
     if settings.jit:
         step = tf.function(step, jit_compile=True, autograph=False)
@@ -160,7 +159,6 @@ def evaluate(model: types.ModuleType, settings: Settings) -> Any:
 
 
 def predict(model: types.ModuleType, settings: Settings) -> Any:
-    """A function call per batch, then a dict per example."""
     weights = _Weights(model)
 
     @tf.function(autograph=False)

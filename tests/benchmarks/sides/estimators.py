@@ -33,8 +33,6 @@ def choose(side: str) -> None:
 
 
 class WeightDecayAdam(tf.train.Optimizer):
-    """Adam without bias correction, with weight decay; makes its slots by `get_variable`."""
-
     def __init__(self) -> None:
         super().__init__(False, "WeightDecayAdam")
 

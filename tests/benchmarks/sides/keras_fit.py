@@ -36,8 +36,6 @@ class Maths(keras.Model):
 
 
 class WeightDecayAdam(keras.optimizers.Optimizer):
-    """The encoder's optimizer: Adam without bias correction, with weight decay."""
-
     def build(self, variables: Any) -> None:
         if self.built:
             return
@@ -126,7 +124,6 @@ def evaluate(model: types.ModuleType, settings: Settings) -> Any:
 
 
 def predict(model: types.ModuleType, settings: Settings) -> Any:
-    """Predictions by `keras.Model.predict`, then a dict per example."""
     compiled = _compiled(model, settings, predictions=True)
 
     def call(examples: int) -> Timing:

@@ -78,8 +78,7 @@ def value_of_a_missing_variable(model_dir, record):
 
 def a_removed_model_dir(model_dir, record):
     models.trained(model_dir, steps=2)
-    other = models.estimator(model_dir)
-    other.train(models.batches(), steps=2)
+    other = models.trained(model_dir, 2)
     tf.gfile.DeleteRecursively(model_dir)
     other.train(models.batches(), steps=1)
     return other.get_variable_value("global_step")
@@ -137,8 +136,7 @@ def variables_in_scopes(model_dir, record):
         loss = models.loss_of(features, labels) + total
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, model_fn)
     return sorted(estimator.get_variable_names())
 
 
@@ -153,8 +151,7 @@ def layers_of_tf_layers(model_dir, record):
             train_op = models.descent(loss)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3, model_fn)
     return estimator.evaluate(models.batches(), steps=2)
 
 

@@ -13,8 +13,7 @@ def evaluate_some_steps(model_dir, record):
 
 def evaluate_a_number_of_steps_with_a_fraction(model_dir, record):
     """Quotients, as in Python 2, below and above twenty steps."""
-    estimator = models.estimator(model_dir)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1)
     record(estimator.evaluate(models.batches(), steps=5 / 2))
     return estimator.evaluate(models.batches(40), steps=51 / 2)
 
@@ -86,8 +85,7 @@ def evaluation_does_not_train(model_dir, record):
         with tf.control_dependencies([tf.assign(w, 100.0)]):
             return spec._replace(loss=tf.identity(spec.loss))
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, model_fn)
     estimator.evaluate(models.batches(), steps=2)
     return estimator.get_variable_value("w")
 

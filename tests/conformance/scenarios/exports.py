@@ -10,7 +10,6 @@ def _receiver_fn():
 
 
 def _signatures(path, tags=("serve",)):
-    """Signatures of an export: method, names of inputs and outputs, and an answer."""
     path = path.decode() if isinstance(path, bytes) else path
     with tf.Graph().as_default(), tf.Session() as session:
         loaded = tf.saved_model.loader.load(session, list(tags), path)
@@ -85,8 +84,7 @@ def several_signatures(model_dir, record):
         }
         return {"export_outputs": outputs}
 
-    estimator = models.estimator(model_dir, models.spec_of(prediction=more))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, models.spec_of(prediction=more))
 
     def receiver_fn():
         serialized = tf.placeholder(tf.string, [None], name="examples")
@@ -105,8 +103,7 @@ def a_single_output_of_another_name(model_dir, record):
         output = tf.estimator.export.PredictOutput(spec.predictions)
         return {"export_outputs": {"other": output}}
 
-    estimator = models.estimator(model_dir, models.spec_of(prediction=more))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, models.spec_of(prediction=more))
     path = estimator.export_saved_model("exports", _receiver_fn)
     record(_signatures(path))
     return _exported(path)
@@ -117,8 +114,7 @@ def several_outputs_without_a_default(model_dir, record):
         output = tf.estimator.export.PredictOutput(spec.predictions)
         return {"export_outputs": {"a": output, "b": output}}
 
-    estimator = models.estimator(model_dir, models.spec_of(prediction=more))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, models.spec_of(prediction=more))
     estimator.export_saved_model("exports", _receiver_fn)
 
 
@@ -245,8 +241,7 @@ def a_tensor_receiver(model_dir, record):
         x = tf.placeholder(tf.float32, [None])
         return tf.estimator.export.TensorServingInputReceiver(x, x)
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn)
     path = estimator.export_saved_model("exports", fn)
     record(_signatures(path))
     return _exported(path)
@@ -284,8 +279,7 @@ def an_export_with_assets_of_the_graph(model_dir, record):
             export_outputs={"serving_default": tf.estimator.export.PredictOutput({"found": found})},
         )
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn)
     path = estimator.export_saved_model("exports", _receiver_fn)
     record(_signatures(path))
     return _exported(path)
@@ -297,6 +291,5 @@ def an_export_that_fails(model_dir, record):
             raise KeyError("no prediction")
         return models.model_fn(features, labels, mode)
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn)
     estimator.export_saved_model("exports", _receiver_fn)

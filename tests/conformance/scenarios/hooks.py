@@ -1,4 +1,3 @@
-import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
@@ -166,16 +165,10 @@ def a_hook_fetches_the_loss(model_dir, record):
         tf.identity(spec.loss, name="named")
         return spec
 
-    class Fetches(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs("named:0")
-
-        def after_run(self, run_context, run_values):
-            record(run_values.results)
-
+    hook = models.Fetching(record, "named:0")
     estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), hooks=[Fetches()], steps=3)
-    estimator.evaluate(models.batches(), hooks=[Fetches()], steps=2)
+    estimator.train(models.batches(), hooks=[hook], steps=3)
+    estimator.evaluate(models.batches(), hooks=[hook], steps=2)
 
 
 def a_hook_feeds(model_dir, record):
@@ -257,8 +250,6 @@ def a_hook_loads_weights(model_dir, record):
 
 
 def variables_in_step(model_dir, record):
-    """session.run in after_run sees the step's update; run_values what was before or after."""
-
     class Reads(tf.train.SessionRunHook):
         def begin(self):
             self.w = tf.trainable_variables()[0]
@@ -373,11 +364,5 @@ def a_hook_reads_the_input(model_dir, record):
         tf.identity(features["x"], name="seen")
         return models.model_fn(features, labels, mode)
 
-    class Reads(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs("seen:0")
-
-        def after_run(self, run_context, run_values):
-            record(np.asarray(run_values.results))
-
-    models.estimator(model_dir, model_fn).train(models.batches(), hooks=[Reads()], steps=3)
+    hook = models.Fetching(record, "seen:0")
+    models.estimator(model_dir, model_fn).train(models.batches(), hooks=[hook], steps=3)

@@ -4,8 +4,6 @@ from scenarios import models
 
 
 def _with_host_call(function, tensors_of=None, modes=("train",)):
-    """A model_fn whose spec has a host_call in some modes."""
-
     def model_fn(features, labels, mode, params):
         spec = models.tpu_model_fn(features, labels, mode, params)
         if mode not in modes:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from scenarios import models
 from support.sides.races import late_zero
 
 FEATURES, CLASSES = 4, 3
@@ -57,24 +58,6 @@ class Recording(tf.train.SessionRunHook):
 
     def end(self, session: Any) -> None:
         self.record(self.name, "end", session.run(self.step))
-
-
-class Listener(tf.train.CheckpointSaverListener):
-    def __init__(self, record: Any, stop_at: int | None = None):
-        self.record, self.stop_at = record, stop_at
-
-    def begin(self) -> None:
-        self.record("listener", "begin")
-
-    def before_save(self, session: Any, global_step_value: int) -> None:
-        self.record("listener", "before_save", global_step_value)
-
-    def after_save(self, session: Any, global_step_value: int) -> Any:
-        self.record("listener", "after_save", global_step_value)
-        return self.stop_at is not None and global_step_value >= self.stop_at
-
-    def end(self, session: Any, global_step_value: int) -> None:
-        self.record("listener", "end", global_step_value)
 
 
 def metric_fn(labels: Any, logits: Any) -> Any:
@@ -146,7 +129,7 @@ def trains(model_dir: str, record: Any, for_tpu: bool, **config: Any) -> Any:
         endless,
         hooks=[Recording(record, "user")],
         max_steps=25,
-        saving_listeners=[Listener(record)],
+        saving_listeners=[models.Listener(record)],
     )
     results = estimator.evaluate(endless, steps=4, hooks=[Recording(record, "user")])
     named = estimator.evaluate(finite, hooks=[Recording(record, "user")], name="named")
@@ -203,7 +186,9 @@ def never_saves(model_dir: str, record: Any, for_tpu: bool) -> Any:
 
 def data_ends(model_dir: str, record: Any, for_tpu: bool, **config: Any) -> Any:
     estimator = _estimator(model_dir, record, for_tpu, **config)
-    estimator.train(finite, hooks=[Recording(record, "user")], saving_listeners=[Listener(record)])
+    estimator.train(
+        finite, hooks=[Recording(record, "user")], saving_listeners=[models.Listener(record)]
+    )
     return estimator.evaluate(finite, hooks=[Recording(record, "user")])
 
 
@@ -220,9 +205,9 @@ def hook_stops(model_dir: str, record: Any, for_tpu: bool) -> Any:
 def listener_stops(model_dir: str, record: Any, for_tpu: bool) -> Any:
     estimator = _estimator(model_dir, record, for_tpu)
     saver = tf.train.CheckpointSaverHook(
-        model_dir, save_steps=6, listeners=[Listener(record, stop_at=12)]
+        model_dir, save_steps=6, listeners=[models.Listener(record, stop_at=12)]
     )
-    more = [Listener(record)]
+    more = [models.Listener(record)]
     estimator.train(endless, hooks=[saver], steps=50, saving_listeners=more)
     return estimator.evaluate(finite)
 
@@ -251,7 +236,7 @@ def schedule(
         endless,
         max_steps=25,
         hooks=[Recording(record, "train")],
-        saving_listeners=[Listener(record)],
+        saving_listeners=[models.Listener(record)],
     )
     eval_spec = tf.estimator.EvalSpec(
         finite,

@@ -144,6 +144,18 @@ class Recording(tf.train.SessionRunHook):
         self._called("end", int(session.run(tf.train.get_global_step())))
 
 
+class Fetching(tf.train.SessionRunHook):
+    def __init__(self, record, fetches, label="run"):
+        self._record, self._fetches, self._label = record, fetches, label
+
+    def before_run(self, run_context):
+        fetches = self._fetches() if callable(self._fetches) else self._fetches
+        return tf.train.SessionRunArgs(fetches)
+
+    def after_run(self, run_context, run_values):
+        self._record(self._label, run_values.results)
+
+
 class Listener(tf.train.CheckpointSaverListener):
     def __init__(self, record, stop_at=None):
         self.record, self.stop_at = record, stop_at
@@ -162,7 +174,7 @@ class Listener(tf.train.CheckpointSaverListener):
         self.record("listener", "end", int(global_step_value))
 
 
-def trained(model_dir, steps=3, **config):
-    est = estimator(model_dir, **config)
+def trained(model_dir, steps=3, fn=model_fn, params=None, **config):
+    est = estimator(model_dir, fn, params, **config)
     est.train(batches(), steps=steps)
     return est

@@ -4,8 +4,6 @@ from scenarios import models
 
 
 def _scaffold(make, modes=("train",)):
-    """A model_fn whose spec has the scaffold that `make(spec)` returns."""
-
     def more(spec):
         return {"scaffold": make(spec)}
 
@@ -23,8 +21,7 @@ def init_op(model_dir, record):
         with tf.control_dependencies([tf.global_variables_initializer()]):
             return tf.train.Scaffold(init_op=tf.group(w.assign(5.0), _noted(record, "init")))
 
-    estimator = models.estimator(model_dir, _scaffold(make))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, _scaffold(make))
     estimator.train(models.batches(), steps=1)
 
 
@@ -40,8 +37,7 @@ def init_fn(model_dir, record):
 
         return tf.train.Scaffold(init_fn=fn)
 
-    estimator = models.estimator(model_dir, _scaffold(make))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, _scaffold(make))
     estimator.train(models.batches(), steps=1)
 
 
@@ -62,8 +58,7 @@ def local_init_op(model_dir, record):
         record("model", local.op.name)
         return tf.train.Scaffold(local_init_op=op)
 
-    estimator = models.estimator(model_dir, _scaffold(make))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, _scaffold(make))
     estimator.train(models.batches(), steps=1)
 
 
@@ -141,8 +136,7 @@ def saver_with_fewer_variables(model_dir, record):
         kept = [v for v in tf.global_variables() if v.op.name != "not_saved"]
         return tf.train.Scaffold(saver=tf.train.Saver(kept, max_to_keep=2))
 
-    est = models.estimator(model_dir, _scaffold(make), save_checkpoints_steps=1)
-    est.train(models.batches(), steps=4)
+    models.trained(model_dir, 4, _scaffold(make), save_checkpoints_steps=1)
 
 
 def saver_with_other_names(model_dir, record):
@@ -150,8 +144,7 @@ def saver_with_other_names(model_dir, record):
         names = {"renamed/" + v.op.name: v for v in tf.global_variables()}
         return tf.train.Scaffold(saver=tf.train.Saver(names))
 
-    estimator = models.estimator(model_dir, _scaffold(make))
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, _scaffold(make))
     estimator.train(models.batches(), steps=1)
     return sorted(estimator.get_variable_names())
 
@@ -166,8 +159,7 @@ def saver_of_moving_averages(model_dir, record):
         saver = tf.train.Saver(averages.variables_to_restore())
         return spec._replace(scaffold=tf.train.Scaffold(saver=saver))
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3, model_fn)
     record(list(estimator.predict(models.batches(1))))
     return estimator.evaluate(models.batches(), steps=1)
 
@@ -258,8 +250,7 @@ def tables_are_initialized(model_dir, record):
         loss = models.loss_of(features, labels) + tf.reduce_sum(looked_up)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn)
     return estimator.evaluate(models.batches(), steps=1)
 
 

@@ -121,16 +121,6 @@ def branches_that_assign_without_v2_behavior(model_dir, record):
 
 
 def hooks_of_an_evaluation_spec(model_dir, record):
-    class Recording(tf.train.SessionRunHook):
-        def begin(self):
-            record("begin")
-
-        def after_run(self, run_context, run_values):
-            record("after_run")
-
-        def end(self, session):
-            record("end")
-
     def model_fn(features, labels, mode):
         loss = tf.reduce_mean(tf.square(features[:, 0] * models.weight() - labels))
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
@@ -139,6 +129,6 @@ def hooks_of_an_evaluation_spec(model_dir, record):
     est = tf.estimator.Estimator(model_fn, model_dir, config)
     train = tf.estimator.TrainSpec(_data, max_steps=4)
     evaluate = tf.estimator.EvalSpec(
-        _data, steps=2, hooks=[Recording()], start_delay_secs=0, throttle_secs=0
+        _data, steps=2, hooks=[models.Recording(record)], start_delay_secs=0, throttle_secs=0
     )
     record(tf.estimator.train_and_evaluate(est, train, evaluate))

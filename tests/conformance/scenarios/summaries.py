@@ -35,8 +35,7 @@ def other_summaries(model_dir, record):
 
 
 def summaries_across_calls(model_dir, record):
-    estimator = models.estimator(model_dir)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3)
     estimator.train(models.batches(), steps=3)
 
 
@@ -55,8 +54,7 @@ def save_summary_steps_none(model_dir, record):
 
 
 def no_summaries_at_all(model_dir, record):
-    est = models.estimator(model_dir, save_summary_steps=0, log_step_count_steps=0)
-    est.train(models.batches(), steps=3)
+    models.trained(model_dir, 3, save_summary_steps=0, log_step_count_steps=0)
 
 
 def loss_summary_of_ones_own(model_dir, record):
@@ -97,8 +95,7 @@ def eval_summaries_by_a_hook(model_dir, record):
         )
         return {"evaluation_hooks": [hook]}
 
-    estimator = models.estimator(model_dir, models.spec_of(evaluation=more))
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, models.spec_of(evaluation=more))
     estimator.evaluate(models.batches(), steps=3)
 
 
@@ -214,5 +211,4 @@ def summary_that_fails(model_dir, record):
     def make(features, mode):
         tf.summary.histogram("nan", features["x"] * float("nan"))
 
-    est = models.estimator(model_dir, _with_summaries(make), save_checkpoints_steps=1)
-    est.train(models.batches(), steps=3)
+    models.trained(model_dir, 3, _with_summaries(make), save_checkpoints_steps=1)

@@ -90,8 +90,7 @@ def an_object_checkpoint(model_dir, record):
             mode, loss=loss, train_op=models.descent(loss), scaffold=scaffold
         )
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, model_fn)
     estimator.train(models.batches(), steps=1)
     record(sorted(estimator.get_variable_names()))
     return estimator.evaluate(models.batches(), steps=1)

@@ -13,8 +13,7 @@ def steps_are_added_up(model_dir, record):
 
 
 def max_steps_are_a_total(model_dir, record):
-    estimator = models.estimator(model_dir)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3)
     estimator.train(models.batches(), max_steps=4)
     estimator.train(models.batches(), max_steps=4)
     return estimator.get_variable_value("global_step")
@@ -65,21 +64,13 @@ def no_data_at_all(model_dir, record):
 def a_global_step_that_stays(model_dir, record):
     """A train_op that leaves the global step alone: the log says so; here, a hook ends training."""
 
-    class Stops(tf.train.SessionRunHook):
-        runs = 0
-
-        def after_run(self, run_context, run_values):
-            self.runs += 1
-            if self.runs == 4:
-                run_context.request_stop()
-
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels)
         train_op = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     estimator = models.estimator(model_dir, model_fn, log_step_count_steps=1)
-    estimator.train(models.batches(), hooks=[Stops()], max_steps=2)
+    estimator.train(models.batches(), hooks=[models.Recording(record, stop_after=4)], max_steps=2)
 
 
 def input_fn_raises_stop_iteration(model_dir, record):
@@ -155,8 +146,7 @@ def params_reach_the_model_fn(model_dir, record):
         params["changed"] = True
         return models.model_fn(features, labels, mode)
 
-    estimator = models.estimator(model_dir, model_fn, params={"a": 1, "b": [2.0]})
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn, params={"a": 1, "b": [2.0]})
     estimator.evaluate(models.batches(), steps=1)
     return estimator.params
 
@@ -249,8 +239,9 @@ def steps_and_max_steps(model_dir, record):
 
 
 def train_without_checkpoints(model_dir, record):
-    estimator = models.estimator(model_dir, save_checkpoints_steps=None, save_checkpoints_secs=None)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(
+        model_dir, 3, save_checkpoints_steps=None, save_checkpoints_secs=None
+    )
     return estimator.latest_checkpoint()
 
 
@@ -263,8 +254,7 @@ def learning_rate_by_global_step(model_dir, record):
         train_op = tf.train.MomentumOptimizer(rate, 0.9).minimize(loss, step)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    estimator = models.estimator(model_dir, model_fn, save_summary_steps=1)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3, model_fn, save_summary_steps=1)
     estimator.train(models.batches(), steps=3)
 
 
@@ -279,8 +269,7 @@ def update_ops_run_with_the_step(model_dir, record):
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     for depends in (True, False):
-        est = models.estimator(f"{model_dir}{depends}", model_fn, {"depends": depends})
-        est.train(models.batches(), steps=3)
+        models.trained(f"{model_dir}{depends}", 3, model_fn, {"depends": depends})
 
 
 def seeds_of_the_config(model_dir, record):
@@ -290,8 +279,7 @@ def seeds_of_the_config(model_dir, record):
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
     for seed in (1, 2):
-        est = models.estimator(f"{model_dir}{seed}", model_fn, tf_random_seed=seed)
-        est.train(models.batches(), steps=1)
+        models.trained(f"{model_dir}{seed}", 1, model_fn, tf_random_seed=seed)
 
 
 def optimizers_of_tf_train(model_dir, record):
@@ -309,5 +297,4 @@ def optimizers_of_tf_train(model_dir, record):
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     for name in optimizers:
-        est = models.estimator(f"{model_dir}_{name}", model_fn, {"name": name})
-        est.train(models.batches(), steps=3)
+        models.trained(f"{model_dir}_{name}", 3, model_fn, {"name": name})

@@ -16,7 +16,6 @@ STEPS = 4
 
 
 def namespace(side: str) -> Any:
-    """`tf` of TensorFlow 1: the original's, or this package's."""
     if side == "original":
         return tensorflow.compat.v1
     import tpu_estimator_compat.v1
@@ -44,7 +43,6 @@ class Models:
         return self.tf.train.get_or_create_global_step()
 
     def gradients(self, x, y):
-        """Loss, gradients by a tape, and variables."""
         weights = self.weights()
         with self.tf.GradientTape() as tape:
             loss = self.loss(x, y, weights)

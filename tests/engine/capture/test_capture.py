@@ -24,8 +24,6 @@ def branched(value, weight):
 
 @pytest.mark.parametrize("compute", [looped, branched])
 def test_they_are_left_out_with_a_word(tmp_path, caplog, compute):
-    """The original's Scaffold cannot merge them, and ends the call."""
-
     def model_fn(features, labels, mode, params):
         weight = tf.get_variable("weight", [])
         output = compute(tf.reduce_mean(features), weight)

@@ -98,7 +98,6 @@ def _attribute(value: Any) -> str:
 
 
 def difference(ours: Any, theirs: Any) -> list[str]:
-    """Keys of two dicts whose values differ, with both values."""
     return [
         f"{key}: ours {ours.get(key)!r}\n    original {theirs.get(key)!r}"
         for key in sorted({*ours, *theirs})

@@ -10,12 +10,10 @@ WORDS = ["the", "quick", "brown", "fox", "jumps"]
 
 
 def points(count: int = 16) -> np.ndarray:
-    """Float32 features of shape [count, 4]."""
     return np.random.RandomState(0).normal(size=(count, FEATURES)).astype(np.float32)
 
 
 def classes(count: int = 16) -> np.ndarray:
-    """Int32 labels of shape [count]."""
     return (points(count).sum(axis=1) > 0).astype(np.int32)
 
 

@@ -18,8 +18,6 @@ def nodes(graph, ops, kept=()):
 
 
 def training_step():
-    """(input, loss, train_op) of two dense layers that Adam trains."""
-
     def dense(x, units, name):
         kernel = tf.get_variable(f"{name}/kernel", [x.shape[1], units])
         bias = tf.get_variable(f"{name}/bias", [units], initializer=tf.zeros_initializer())

@@ -146,7 +146,6 @@ def test_without_a_feed_it_says_what_is_missing(tmp_path):
 
 
 def queued(strings=("1", "2", "3")):
-    """Pairs of a dict and a sparse matrix, in batches of two."""
     text = tf.train.input_producer(tf.constant(strings), num_epochs=1, shuffle=False).dequeue()
     number = tf.string_to_number(text)
     numbers, texts = tf.train.batch([number, text], 2, allow_smaller_final_batch=True)

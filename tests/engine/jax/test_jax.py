@@ -41,8 +41,6 @@ REPLICAS = (pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytes
 
 
 class Fetching(tf.train.SessionRunHook):
-    """Keeps tensors of every step: the global step, a variable, tensors, the loss."""
-
     def __init__(self):
         self.seen = []
 
@@ -93,7 +91,6 @@ def model_of(calls):
 
 
 def run(runtime, replicas, root):
-    """Everything that is compared, by name."""
     calls, hook = [], Fetching()
     estimator = on(runtime, replicas, root, model_of(calls))
     estimator.train(train_input_fn, steps=7)
@@ -182,7 +179,6 @@ def test_input_goes_on_where_it_stood(tmp_path):
 
 
 def started_model_fn(way, path):
-    """A model_fn whose variables start from a checkpoint, in one way or the other."""
     build = make_model_fn()
 
     def model_fn(features, labels, mode, params):

@@ -91,8 +91,6 @@ def test_loops_of_some_seconds(tmp_path):
 
 
 class Feeding(tf.train.SessionRunHook):
-    """Feeds a scalar, and in every other step a whole batch of a replica."""
-
     def __init__(self):
         self.seen = []
         self._step = 0
@@ -137,8 +135,6 @@ def test_hooks_that_feed(tmp_path):
 
 
 class Kill(tf.train.SessionRunHook):
-    """Sends SIGTERM in the middle of a loop."""
-
     def after_create_session(self, session, coord):
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
 

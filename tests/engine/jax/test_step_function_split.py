@@ -183,8 +183,6 @@ def test_a_device_holds_its_share_and_hooks_see_whole_variables(split):
 
 
 def trained_by_adam(directory, cores, dtype):
-    """Variables after 10 steps on one replica; the loss does not depend on `unseen`."""
-
     def variable(name, shape, scale):
         value = scale * np.random.RandomState(len(name)).normal(size=shape)
         return tf.get_variable(name, initializer=tf.constant(value, dtype))

@@ -46,8 +46,6 @@ def test_tensorflow_for_tpus_is_refused(monkeypatch):
 
 
 class Gpu:
-    """Stands in for hardware: what JAX tells of a GPU."""
-
     platform, process_index = "gpu", 0
 
 

@@ -8,8 +8,6 @@ import tpu_estimator_compat as tpu
 
 
 class Keeping(tf.train.CheckpointSaverListener):
-    """Keeps the variables of each checkpoint, as they were when it was due."""
-
     def __init__(self):
         self.seen = {}
 

@@ -288,7 +288,6 @@ print(len(list(estimator.predict(input_fn))))
 
 @pytest.mark.parametrize("rules", ["plain", "tpu"])
 def test_every_mode_ends(rules, tmp_path, forks):
-    """A process of its own: TensorFlow reads the variable when its runtime starts."""
     environment = {**os.environ, "TF_NUM_INTEROP_THREADS": "1"}
     done = forks.run("-c", SCRIPT, rules, env=environment, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -106,7 +106,6 @@ def test_the_end_of_everyones_data_ends_training(tmp_path):
     "kill", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.full)]
 )
 def test_a_lost_worker(kill, tmp_path):
-    """Its process ended, or it gives no sign of life."""
     model = tmp_path / "model"
     with Cluster(tmp_path, 2) as cluster:
         cluster.start("long", model_dir=str(model))

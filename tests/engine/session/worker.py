@@ -102,7 +102,6 @@ def momentum(loss, params):
 
 
 def train(model_dir, steps=25, v1_behavior=False, delay_chief=0, **kwargs):
-    """Trains, then evaluates and predicts; every machine for itself."""
     if delay_chief and not is_worker_1():
         time.sleep(delay_chief)
     if v1_behavior:
@@ -192,7 +191,6 @@ def long(model_dir):
 
 
 def preempted(model_dir):
-    """Trains until SIGTERM comes to one machine, or to all, in the middle of a long loop."""
     est = make(model_dir, momentum, save_checkpoints_steps=50, loop=10**6)
     marks = pathlib.Path(f"{model_dir}-chief"), pathlib.Path(f"{model_dir}-worker")
 
@@ -342,7 +340,6 @@ def chief_cannot_start(model_dir):
 
 
 def schedule(model_dir, stop_early):
-    """train_and_evaluate on all workers; the chief alone decides to stop early."""
     est = make(model_dir, momentum)
     make_hook = tpu.estimator.experimental.make_early_stopping_hook
     stopping = make_hook(est, lambda: stop_early, run_every_secs=None, run_every_steps=8)

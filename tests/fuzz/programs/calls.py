@@ -49,7 +49,6 @@ class Program:
                 traceback.print_exc()
 
     def values(self):
-        """Variables of the latest checkpoint, rounded."""
         try:
             names = self.estimator.get_variable_names()
         except ValueError as error:

@@ -173,7 +173,6 @@ TABLE: dict[str, dict[str, float]] = {
 
 
 def simplest() -> Choices:
-    """The program in which everything is the simplest."""
     return {name: next(iter(options)) for name, options in TABLE.items()}
 
 

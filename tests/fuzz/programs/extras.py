@@ -9,8 +9,6 @@ import tensorflow.compat.v1 as tf
 
 
 class Forward:
-    """Tensors of the forward pass, and who records what the host sees."""
-
     def __init__(self, x, prediction, loss, record, mode):
         self.x, self.prediction, self.loss = x, prediction, loss
         self.record, self.mode = record, mode
@@ -24,7 +22,6 @@ def all_of(choices, forward):
 
 
 def _table(choices, forward):
-    """Counts in a table how often a key was seen."""
     kind = choices["table"]
     if kind == "none":
         return []

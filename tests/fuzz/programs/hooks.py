@@ -5,8 +5,6 @@ import tensorflow.compat.v1 as tf
 
 
 class Recording(tf.train.SessionRunHook):
-    """Records tensors that it fetches, in every step or in every n-th, and its other calls."""
-
     def __init__(self, record, label, fetches, every=1):
         self.record, self.label, self.fetches, self.every = record, label, fetches, every
         self.turn = -1
@@ -31,8 +29,6 @@ class Recording(tf.train.SessionRunHook):
 
 
 class InSession(tf.train.SessionRunHook):
-    """Runs in the session of training between steps."""
-
     def __init__(self, record, kind):
         self.record, self.kind = record, kind
 
@@ -78,8 +74,6 @@ class Stopping(tf.train.SessionRunHook):
 
 
 class Listener(tf.train.CheckpointSaverListener):
-    """Records its calls; asks to stop at a step."""
-
     def __init__(self, record, label, stop_at=None):
         self.record, self.label, self.stop_at = record, label, stop_at
 
@@ -118,7 +112,6 @@ class OwnSummary(tf.train.SummarySaverHook):
 
 
 def of_training(choices, record, model_dir):
-    """The hooks of a call of train."""
     found = []
     for function in FUNCTIONS:
         found += function(choices, record, model_dir)
@@ -204,8 +197,6 @@ def _feeding(choices, record, model_dir):
 
 
 class FeedingOnce(tf.train.SessionRunHook):
-    """Feeds the learning rate in its second run only."""
-
     runs = 0
 
     def before_run(self, run_context):

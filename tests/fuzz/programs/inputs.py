@@ -13,8 +13,6 @@ def examples():
 
 
 class Input:
-    """The input of one call: its `input_fn`, and hooks that it needs."""
-
     def __init__(self, choices, batch=None):
         self.choices = choices
         self.batch = batch or int(choices["batch"])
@@ -41,12 +39,10 @@ class Input:
         return ({}, None) if x is None else (self._features(x), y)
 
     def input_fn_of_params(self, params):
-        """For a TPUEstimator."""
         assert params["batch_size"] == self.batch
         return self.input_fn()
 
     def _make_aside(self):
-        """What an input_fn leaves in the graph for model_fn."""
         aside = self.choices["aside"]
         if aside == "loss":
             tf.losses.add_loss(tf.reduce_mean(tf.constant([0.5, 1.0])))

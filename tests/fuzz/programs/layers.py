@@ -6,7 +6,6 @@ from programs.inputs import WIDTH
 
 
 def x_of(features):
-    """The numbers of each example, from any structure of features."""
     if isinstance(features, dict):
         if not features:
             return tf.constant(np.arange(2 * WIDTH, dtype=np.float32).reshape(2, WIDTH) / 8.0)

@@ -73,7 +73,6 @@ def _updated(choices, loss, rate, step):
 
 
 def _by_two_optimizers(loss, rate, step):
-    """One for the first variable, one for the rest, if there is one."""
     variables = tf.trainable_variables()
     gradients = tf.gradients(loss, variables)
     pairs = list(zip(gradients, variables, strict=True))

@@ -35,8 +35,6 @@ def loss_of(features, labels):
 
 
 def make(folder, optimizers, strategy=None, with_host_call=False):
-    """An estimator that trains a net for each optimizer."""
-
     def host_call(step, loss):
         writer = tf.contrib.summary.create_file_writer(str(folder / "host"))
         with writer.as_default(), tf.contrib.summary.always_record_summaries():

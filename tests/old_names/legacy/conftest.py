@@ -13,8 +13,6 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 @pytest.fixture
 def run(tmp_path, forks):
-    """`run(source, *arguments)` writes `script.py` and runs it; gives the finished process."""
-
     def of(
         source: str, *arguments: str, options: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:

@@ -28,8 +28,6 @@ def input_fn(params):
 
 @pytest.fixture
 def run(tmp_path, forks):
-    """`run(cell, cell, ...)` runs a notebook; gives the finished process."""
-
     def of(*cells: str, text: str = "") -> subprocess.CompletedProcess[str]:
         (tmp_path / "notes").mkdir()
         (tmp_path / "notes" / "x.ipynb").write_text(text or notebook(*cells))

@@ -32,7 +32,6 @@ def legacy_namespace(side: str) -> types.ModuleType:
 
 
 def load(name: str) -> types.ModuleType:
-    """The module of a family, executed anew."""
     path = pathlib.Path(__file__).with_name(f"{name}.py")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

@@ -13,7 +13,6 @@ PREDICT_EXAMPLES = 14
 
 
 def _examples(seed, count):
-    """Noise, and the points of a ring that the generator is to imitate."""
     rng = np.random.RandomState(seed)
     angle = rng.uniform(0.0, 2.0 * np.pi, size=count)
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.05 * rng.randn(count, POINTS)

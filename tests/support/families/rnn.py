@@ -13,7 +13,6 @@ PREDICT_EXAMPLES = 18
 
 
 def _examples(seed, count):
-    """Sequences and the sum of their first channel over the steps that count."""
     rng = np.random.RandomState(seed)
     x = rng.uniform(-1.0, 1.0, size=(count, LENGTH, WIDTH)).astype(np.float32)
     lengths = rng.randint(2, LENGTH + 1, size=count).astype(np.int32)

@@ -74,7 +74,6 @@ def evaluate(build: Callable[[], Any], feeds: Any = None) -> Any:
 
 
 def variables_of(build: Callable[[], Any]) -> list[str]:
-    """The names of the variables that `build` makes in a graph of its own."""
     with graph():
         build()
         return [variable.op.name for variable in tf.global_variables()]

@@ -136,7 +136,6 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def heard(texts: Texts) -> Iterator[tuple[list[str], list[str]]]:
-    """The lines of TensorFlow's log, and warnings to users."""
     lines: list[str] = []
     shown: list[str] = []
     handler = _Lines(lines, texts)
@@ -238,7 +237,6 @@ def _of_summary(value: Any, texts: Texts) -> Any:
 
 
 def checkpoints(home: str, texts: Texts, largest: int) -> dict[str, Any]:
-    """By directory: the state file, the checkpoints kept, and variables of the latest."""
     found = {}
     for path in sorted(glob.glob(f"{home}/**/checkpoint", recursive=True)):
         folder = os.path.dirname(path)

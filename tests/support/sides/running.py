@@ -96,7 +96,6 @@ class Side:
 
 
 def of_original(original: Original, suite: str, **fields: Any) -> Side:
-    """The original's side of a suite."""
     return Side("original", original.forks, suite, **fields)
 
 
@@ -107,7 +106,6 @@ def of_ours(tmp_path_factory: pytest.TempPathFactory, suite: str, **fields: Any)
 
 
 def run_together(*runs: tuple[Side, Iterable[str], pathlib.Path]) -> None:
-    """Several sides run scenarios at the same time."""
     with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
         for done in [pool.submit(side.run, names, out) for side, names, out in runs]:
             done.result()

@@ -58,7 +58,6 @@ class Cluster:
 
 
 def cluster_of(op: tf.Operation) -> str | None:
-    """The name of the replicated computation that an op belongs to."""
     attr = op.node_def.attr
     return attr["_tpu_replicate"].s.decode() if "_tpu_replicate" in attr else None
 
@@ -239,7 +238,6 @@ class _Lockstep:
             known.update({t.name: v for t, v in zip(op.outputs, outputs, strict=True)})
 
     def _call(self, op: tf.Operation, attr: str, given: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        """The outputs, per replica, of the function that `attr` names, for inputs per replica."""
         body = _function(op, attr)
         values = [{t.name: v for t, v in zip(body.inputs, inputs, strict=True)} for inputs in given]
         own = {t.op for t in body.inputs}
@@ -391,7 +389,6 @@ def _ordered(operations: Iterable[tf.Operation]) -> list[tf.Operation]:
 
 
 def called_functions(node: Any) -> list[str]:
-    """Names of the functions in a NodeDef's attributes."""
     found = []
     for attr in node.attr.values():
         if attr.WhichOneof("value") == "func":

@@ -57,7 +57,6 @@ class SimulatedTPU:
         return int(np.prod(self.mesh_shape)) // self.hosts
 
     def topology(self) -> bytes:
-        """The TopologyProto that initialisation gives: hosts own blocks of y."""
         columns, rows, layers, of_chip = self.mesh_shape
         if rows % self.hosts:
             raise ValueError(f"{rows} rows of chips cannot be shared by {self.hosts} hosts")
@@ -103,7 +102,6 @@ Patch = Callable[[Any, str, Any], Any]
 
 
 def _patch_devices(patch: Patch, simulation: SimulatedTPU) -> None:
-    """The devices as TensorFlow lists them, and the op that hardware answers."""
     real_config = tpu_system_metadata.config
 
     class Config:
@@ -137,8 +135,6 @@ def _patch_devices(patch: Patch, simulation: SimulatedTPU) -> None:
 
 
 def _patch_strategy(patch: Patch) -> None:
-    """A strategy's devices, once TensorFlow has made it for cores."""
-
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)
         self._tpu_devices = np.vectorize(cpu_name, otypes=[object])(self._tpu_devices)

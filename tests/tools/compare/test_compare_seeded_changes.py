@@ -24,8 +24,6 @@ def runner(folder: pathlib.Path, script: pathlib.Path = SUBJECT) -> runs.Runner:
 
 @pytest.fixture
 def truth(original: Original, tmp_path_factory) -> tuple[evidence.Evidence, comparing.Yardstick]:
-    """The original's run, and what rounding does to it; made once in a session."""
-
     def make(folder: pathlib.Path) -> None:
         asked = functools.partial(runner(folder).original, original.python)
         old = asked("original", None)
@@ -43,8 +41,6 @@ def truth(original: Original, tmp_path_factory) -> tuple[evidence.Evidence, comp
 
 @pytest.fixture
 def judged(truth, tmp_path):
-    """`judged(before, after)`: the report on the script with a piece of its text replaced."""
-
     def of(before: str = "", after: str = "") -> Report:
         old, measure = truth
         text = SUBJECT.read_text()

@@ -16,7 +16,6 @@ DRAWN = [
 
 
 def trained() -> dict[str, Any]:
-    """What `training.observe` returns."""
     networks = {
         name: {
             "losses": [2.0, 1.5, loss],

@@ -14,7 +14,6 @@ REAL = probing.run
 
 @pytest.fixture
 def answers(monkeypatch, tmp_path):
-    """What probes answer; a test may change it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TF_CONFIG", raising=False)
     monkeypatch.setattr(versions, "check", lambda chips: [])

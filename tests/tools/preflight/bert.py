@@ -41,7 +41,6 @@ def report(
     use_tpu: bool,
     sizes: dict,
 ) -> dict:
-    """The report on BERT's pretraining, 32 examples of 128 tokens per replica."""
     (folder / "config.json").write_text(json.dumps(sizes))
     (folder / "examples.tfrecord").touch()  # no data is read
     command = ["-m", "tpu_estimator_compat", "preflight", "--json", "--topology", topology]

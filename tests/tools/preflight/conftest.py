@@ -12,8 +12,6 @@ from .asking import estimator, input_fn
 
 @pytest.fixture
 def compile_for(tmp_path):
-    """`compile_for(program, topology, replicas)`, with an empty cache."""
-
     def compile_(program, topology="v5e:1x1", replicas=1, share=0.75, **options):
         return compiler.compile(
             program,

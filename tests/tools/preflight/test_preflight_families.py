@@ -25,7 +25,6 @@ STEPS = [
 
 @pytest.fixture
 def family(request, monkeypatch):
-    """The module of a family, with our names as its legacy ones."""
     monkeypatch.setitem(sys.modules, "legacy_namespace", families.legacy_namespace("ours"))
     return families.load(request.param)
 

@@ -20,7 +20,6 @@ SCRIPT = "import tensorflow as tf\ntf.contrib.tpu.TPUConfig()\ntf.estimator.Boos
 
 
 def in_terminal(words, cwd, **variables):
-    """The text that a command writes to a terminal."""
     reader, terminal = pty.openpty()
     command = [sys.executable, "-m", "tpu_estimator_compat", *words]
     environment = {**os.environ, "TERM": "xterm", **variables}

@@ -6,7 +6,6 @@ from tpu_estimator_compat.tools.scan import Status, scan_text
 
 
 def found(code):
-    """(line, name, status) of the findings."""
     return [(f.line, f.name, f.status.value) for f in scan_text(textwrap.dedent(code), "a.py")]
 
 

@@ -34,7 +34,6 @@ def keras_model(run: Run) -> None:
 
 @scenario
 def train_distribute(run: Run) -> None:
-    """A plain Estimator over the strategy of a TPU, as TensorFlow 1 had it; not for JAX."""
     if run.on_jax:
         estimator = run.estimator(run_config={"train_distribute": tpu.TPUStrategy()})
         with pytest.raises(ValueError, match=r"train_distribute=\.\.\.\) is a strategy of TensorF"):

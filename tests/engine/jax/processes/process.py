@@ -183,8 +183,6 @@ def ends(model_dir):
 
 
 def long(model_dir):
-    """Trains until a signal comes; tells when it has begun."""
-
     class Started(tf.train.SessionRunHook):
         def after_run(self, run_context, run_values):
             pathlib.Path(f"{model_dir}-{int(IS_SECOND)}").touch()
@@ -229,8 +227,6 @@ class Evaluating(tf.train.SessionRunHook):
 
 
 def spans(model_dir):
-    """A replica has devices of all processes; one of them reads other elements."""
-
     def shuffled_input_fn(params):
         features, labels = examples()
         order = np.random.RandomState(int(IS_SECOND)).permutation(len(labels))

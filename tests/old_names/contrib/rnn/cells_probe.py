@@ -122,12 +122,10 @@ def value_of(variable):
 
 
 def sizes(structure, tf):
-    """The sizes of a state as lists."""
     return [tf.TensorShape(size).as_list() for size in tf.nest.flatten(structure)]
 
 
 def run(tf, rnn, make, inputs, dynamic):
-    """Variables of a cell, what it computes over a sequence, and gradients."""
     config = tf.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True  # for one run it takes long
     with tf.Graph().as_default() as graph, tf.Session(graph=graph, config=config) as session:
@@ -163,7 +161,6 @@ def sequence(tf, cell, inputs, dynamic):
 
 
 def numbers(values):
-    """Numbers that JSON takes, with the digits that single precision has."""
     return [float(f"{x:.8g}") for x in values]
 
 
@@ -173,7 +170,6 @@ def modes(name):
 
 
 def results(tf, rnn):
-    """What each case gives, unrolled and in a loop."""
     return {
         f"{name}, {'loop' if dynamic else 'unrolled'}": run(tf, rnn, make, inputs, dynamic)
         for name, (make, inputs) in sorted(cases().items())

@@ -21,7 +21,6 @@ def value_of(variable):
 
 
 def results(*builders):
-    """What builders of tensors give, each with variables of its own scope, and gradients."""
     with tf.Graph().as_default() as graph, session_of(graph) as session:
         made = []
         for i, build in enumerate(builders):

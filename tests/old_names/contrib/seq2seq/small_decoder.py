@@ -56,7 +56,6 @@ def projection(dtype: Any = tf.float32) -> Any:
 
 
 def values(build: Any) -> Any:
-    """What `build` makes in a graph, after its variables are initialized."""
     with tf.Graph().as_default(), session_of() as session:
         tensors = build()
         session.run(tf.global_variables_initializer())

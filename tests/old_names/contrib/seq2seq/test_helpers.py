@@ -24,7 +24,6 @@ from .small_decoder import (
 
 
 def greedy(steps: int) -> tuple[list[list[int]], list[int]]:
-    """Ids of each sequence, and lengths."""
     ids, state, tokens = [], STATE, np.full(BATCH, 2)
     lengths, finished = np.zeros(BATCH, int), np.zeros(BATCH, bool)
     for _ in range(steps):

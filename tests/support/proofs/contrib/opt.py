@@ -6,7 +6,6 @@ from support.proofs import graph, proves
 
 
 def after(optimizer, steps=3, sparse=False):
-    """The values of a variable after some steps of an optimizer on a loss."""
     with graph(), tf.Session() as session:
         variable = tf.get_variable("v", initializer=np.array([[1.0], [2.0], [3.0]], np.float32))
         seen = tf.gather(variable, [0, 2, 0]) if sparse else variable
