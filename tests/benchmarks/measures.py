@@ -10,20 +10,12 @@ from benchmarks.fleet import Worker, fleet
 Samples = dict[str, list[float]]
 """One number per round, by variant."""
 
+_EVERY_SIDE = ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"]
 _FOR_MODEL = {
-    "small": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
-    "mlp": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
-    "convnet": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
-    "encoder": [
-        "bare",
-        "bare_jit",
-        "keras",
-        "keras_jit",
-        "original",
-        "ours",
-        "ours_tpu",
-        "ours_jit",
-    ],
+    "small": _EVERY_SIDE,
+    "mlp": _EVERY_SIDE,
+    "convnet": _EVERY_SIDE,
+    "encoder": [*_EVERY_SIDE, "bare_jit", "ours_jit"],
     "tables": ["keras", "original", "ours", "ours_tpu"],
 }
 _CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]

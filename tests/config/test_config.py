@@ -11,7 +11,6 @@ from tpu_estimator_compat.config import (
     TPUConfig,
     TPURunConfig,
     check_positive_integer,
-    parse_iterations_per_loop,
 )
 from tpu_estimator_compat.environment import RUNTIME_VARIABLE
 
@@ -88,7 +87,9 @@ def test_a_config_is_replaced_with_another_runtime():
     ],
 )
 def test_iterations_are_steps_or_seconds(given, expected):
-    assert parse_iterations_per_loop(given) == IterationsPerLoopCounter(*expected)
+    config = TPUConfig(iterations_per_loop=given)
+    assert config.loop_length == IterationsPerLoopCounter(*expected)
+    assert config.iterations_per_loop is given
 
 
 @pytest.mark.parametrize("given", [0, -1, "0s", "05", "1d", "s", "", "5|", "5\n", 1.5, True, None])

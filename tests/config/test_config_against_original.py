@@ -1,5 +1,3 @@
-"""The same constructor calls in the published original and here: same fields, same errors."""
-
 import pytest
 
 from tpu_estimator_compat import config

@@ -1,5 +1,3 @@
-"""The observations of all scenarios, by both sides."""
-
 import hashlib
 import pathlib
 from typing import Any

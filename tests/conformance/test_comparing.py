@@ -1,5 +1,3 @@
-"""The comparison sees types, digits, places in lists, and what is missing."""
-
 import numpy as np
 import pytest
 from support.sides.comparing import Tolerance, differences

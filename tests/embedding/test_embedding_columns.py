@@ -1,5 +1,3 @@
-"""TPU embedding columns: on tables as off TPU, and both as in the original."""
-
 import pathlib
 import shutil
 

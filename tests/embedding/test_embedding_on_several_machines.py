@@ -1,5 +1,3 @@
-"""Tables that several machines train together: each has its rows of them."""
-
 import pathlib
 import shutil
 

@@ -74,27 +74,11 @@ def test_none_keeps_all_exports(exports):
     assert len(kept(exports, "latest")) == 7
 
 
-def test_final_exports_once_at_the_end(exports):
-    exporter = namespace.FinalExporter("final", receiver_fn)
-    assert call(exporter, exports) is None
-    assert call(exporter, exports, final=True)
-    assert len(exports.asked) == 1
-
-
 def test_best_exports_the_first_and_what_is_better(exports):
     exporter = BestExporter(serving_input_receiver_fn=receiver_fn, exports_to_keep=2)
     made = [bool(call(exporter, exports, loss)) for loss in (3.0, 4.0, 2.0, 2.0, 1.0)]
     assert made == [True, False, True, False, True]
     assert kept(exports, "best_exporter") == ["1700000002", "1700000003"]
-
-
-def test_best_goes_by_the_function_given(exports):
-    def higher(best_eval_result, current_eval_result):
-        return current_eval_result["loss"] > best_eval_result["loss"]
-
-    exporter = BestExporter("best", receiver_fn, compare_fn=higher)
-    made = [bool(call(exporter, exports, loss)) for loss in (3.0, 4.0, 2.0)]
-    assert made == [True, True, False]
 
 
 def test_best_knows_the_evaluations_before_a_restart(tmp_path):
@@ -111,11 +95,6 @@ def test_best_knows_the_evaluations_before_a_restart(tmp_path):
     assert exporter._best_in(str(tmp_path / "eval" / "*.tfevents.*"))["loss"] == best
     made = [bool(call(exporter, exports, loss)) for loss in (best + 1, best + 0.5, best + 2)]
     assert made == [True, True, False]
-
-
-def test_a_compare_fn_of_other_arguments_is_refused():
-    with pytest.raises(ValueError, match=r"has following not expected args: \['x'\]"):
-        BestExporter(compare_fn=lambda best_eval_result, current_eval_result, x: True)
 
 
 @pytest.mark.parametrize("results", [{}, {"accuracy": 1.0}])

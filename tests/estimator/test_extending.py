@@ -49,11 +49,6 @@ def test_adds_metrics_and_replaces_some(estimator):
     assert estimator.get_variable_value("global_step") == 4
 
 
-def test_refuses_other_arguments(estimator):
-    with pytest.raises(ValueError, match=r"not expected args: \['logits'\]"):
-        estimators.add_metrics(estimator, lambda predictions, logits: {})
-
-
 @pytest.mark.parametrize("keys", ["id", ["id"]])
 def test_forwards_features(estimator, keys):
     found = list(forward_features(estimator, keys).predict(input_fn))

@@ -1,5 +1,3 @@
-"""Evaluation in memory: beyond what the parity tests compare."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""`tf.keras.estimator.model_to_estimator`: Keras 2 models as estimators, as in the original."""
-
 import keras
 import numpy as np
 import pytest

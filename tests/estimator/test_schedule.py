@@ -18,29 +18,6 @@ from .remembering import Exporter
 TrainSpec, EvalSpec = namespace.TrainSpec, namespace.EvalSpec
 
 
-@pytest.mark.parametrize("use_tpu", [False, True])
-def test_each_checkpoint_is_evaluated_and_exported(tmp_path, strategy, use_tpu):
-    exporter = Exporter()
-    estimator = make_estimator(
-        tmp_path,
-        use_tpu=use_tpu,
-        save_checkpoints_steps=10,
-        train_distribute=strategy(2) if use_tpu else None,
-    )
-    metrics, exports = namespace.train_and_evaluate(
-        estimator,
-        TrainSpec(train_input_fn, max_steps=25),
-        EvalSpec(train_input_fn, steps=2, exporters=exporter, throttle_secs=0),
-    )
-    assert metrics["global_step"] == 25
-    assert exports == ["export 3"]
-    assert [final for *_, final in exporter.asked] == [False, False, True]
-    assert [result["global_step"] for _, _, result, _ in exporter.asked] == [10, 20, 25]
-    assert {path for path, *_ in exporter.asked} == {str(tmp_path / "export" / "mine")}
-    checkpoints = [str(tmp_path / f"model.ckpt-{step}") for step in (10, 20, 25)]
-    assert [path for _, path, *_ in exporter.asked] == checkpoints
-
-
 def test_on_tpu_an_evaluation_needs_steps(tmp_path, strategy):
     estimator = make_estimator(tmp_path, use_tpu=True, train_distribute=strategy(1))
     eval_spec = EvalSpec(train_input_fn, steps=None)

@@ -1,5 +1,3 @@
-"""The observations of drawn programs, by both sides."""
-
 import pathlib
 from typing import Any
 

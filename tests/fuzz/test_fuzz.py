@@ -1,5 +1,3 @@
-"""Drawn programs: the original and this package do the same."""
-
 import json
 import pathlib
 

@@ -1,5 +1,3 @@
-"""Estimators on one and on two replicas, and iterators of theirs that end at once."""
-
 import pytest
 from support.legacy_models import make_estimator
 

@@ -1,5 +1,3 @@
-"""Sides of the parity runs, and the checkpoints from which all of them start."""
-
 import functools
 import pathlib
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""A graph for specs, and tensors in it."""
-
 import pytest
 import tensorflow as tf
 

@@ -9,22 +9,6 @@ v1 = tf.compat.v1
 pytestmark = pytest.mark.usefixtures("graph")
 
 
-def test_fields_are_in_the_originals_order():
-    assert EstimatorSpec._fields == (
-        "mode",
-        "predictions",
-        "loss",
-        "train_op",
-        "eval_metric_ops",
-        "export_outputs",
-        "training_chief_hooks",
-        "training_hooks",
-        "scaffold",
-        "evaluation_hooks",
-        "prediction_hooks",
-    )
-
-
 def test_predictions_are_the_specs_own(loss):
     predictions = {"p": loss}
     spec = EstimatorSpec("eval", predictions, loss)

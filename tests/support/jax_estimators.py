@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
@@ -38,3 +39,9 @@ def on(
 
 def variables(estimator: tpu.TPUEstimator) -> dict[str, Any]:
     return {n: estimator.get_variable_value(n) for n in estimator.get_variable_names()}
+
+
+def assert_near(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, 1e-5, 1e-6, err_msg=name)

@@ -86,15 +86,24 @@ def make_estimator(model_dir, model_fn=None, *, use_tpu=False, loop=5, tpu_confi
     return tpu.TPUEstimator(model_fn or make_model_fn(), config=config, use_tpu=use_tpu, **own)
 
 
-class LossRecorder(tf.train.SessionRunHook):
-    def __init__(self):
-        self.losses = []
+def steps_done(estimator):
+    return int(estimator.get_variable_value("global_step"))
 
-    def begin(self):
-        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
+
+class Fetching(tf.train.SessionRunHook):
+    """Keeps what it fetches in each run; `fetches` may be a function of nothing."""
+
+    def __init__(self, fetches):
+        self._fetches, self.seen = fetches, []
 
     def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._loss)
+        return tf.train.SessionRunArgs(
+            self._fetches() if callable(self._fetches) else self._fetches
+        )
 
     def after_run(self, run_context, run_values):
-        self.losses.append(float(run_values.results))
+        self.seen.append(run_values.results)
+
+
+def last_loss():
+    return tf.get_collection(tf.GraphKeys.LOSSES)[-1]

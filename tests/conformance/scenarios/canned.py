@@ -158,7 +158,6 @@ def linear_estimator(model_dir, record):
 
 
 def a_head_of_2_below_a_model_of_1(model_dir, record):
-    """It wants an optimizer of Keras."""
     head = tf.estimator.MultiClassHead(3)
     estimator = tf.estimator.LinearEstimator(head, _wide(), config=_config(model_dir))
     _through(estimator, record, CLASSES)
@@ -262,7 +261,6 @@ def dnn_with_old_columns(model_dir, record):
 
 
 def old_columns_in_2(model_dir, record):
-    """They are refused."""
     _, deep = _old()
     with _without_log():
         tf2.estimator.DNNClassifier([2], deep, model_dir).train(_input_fn(LABELS), steps=1)

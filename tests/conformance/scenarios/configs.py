@@ -87,11 +87,7 @@ def config_refuses(model_dir, record):
         {"protocol": "udp"},
         {"unknown": 3},
     ):
-        try:
-            tf.estimator.RunConfig(**arguments)
-            record(arguments, "accepted")
-        except Exception as error:
-            record(arguments, error)
+        models.attempt(record, tf.estimator.RunConfig, **arguments)
 
 
 def replace(model_dir, record):
@@ -142,11 +138,7 @@ def cluster_that_is_wrong(model_dir, record):
         ("chief", 0, {"chief": ["h:1", "h:2"]}),
         ("chief", -1, {"chief": ["h:1"]}),
     ):
-        try:
-            _with_cluster(task, index, **cluster)
-            record(task, index, "accepted")
-        except Exception as error:
-            record(task, index, error)
+        models.attempt(record, _with_cluster, task, index, **cluster)
 
 
 def tf_config_without_a_cluster(model_dir, record):
@@ -166,7 +158,6 @@ def model_dir_of_config_and_argument(model_dir, record):
 
 
 def no_model_dir(model_dir, record):
-    """A temporary directory, and a warning."""
     return os.path.isdir(tf.estimator.Estimator(models.model_fn).model_dir)
 
 
@@ -195,19 +186,11 @@ def model_fn_is_none(model_dir, record):
 
 def model_fn_without_features(model_dir, record):
     for fn in (lambda labels: 0, lambda features, other: 0, lambda features, labels, mode, x=1: 0):
-        try:
-            tf.estimator.Estimator(fn, model_dir)
-            record("accepted")
-        except ValueError as error:
-            record(error)
+        models.attempt(record, tf.estimator.Estimator, fn, model_dir)
 
 
 def params_without_a_place(model_dir, record):
-    try:
-        models.estimator(model_dir, params={"a": 1})
-        record("accepted")
-    except ValueError as error:
-        record(error)
+    models.attempt(record, models.estimator, model_dir, params={"a": 1})
 
 
 def a_subclass_that_overrides(model_dir, record):

@@ -181,10 +181,7 @@ def outputs_refuse(model_dir, record):
             lambda: export.RegressionOutput(text),
             lambda: export.RegressionOutput(None),
         ):
-            try:
-                record(type(make()).__name__)
-            except Exception as error:
-                record(error)
+            models.attempt(record, make)
 
 
 def an_export_of_predictions_only(model_dir, record):

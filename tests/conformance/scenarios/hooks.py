@@ -112,7 +112,6 @@ def out_of_range_in_a_hook(model_dir, record):
 
 
 def stop_iteration_in_a_hook(model_dir, record):
-    """So does StopIteration."""
     _failing(model_dir, record, "after_run", error=StopIteration())
 
 
@@ -160,36 +159,27 @@ def a_hook_fetches_by_name(model_dir, record):
 
 
 def a_hook_fetches_the_loss(model_dir, record):
-    def model_fn(features, labels, mode):
-        spec = models.model_fn(features, labels, mode)
-        tf.identity(spec.loss, name="named")
-        return spec
-
     hook = models.Fetching(record, "named:0")
-    estimator = models.estimator(model_dir, model_fn)
+    estimator = models.estimator(model_dir, models.named_loss_model_fn)
     estimator.train(models.batches(), hooks=[hook], steps=3)
     estimator.evaluate(models.batches(), hooks=[hook], steps=2)
 
 
-def a_hook_feeds(model_dir, record):
-    def model_fn(features, labels, mode):
-        scale = tf.placeholder_with_default(1.0, [], name="scale")
-        loss = models.loss_of(features, labels) * scale
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
+def _scaled(features, labels, mode):
+    scale = tf.placeholder_with_default(1.0, [], name="scale")
+    loss = models.loss_of(features, labels) * scale
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
+
+def a_hook_feeds(model_dir, record):
     class Feeds(tf.train.SessionRunHook):
         def before_run(self, run_context):
             return tf.train.SessionRunArgs(None, feed_dict={"scale:0": 0.5})
 
-    models.estimator(model_dir, model_fn).train(models.batches(), hooks=[Feeds()], steps=2)
+    models.estimator(model_dir, _scaled).train(models.batches(), hooks=[Feeds()], steps=2)
 
 
 def two_hooks_feed_the_same(model_dir, record):
-    def model_fn(features, labels, mode):
-        scale = tf.placeholder_with_default(1.0, [], name="scale")
-        loss = models.loss_of(features, labels) * scale
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
-
     class Feeds(tf.train.SessionRunHook):
         def begin(self):
             self.tensor = tf.get_default_graph().get_tensor_by_name("scale:0")
@@ -197,7 +187,7 @@ def two_hooks_feed_the_same(model_dir, record):
         def before_run(self, run_context):
             return tf.train.SessionRunArgs(None, feed_dict={self.tensor: 0.5})
 
-    models.estimator(model_dir, model_fn).train(models.batches(), hooks=[Feeds(), Feeds()], steps=2)
+    models.estimator(model_dir, _scaled).train(models.batches(), hooks=[Feeds(), Feeds()], steps=2)
 
 
 def a_hook_adds_to_the_graph(model_dir, record):

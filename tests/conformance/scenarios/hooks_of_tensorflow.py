@@ -3,11 +3,6 @@ from scenarios import models
 
 
 def logging_tensor_hook(model_dir, record):
-    def model_fn(features, labels, mode):
-        spec = models.model_fn(features, labels, mode)
-        tf.identity(spec.loss, name="named")
-        return spec
-
     hooks = [
         tf.train.LoggingTensorHook(["named"], every_n_iter=2),
         tf.train.LoggingTensorHook({"shown": "named:0"}, at_end=True),
@@ -15,7 +10,7 @@ def logging_tensor_hook(model_dir, record):
             {"x": "named:0"}, every_n_iter=3, formatter=lambda t: f"formatted {t['x']:.3f}"
         ),
     ]
-    estimator = models.estimator(model_dir, model_fn)
+    estimator = models.estimator(model_dir, models.named_loss_model_fn)
     estimator.train(models.batches(), hooks=hooks, steps=5)
 
 

@@ -1,4 +1,3 @@
-import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
@@ -14,27 +13,20 @@ def _with_host_call(function, tensors_of=None, modes=("train",)):
     return model_fn
 
 
-def _noted(record, *name):
-    def note(*values):
-        record(*name, *[np.asarray(v).tolist() for v in values])
-        return np.int32(0)
-
-    return note
+def _noting(record):
+    return lambda step: tf.py_func(models.noted(record), [step], tf.int32)
 
 
 def called_once_per_step(model_dir, record):
     """The call sees the step before the train_op raises it: 0 .. N-1."""
 
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(_noting(record)))
     estimator.train(models.tpu_batches(), steps=4)
 
 
 def called_with_a_dict(model_dir, record):
     def function(loss, step):
-        return tf.py_func(_noted(record), [loss, step], tf.int32)
+        return tf.py_func(models.noted(record), [loss, step], tf.int32)
 
     def tensors(spec):
         step = tf.reshape(tf.train.get_global_step(), [1])
@@ -45,10 +37,7 @@ def called_with_a_dict(model_dir, record):
 
 
 def called_in_an_evaluation(model_dir, record):
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    fn = _with_host_call(function, modes=("train", "eval"))
+    fn = _with_host_call(_noting(record), modes=("train", "eval"))
     estimator = models.tpu_estimator(model_dir, fn)
     estimator.train(models.tpu_batches(), steps=2)
     record("evaluation")
@@ -56,10 +45,7 @@ def called_in_an_evaluation(model_dir, record):
 
 
 def called_in_a_prediction(model_dir, record):
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function, modes=("infer",)))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(_noting(record), modes=("infer",)))
     return list(estimator.predict(models.tpu_batches(2)))
 
 
@@ -141,7 +127,7 @@ def writer_with_an_explicit_init(model_dir, record):
 def effects_in_a_branch(model_dir, record):
     def function(step):
         def branch(name):
-            return lambda: tf.py_func(_noted(record, name), [step], tf.int32)
+            return lambda: tf.py_func(models.noted(record, name), [step], tf.int32)
 
         return tf.cond(step[0] > 1, branch("late"), branch("early"))
 
@@ -152,7 +138,9 @@ def effects_in_a_branch(model_dir, record):
 def effects_in_a_branch_without_a_value(model_dir, record):
     def function(step):
         def late():
-            with tf.control_dependencies([tf.py_func(_noted(record, "late"), [step], tf.int32)]):
+            with tf.control_dependencies(
+                [tf.py_func(models.noted(record, "late"), [step], tf.int32)]
+            ):
                 return tf.no_op()
 
         return tf.cond(step[0] > 1, late, tf.no_op)
@@ -164,7 +152,7 @@ def effects_in_a_branch_without_a_value(model_dir, record):
 def effects_in_a_loop(model_dir, record):
     def function(step):
         def body(i):
-            with tf.control_dependencies([tf.py_func(_noted(record), [step, i], tf.int32)]):
+            with tf.control_dependencies([tf.py_func(models.noted(record), [step, i], tf.int32)]):
                 return i + 1
 
         return tf.while_loop(lambda i: i < 2, body, [0], parallel_iterations=1)
@@ -179,7 +167,7 @@ def variables_of_a_call(model_dir, record):
     def function(step):
         count = tf.get_local_variable("count", [], tf.int32, tf.zeros_initializer())
         with tf.control_dependencies([tf.assign_add(count, 1)]):
-            return tf.py_func(_noted(record), [step, count.read_value()], tf.int32)
+            return tf.py_func(models.noted(record), [step, count.read_value()], tf.int32)
 
     estimator = models.tpu_estimator(model_dir, _with_host_call(function))
     estimator.train(models.tpu_batches(), steps=3)
@@ -188,9 +176,9 @@ def variables_of_a_call(model_dir, record):
 
 def several_results(model_dir, record):
     def function(step):
-        first = tf.py_func(_noted(record, "first"), [step], tf.int32)
+        first = tf.py_func(models.noted(record, "first"), [step], tf.int32)
         with tf.control_dependencies([first]):
-            second = tf.py_func(_noted(record, "second"), [step], tf.int32)
+            second = tf.py_func(models.noted(record, "second"), [step], tf.int32)
         return [first, tf.group(second)]
 
     estimator = models.tpu_estimator(model_dir, _with_host_call(function))
@@ -232,20 +220,14 @@ def a_call_that_fails(model_dir, record):
 
 
 def a_call_until_the_data_ends(model_dir, record):
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(_noting(record)))
     estimator.train(models.tpu_batches(3))
 
 
 def a_call_of_the_wrong_shape(model_dir, record):
     """A scalar in a host_call: off TPU it passes."""
 
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    fn = _with_host_call(function, lambda spec: [tf.train.get_global_step()])
+    fn = _with_host_call(_noting(record), lambda spec: [tf.train.get_global_step()])
     models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=2)
 
 
@@ -275,19 +257,16 @@ def a_call_whose_function_is_none(model_dir, record):
 
 
 def host_call_with_train_summaries(model_dir, record):
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
     def tensors(spec):
         tf.summary.scalar("in_model_fn", spec.loss)
         return [tf.reshape(tf.train.get_global_step(), [1])]
 
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function, tensors))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(_noting(record), tensors))
     estimator.train(models.tpu_batches(), steps=4)
 
 
 def host_call_beside_hooks(model_dir, record):
     models.tpu_estimator(
         model_dir,
-        _with_host_call(lambda step: tf.py_func(_noted(record, "call"), [step], tf.int32)),
+        _with_host_call(lambda step: tf.py_func(models.noted(record, "call"), [step], tf.int32)),
     ).train(models.tpu_batches(), steps=2, hooks=[models.Recording(record)])

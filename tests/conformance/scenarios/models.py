@@ -66,6 +66,12 @@ def spec_of(train=None, evaluation=None, prediction=None):
     return extended
 
 
+def named_loss_model_fn(features, labels, mode):
+    spec = model_fn(features, labels, mode)
+    tf.identity(spec.loss, name="named")
+    return spec
+
+
 def estimator(model_dir, fn=model_fn, params=None, warm_start_from=None, **config):
     config = {"tf_random_seed": 1, "save_summary_steps": 2, "log_step_count_steps": 2, **config}
     return tf.estimator.Estimator(
@@ -109,6 +115,24 @@ def tpu_estimator(model_dir, fn=tpu_model_fn, params=None, config=None, **more):
         use_tpu=False,
         **{**sizes, **more},
     )
+
+
+def attempt(record, call, *args, **kwargs):
+    """Records the type of what a call returns, or its error."""
+    try:
+        record(type(call(*args, **kwargs)).__name__)
+    except Exception as error:
+        record(error)
+
+
+def noted(record, *name):
+    """A function for `tf.py_func` that records the arrays that it is called with."""
+
+    def note(*values):
+        record(*name, *[np.asarray(v).tolist() for v in values])
+        return np.int32(0)
+
+    return note
 
 
 class Recording(tf.train.SessionRunHook):

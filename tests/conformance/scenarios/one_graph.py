@@ -98,8 +98,7 @@ def losses_summaries_and_collections(model_dir, record):
         train_op = models.descent(loss)
         return tf.estimator.EstimatorSpec(mode, None, loss, train_op, metrics)
 
-    config = tf.estimator.RunConfig(tf_random_seed=3, save_summary_steps=1)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
+    est = models.estimator(model_dir, model_fn, tf_random_seed=3, save_summary_steps=1)
     est.train(input_fn, steps=3)
     record(est.evaluate(input_fn, steps=1))
 
@@ -165,8 +164,7 @@ def _initial_values(model_dir, record, input_fn):
         loss = tf.reduce_sum(first) + tf.reduce_sum(dropped) + 0 * total
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    config = tf.estimator.RunConfig(tf_random_seed=11, save_summary_steps=0)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
+    est = models.estimator(model_dir, model_fn, tf_random_seed=11, save_summary_steps=0)
     est.train(input_fn, hooks=[models.Fetching(record, "dropped:0")], steps=2)
     record(est.get_variable_value("first").tolist())
 
@@ -214,8 +212,7 @@ def shuffles_by_the_graphs_seed(model_dir, record):
         tf.random.uniform([])
         return tf.data.Dataset.range(20).shuffle(20).repeat(2)
 
-    config = tf.estimator.RunConfig(tf_random_seed=4, save_summary_steps=0)
-    est = tf.estimator.Estimator(_model_fn, model_dir, config)
+    est = models.estimator(model_dir, _model_fn, tf_random_seed=4, save_summary_steps=0)
     est.train(input_fn, hooks=[models.Fetching(record, "IteratorGetNext:0")], steps=6)
 
 
@@ -261,8 +258,7 @@ def slices_of_a_producer(model_dir, record):
         one, _ = tf.train.slice_input_producer([x, 10.0 * x], num_epochs=2, shuffle=False)
         return tf.train.batch([one], 2)
 
-    config = tf.estimator.RunConfig(save_summary_steps=0)  # how full a queue is varies
-    est = tf.estimator.Estimator(_model_fn, model_dir, config)
+    est = models.estimator(model_dir, _model_fn, save_summary_steps=0)  # how full a queue is varies
     est.train(input_fn, hooks=[models.Fetching(record, "the_loss:0")])
     record(est.get_variable_value("global_step"), est.get_variable_value("w"))
     record(est.evaluate(input_fn), [p["value"].tolist() for p in est.predict(input_fn)])
@@ -375,9 +371,7 @@ def a_summary_of_what_is_drawn(model_dir, record):
         loss = models.weight() * 0.0 + drawn
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    config = tf.estimator.RunConfig(save_summary_steps=2, log_step_count_steps=2, tf_random_seed=1)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
-    est.train(lambda: tf.data.Dataset.range(9), steps=5)
+    models.estimator(model_dir, model_fn).train(lambda: tf.data.Dataset.range(9), steps=5)
 
 
 def plain_reads_without_v2_behavior(model_dir, record):
@@ -392,8 +386,7 @@ def plain_reads_without_v2_behavior(model_dir, record):
         loss = tf.square(weight - tf.cast(features, tf.float32))
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    config = tf.estimator.RunConfig(save_summary_steps=3, log_step_count_steps=3)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
+    est = models.estimator(model_dir, model_fn, save_summary_steps=3, log_step_count_steps=3)
     fetches = ["w:0", "read:0", "added:0", "global_step:0"]
     hooks = [models.Fetching(record, fetches), tf.train.LoggingTensorHook(["read"], every_n_iter=2)]
     est.train(lambda: tf.data.Dataset.range(1, 9), hooks=hooks)

@@ -83,10 +83,7 @@ def specs_refuse(model_dir, record):
             good, exporters=[tf.estimator.FinalExporter("a", _receiver_fn)] * 2
         ),
     ):
-        try:
-            record(type(make()).__name__)
-        except Exception as error:
-            record(error)
+        models.attempt(record, make)
 
 
 def specs_have_fields(model_dir, record):
@@ -105,10 +102,7 @@ def train_and_evaluate_refuses(model_dir, record):
         (estimator, 3, _eval_spec()),
         (estimator, train_spec, 3),
     ):
-        try:
-            tf.estimator.train_and_evaluate(*arguments)
-        except TypeError as error:
-            record(error)
+        models.attempt(record, tf.estimator.train_and_evaluate, *arguments)
 
 
 class _Notes(tf.estimator.Exporter):
@@ -173,10 +167,7 @@ def exporters_refuse(model_dir, record):
         lambda: tf.estimator.BestExporter("a", _receiver_fn, compare_fn=None),
         lambda: tf.estimator.BestExporter("a", _receiver_fn, compare_fn=lambda a, b: True),
     ):
-        try:
-            record(type(make()).__name__)
-        except Exception as error:
-            record(error)
+        models.attempt(record, make)
 
 
 def _early(model_dir, name, *arguments, **more):
@@ -228,10 +219,7 @@ def early_stopping_refuses(model_dir, record):
         (3, lambda: True, None, 1),
         (estimator, 3, None, 1),
     ):
-        try:
-            record(type(make(*arguments)).__name__)
-        except Exception as error:
-            record(error)
+        models.attempt(record, make, *arguments)
 
 
 def read_eval_metrics(model_dir, record):
@@ -265,10 +253,7 @@ def in_memory_evaluation_refuses(model_dir, record):
     estimator = models.estimator(model_dir)
     hook = tf.estimator.experimental.InMemoryEvaluatorHook
     for arguments in ({"every_n_iter": 0}, {"every_n_iter": -3}):
-        try:
-            hook(estimator, models.batches(), **arguments)
-        except ValueError as error:
-            record(error)
+        models.attempt(record, hook, estimator, models.batches(), **arguments)
 
 
 def stop_at_checkpoint_step(model_dir, record):

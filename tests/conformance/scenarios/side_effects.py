@@ -1,6 +1,5 @@
 """Effects of ops in model_fn: prints, files, variables, in branches and loops, in every mode."""
 
-import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
@@ -14,14 +13,6 @@ def _with_effect(make):
     return model_fn
 
 
-def _noted(record, *name):
-    def note(*values):
-        record(*name, *[np.asarray(v).tolist() for v in values])
-        return np.int32(0)
-
-    return note
-
-
 def _in_every_mode(model_dir, make):
     estimator = models.estimator(model_dir, _with_effect(make))
     estimator.train(models.batches(2))
@@ -32,7 +23,7 @@ def _in_every_mode(model_dir, make):
 def py_func(model_dir, record):
     return _in_every_mode(
         model_dir,
-        lambda features, mode: [tf.py_func(_noted(record, mode), [features["x"]], tf.int32)],
+        lambda features, mode: [tf.py_func(models.noted(record, mode), [features["x"]], tf.int32)],
     )
 
 
@@ -42,7 +33,7 @@ def numpy_function_and_py_function(model_dir, record):
         return 1
 
     def make(features, mode):
-        first = tf.numpy_function(_noted(record, "numpy"), [features["x"]], tf.int32)
+        first = tf.numpy_function(models.noted(record, "numpy"), [features["x"]], tf.int32)
         with tf.control_dependencies([first]):
             return [tf.py_function(eager, [1], tf.int32)]
 
@@ -80,7 +71,7 @@ def the_old_print(model_dir, record):
 def effects_in_a_branch(model_dir, record):
     def make(features, mode):
         def branch(name):
-            return lambda: tf.py_func(_noted(record, mode, name), [features["x"]], tf.int32)
+            return lambda: tf.py_func(models.noted(record, mode, name), [features["x"]], tf.int32)
 
         return [tf.cond(features["x"][0] > 0.2, branch("above"), branch("below"))]
 
@@ -91,7 +82,7 @@ def effects_in_a_map(model_dir, record):
     def make(features, mode):
         mapped = tf.map_fn(lambda x: x * 2, features["x"])
         added = tf.scan(lambda a, x: a + x, features["x"])
-        return [tf.py_func(_noted(record, mode), [mapped, added], tf.int32)]
+        return [tf.py_func(models.noted(record, mode), [mapped, added], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 
@@ -137,7 +128,7 @@ def an_error_in_a_py_func(model_dir, record):
 
 def ops_that_nobody_asks_for(model_dir, record):
     def make(features, mode):
-        tf.py_func(_noted(record, "unasked"), [features["x"]], tf.int32)
+        tf.py_func(models.noted(record, "unasked"), [features["x"]], tf.int32)
         tf.print("unasked", output_stream="file://unasked.txt")
         return []
 
@@ -156,7 +147,7 @@ def a_queue_of_the_model(model_dir, record):
         queue = tf.FIFOQueue(4, [tf.float32], [[]])
         with tf.control_dependencies([queue.enqueue(features["x"][0])]):
             taken = queue.dequeue()
-        return [tf.py_func(_noted(record, mode), [taken], tf.int32)]
+        return [tf.py_func(models.noted(record, mode), [taken], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 
@@ -166,7 +157,7 @@ def a_mutable_table(model_dir, record):
         table = tf.lookup.experimental.MutableHashTable(tf.string, tf.float32, 0.0)
         seen = table.lookup(tf.constant("sum"))
         with tf.control_dependencies([table.insert(tf.constant("sum"), seen + features["x"][0])]):
-            return [tf.py_func(_noted(record, mode), [seen], tf.int32)]
+            return [tf.py_func(models.noted(record, mode), [seen], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 
@@ -176,7 +167,7 @@ def a_case_and_a_switch(model_dir, record):
         x = features["x"][0]
         chosen = tf.case([(x < 0.2, lambda: 1.0), (x < 0.6, lambda: 2.0)], default=lambda: 3.0)
         index = tf.switch_case(tf.cast(x * 2, tf.int32), [lambda: 10, lambda: 20])
-        return [tf.py_func(_noted(record, mode), [chosen, index], tf.int32)]
+        return [tf.py_func(models.noted(record, mode), [chosen, index], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 
@@ -195,6 +186,6 @@ def a_tf_function(model_dir, record):
 def a_tensor_array(model_dir, record):
     def make(features, mode):
         array = tf.TensorArray(tf.float32, 2).write(0, features["x"][0]).write(1, 5.0)
-        return [tf.py_func(_noted(record, mode), [array.stack()], tf.int32)]
+        return [tf.py_func(models.noted(record, mode), [array.stack()], tf.int32)]
 
     return _in_every_mode(model_dir, make)

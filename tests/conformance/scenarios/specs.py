@@ -152,6 +152,7 @@ def model_fn_that_clears_the_global_step(model_dir, record):
 
 def tpu_specs(model_dir, record):
     Spec = tf.estimator.tpu.TPUEstimatorSpec
+    record(list(Spec._fields))
     loss = _loss
     _each(
         record,

@@ -31,11 +31,7 @@ def context_in_params(model_dir, record):
 
 def reserved_params(model_dir, record):
     for name in ("batch_size", "context", "use_tpu"):
-        try:
-            models.tpu_estimator(model_dir, params={name: 3})
-            record(name, "accepted")
-        except ValueError as error:
-            record(name, error)
+        models.attempt(record, models.tpu_estimator, model_dir, params={name: 3})
 
 
 def batch_sizes_that_are_missing(model_dir, record):
@@ -197,14 +193,8 @@ def the_last_batch_of_a_tpu_estimator_is_smaller(model_dir, record):
 def steps_of_a_tpu_estimator(model_dir, record):
     estimator = models.tpu_estimator(model_dir)
     for arguments in ({"steps": 0}, {"max_steps": -1}, {"steps": 1, "max_steps": 1}):
-        try:
-            estimator.train(models.tpu_batches(), **arguments)
-        except Exception as error:
-            record(arguments, error)
-    try:
-        estimator.evaluate(models.tpu_batches(), steps=0)
-    except Exception as error:
-        record(error)
+        models.attempt(record, estimator.train, models.tpu_batches(), **arguments)
+    models.attempt(record, estimator.evaluate, models.tpu_batches(), steps=0)
 
 
 def tpu_shard_functions_off_tpu(model_dir, record):

@@ -232,10 +232,7 @@ def loss_is_not_a_scalar(model_dir, record):
 def steps_and_max_steps(model_dir, record):
     estimator = models.estimator(model_dir)
     for steps in ({"steps": 1, "max_steps": 1}, {"steps": 0}, {"max_steps": 0}, {"steps": -1}):
-        try:
-            estimator.train(models.batches(), **steps)
-        except ValueError as error:
-            record(error)
+        models.attempt(record, estimator.train, models.batches(), **steps)
 
 
 def train_without_checkpoints(model_dir, record):

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import examples, finite_input_fn, make_estimator, train_input_fn
+from support.legacy_models import (
+    Fetching,
+    examples,
+    finite_input_fn,
+    make_estimator,
+    train_input_fn,
+)
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine.capture.capture import new_graph
@@ -58,19 +64,8 @@ def model_fn(features, labels, mode, params):
     return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-class Masks(tf.train.SessionRunHook):
-    def __init__(self):
-        self.seen = []
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs("kept:0")
-
-    def after_run(self, run_context, run_values):
-        self.seen.append(run_values.results)
-
-
 def masks_of(model_dir, steps):
-    hook = Masks()
+    hook = Fetching("kept:0")
     make_estimator(model_dir, model_fn).train(train_input_fn, steps=steps, hooks=[hook])
     return hook.seen
 

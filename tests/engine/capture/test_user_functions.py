@@ -1,5 +1,3 @@
-"""How model_fn and input_fn are called: arguments, copies, batch sizes, contexts."""
-
 import pytest
 import tensorflow as tf2
 from support.legacy_models import make_estimator, make_model_fn, train_input_fn

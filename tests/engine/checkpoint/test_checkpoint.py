@@ -1,4 +1,5 @@
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from support import TESTS
 from support.legacy_models import logits_of, make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat import estimator as tf_estimator
+from tpu_estimator_compat.engine.checkpoint import saved_files
 
 from .training import checkpoint_steps, gradient_descent
 
@@ -105,3 +107,18 @@ def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(tmp_path):
     assert estimator.latest_checkpoint().endswith("model.ckpt-4")
     assert int(estimator.get_variable_value("global_step")) == 4
     assert estimator.get_variable_value("big").shape == (1000, 1000)
+
+
+def test_files_move_only_when_all_are_complete(tmp_path):
+    def fail():
+        with saved_files.appearing_at_once(f"{tmp_path}/a") as prefix:
+            pathlib.Path(f"{prefix}.index").write_text("half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert os.listdir(tmp_path) == []
+    with saved_files.appearing_at_once(f"{tmp_path}/a") as prefix:
+        pathlib.Path(f"{prefix}.index").write_text("whole")
+        assert not (tmp_path / "a.index").exists()
+    assert (tmp_path / "a.index").read_text() == "whole"

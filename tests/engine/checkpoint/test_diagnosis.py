@@ -1,5 +1,3 @@
-"""Checkpoints that do not fit the model: variables and shapes are named."""
-
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (

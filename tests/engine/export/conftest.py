@@ -1,5 +1,3 @@
-"""Fixtures of the export tests: the cases as modules of this process, and trained estimators."""
-
 import importlib
 import time
 import types

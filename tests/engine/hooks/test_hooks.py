@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 from support.legacy_models import finite_input_fn, logits_of, make_estimator, train_input_fn
 
@@ -136,3 +137,76 @@ def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
         assert estimator.get_variable_value("global_step") == count
         assert "made no steps" not in caplog.text
         assert "Loss for final step: None" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("loop", "every", "told"), [(5, 10, ["5", "15"]), (3, 4, ["3", "9", "15", "20"])]
+)
+def test_with_use_tpu_the_loss_is_told_with_the_step_after_the_loop(
+    tmp_path, caplog, loop, every, told
+):
+    def model_fn(features, labels, mode, params):
+        weight = tf2.compat.v1.get_variable("weight", initializer=0.0)
+        loss = tf2.reduce_mean((features * weight - labels) ** 2)
+        optimizer = tpu.CrossShardOptimizer(tf2.compat.v1.train.GradientDescentOptimizer(0.01))
+        train_op = optimizer.minimize(loss, tf2.compat.v1.train.get_global_step())
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def input_fn(params):
+        return tf2.data.Dataset.from_tensors(([1.0] * 4, [2.0] * 4)).repeat()
+
+    config = tpu.RunConfig(
+        model_dir=str(tmp_path), tpu_config=tpu.TPUConfig(loop), log_step_count_steps=every
+    )
+    estimator = tpu.TPUEstimator(model_fn, config=config, use_tpu=True, train_batch_size=4)
+    tf2.get_logger().propagate = True
+    tf2.compat.v1.logging.set_verbosity("INFO")
+    with caplog.at_level("INFO", logger="tensorflow"):
+        estimator.train(input_fn, steps=20)
+    steps = [r.getMessage() for r in caplog.records if r.getMessage().startswith("loss = ")]
+    assert [line.partition("step = ")[2].split()[0] for line in steps] == told
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_the_error_notes_the_step(tmp_path, use_tpu):
+    def model_fn(features, labels, mode, params):
+        step = tf.train.get_global_step()
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        loss += tf.where(step >= 4, float("nan"), 0.0)
+        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
+        train_op = optimizer.minimize(loss, global_step=step)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    with pytest.raises(tf.train.NanLossDuringTrainingError, match="NaN loss during") as caught:
+        make_estimator(tmp_path, model_fn, use_tpu=use_tpu).train(train_input_fn, steps=50)
+    [note] = caught.value.__notes__
+    assert note.startswith("The loss of step 5 is NaN.")
+
+
+def test_an_infinite_loss_ends_no_run(tmp_path):
+    """A hook gets control when it asked for it, and reads what was before that step."""
+
+    class EveryTenth(tf.train.SessionRunHook):
+        def begin(self):
+            [hidden] = [v for v in tf.global_variables() if v.op.name == "hidden"]
+            self._fetches = [tf.train.get_global_step(), hidden]
+
+        def steps_until_control(self, global_step):
+            return 10 - global_step % 10
+
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(self._fetches)
+
+        def after_run(self, run_context, run_values):
+            seen.append(int(run_values.results[0]))
+
+    def model_fn(features, labels, mode, params):
+        step = tf.train.get_global_step()
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+        loss += tf.where(tf.equal(step, 8), float("inf"), 0.0)  # in the last step but one
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    seen = []
+    make_estimator(tmp_path, model_fn).train(train_input_fn, hooks=[EveryTenth()], steps=30)
+    assert seen == [0, 2, 9, 19, 29]

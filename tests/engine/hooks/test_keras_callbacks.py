@@ -2,7 +2,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import finite_input_fn, make_estimator, train_input_fn
+from support.legacy_models import (
+    Fetching,
+    finite_input_fn,
+    last_loss,
+    make_estimator,
+    train_input_fn,
+)
 
 from tpu_estimator_compat import estimator as namespace
 
@@ -66,22 +72,15 @@ class Notes(keras.callbacks.Callback):
 
 
 def test_calls_in_training_are_those_of_one_epoch(tmp_path):
-    class Losses(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs(tf.get_collection(tf.GraphKeys.LOSSES)[-1])
-
-        def after_run(self, run_context, run_values):
-            expected.append(run_values.results)
-
-    notes, expected = Notes(), []
-    make_estimator(tmp_path).train(train_input_fn, hooks=[notes, Losses()], max_steps=3)
+    notes, expected = Notes(), Fetching(last_loss)
+    make_estimator(tmp_path).train(train_input_fn, hooks=[notes, expected], max_steps=3)
     batch = ["on_train_batch_begin", "on_train_batch_end"]
     begin, end = ["on_train_begin", "on_epoch_begin"], ["on_epoch_end", "on_train_end"]
     assert notes.names() == [*begin, *3 * batch, *end]
     assert notes.batches("on_train_batch_begin") == [0, 1, 2]
     assert notes.batches("on_train_batch_end") == [0, 1, 2]
     losses = [call[2]["loss"] for call in notes.calls if call[0] == "on_train_batch_end"]
-    assert losses == expected
+    assert losses == expected.seen
     assert len(losses) == 3
     assert notes.calls[-1][1] == {"loss": losses[-1]}
 

@@ -161,18 +161,6 @@ def returning_model_fn(features, labels, mode):
     return estimators.EstimatorSpec(mode, predictions, loss, step, metrics)
 
 
-def test_queues_are_emptied_and_filled_anew(tmp_path):
-    estimator = estimators.Estimator(returning_model_fn, str(tmp_path))
-    for steps in (2, 4):
-        estimator.train(queued)
-        assert estimator.get_variable_value("global_step") == steps
-    results = estimator.evaluate(queued)
-    assert (results["loss"], results["sum"]) == (3.0, 2.0)
-    found = list(estimator.predict(queued, yield_single_examples=False))
-    assert [f["number"].tolist() for f in found] == [[1.0, 2.0], [3.0]]
-    assert [f["text"].tolist() for f in found] == [[b"1", b"2"], [b"3"]]
-
-
 def test_what_a_queue_runner_raises_is_told(tmp_path):
     estimator = estimators.Estimator(returning_model_fn, str(tmp_path))
     with pytest.raises(tf.errors.InvalidArgumentError, match="could not correctly convert string"):

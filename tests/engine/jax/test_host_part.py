@@ -81,8 +81,6 @@ def test_host_calls_in_order(tmp_path, every):
     assert seen == [([n, n], 16) for n in steps]
 
 
-
-
 def worded_model_fn(features, labels, mode, params):
     """Predictions that are strings, and numbers that a host makes of strings."""
     best = tf.argmax(logits_of(features), -1)
@@ -127,5 +125,3 @@ def test_a_prediction_of_the_host_waits_for_the_devices_and_repeats_none_of_thei
     rows = list(estimator.predict(finite_input_fn(12)))
     assert {row["word"] for row in rows} == {b"word"}
     assert rows[-1]["made"] in (2, 3)  # before or after its own step
-
-

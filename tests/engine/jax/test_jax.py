@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.jax_estimators import RUNTIMES, on, variables
+from support.jax_estimators import RUNTIMES, assert_near, on, variables
 from support.legacy_models import (
+    Fetching,
     examples,
     finite_input_fn,
+    last_loss,
     logits_of,
     make_model_fn,
     metric_fn,
@@ -40,24 +42,14 @@ def test_jax_is_imported_by_those_who_use_it(forks):
 REPLICAS = (pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.full), 4)
 
 
-class Fetching(tf.train.SessionRunHook):
-    def __init__(self):
-        self.seen = []
-
-    def before_run(self, run_context):
-        graph = run_context.session.graph
-        return tf.train.SessionRunArgs(
-            {
-                "step": tf.train.get_global_step(graph),
-                "variable": graph.get_tensor_by_name("output/Read/ReadVariableOp:0"),
-                "tensor": "seen:0",
-                "scalar": "norm:0",
-                "loss": tf.get_collection(tf.GraphKeys.LOSSES)[-1],
-            }
-        )
-
-    def after_run(self, run_context, run_values):
-        self.seen.append(run_values.results)
+def fetches():
+    return {
+        "step": tf.train.get_global_step(),
+        "variable": "output/Read/ReadVariableOp:0",
+        "tensor": "seen:0",
+        "scalar": "norm:0",
+        "loss": last_loss(),
+    }
 
 
 def model_of(calls):
@@ -91,7 +83,7 @@ def model_of(calls):
 
 
 def run(runtime, replicas, root):
-    calls, hook = [], Fetching()
+    calls, hook = [], Fetching(fetches)
     estimator = on(runtime, replicas, root, model_of(calls))
     estimator.train(train_input_fn, steps=7)
     estimator.train(train_input_fn, steps=4, hooks=[hook])
@@ -141,12 +133,6 @@ def test_predictions_without_padding(runs):
 def shuffled_input_fn(params):
     data = tf.data.Dataset.from_tensor_slices(examples()).repeat().shuffle(64, seed=1)
     return untuned(data.batch(params["batch_size"], drop_remainder=True))
-
-
-def assert_near(found, expected):
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, 1e-5, 1e-6, err_msg=name)
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,18 @@ import time
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.jax_estimators import RUNTIMES, on, variables
-from support.legacy_models import adam, examples, finite_input_fn, logits_of, train_input_fn
+from support.jax_estimators import RUNTIMES, assert_near, on, variables
+from support.legacy_models import (
+    adam,
+    examples,
+    finite_input_fn,
+    logits_of,
+    steps_done,
+    train_input_fn,
+)
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine.jax import step
-
-
-def steps_done(estimator):
-    return int(estimator.get_variable_value("global_step"))
 
 
 @pytest.mark.parametrize("loop", [1, 7])
@@ -130,8 +133,7 @@ def test_hooks_that_feed(tmp_path):
     assert [s["scale"] for s in seen["jax"]] == [s["scale"] for s in seen["tensorflow"]]
     for found, expected in zip(seen["jax"], seen["tensorflow"], strict=True):
         np.testing.assert_allclose(found["loss"], expected["loss"], 1e-5)
-    for name, value in values["tensorflow"].items():
-        np.testing.assert_allclose(values["jax"][name], value, 1e-5, 1e-6, err_msg=name)
+    assert_near(values["jax"], values["tensorflow"])
 
 
 class Kill(tf.train.SessionRunHook):

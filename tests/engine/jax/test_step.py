@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from support.jax_estimators import RUNTIMES, on, variables
-from support.legacy_models import adam, logits_of, train_input_fn
+from support.jax_estimators import RUNTIMES, assert_near, on, variables
+from support.legacy_models import Fetching, adam, logits_of, train_input_fn
 from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
@@ -111,17 +111,6 @@ def scalar_model_fn(features, labels, mode, params):
     return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
 
 
-class Scales(tf.train.SessionRunHook):
-    def __init__(self):
-        self.seen = []
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs("scale:0")
-
-    def after_run(self, run_context, run_values):
-        self.seen.append(float(run_values.results))
-
-
 @pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_scalars_as_input(tmp_path, replicas):
     found = {}
@@ -130,7 +119,7 @@ def test_scalars_as_input(tmp_path, replicas):
             "iterations_per_loop": 1,
             "per_host_input_for_training": tpu.InputPipelineConfig.PER_HOST_V2,
         }
-        hook = Scales()
+        hook = Fetching("scale:0")
         estimator = on(runtime, replicas, tmp_path / runtime, scalar_model_fn, tpu_config=config)
         estimator.train(scalar_input_fn, steps=4, hooks=[hook])
         estimator = on(
@@ -143,8 +132,7 @@ def test_scalars_as_input(tmp_path, replicas):
         estimator.train(scalar_input_fn, steps=5)
         found[runtime] = (hook.seen, variables(estimator))
     assert found["jax"][0] == found["tensorflow"][0]
-    for name, value in found["tensorflow"][1].items():
-        np.testing.assert_allclose(found["jax"][1][name], value, 1e-5, 1e-6, err_msg=name)
+    assert_near(found["jax"][1], found["tensorflow"][1])
 
 
 def test_gradients_through_branches(tmp_path):
@@ -174,8 +162,7 @@ def test_gradients_through_branches(tmp_path):
         estimator = on(runtime, 2, tmp_path / runtime, model_fn)
         estimator.train(train_input_fn, steps=4)
         values[runtime] = variables(estimator)
-    for name, value in values["tensorflow"].items():
-        np.testing.assert_allclose(values["jax"][name], value, 1e-5, 1e-6, err_msg=name)
+    assert_near(values["jax"], values["tensorflow"])
 
 
 def _python(x):
@@ -218,8 +205,6 @@ def test_refusals_name_the_line(tmp_path, op):
         assert part in message
     for part in ("TF_DUMP_GRAPH_PREFIX", "dummy_file_name"):
         assert part not in message
-
-
 
 
 def test_ragged_and_sparse_input_is_refused(tmp_path):

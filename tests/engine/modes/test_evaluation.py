@@ -37,17 +37,6 @@ def test_metrics_and_loss_are_exact(tmp_path, strategy, use_tpu, replicas):
     assert isinstance(result["global_step"], np.int64)
 
 
-def test_runs_to_the_end_of_the_data_with_a_partial_batch(tmp_path):
-    estimator = make_estimator(tmp_path)
-    estimator.train(train_input_fn, steps=5)
-    result = estimator.evaluate(finite_input_fn(40))
-    accuracy, losses = expected_of(estimator, 40)
-    assert result["accuracy"] == pytest.approx(accuracy, rel=1e-6)
-    # The mean over steps, not over examples: the last batch has 8 of 16.
-    per_step = [losses[:16].mean(), losses[16:32].mean(), losses[32:].mean()]
-    assert result["loss"] == pytest.approx(np.mean(per_step), rel=1e-5)
-
-
 def test_eval_on_tpu_false_takes_the_whole_batch_and_a_plain_spec(tmp_path, strategy):
     seen = {}
 

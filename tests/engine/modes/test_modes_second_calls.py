@@ -10,8 +10,9 @@ import psutil
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
-    LossRecorder,
+    Fetching,
     finite_input_fn,
+    last_loss,
     make_estimator,
     make_model_fn,
     train_input_fn,
@@ -52,12 +53,12 @@ def imports(monkeypatch, tuned):
 
 def cycle(estimator):
     """What a train, an evaluate and a predict give, with everything that went into it."""
-    recorder = LossRecorder()
+    recorder = Fetching(last_loss)
     estimator.train(train_input_fn, steps=7, hooks=[recorder])
     results = estimator.evaluate(train_input_fn, steps=2)
     predictions = [p["class"] for p in estimator.predict(finite_input_fn(40))]
     weights = {n: estimator.get_variable_value(n) for n in estimator.get_variable_names()}
-    return {"losses": recorder.losses, **results, "classes": predictions, **weights}
+    return {"losses": recorder.seen, **results, "classes": predictions, **weights}
 
 
 def assert_equal(one, other):

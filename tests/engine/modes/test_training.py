@@ -2,21 +2,21 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
-    LossRecorder,
+    Fetching,
     examples,
     finite_input_fn,
+    last_loss,
     logits_of,
     make_estimator,
     make_model_fn,
+    steps_done,
     train_input_fn,
 )
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator
 
-
-def steps_done(estimator) -> int:
-    return int(estimator.get_variable_value("global_step"))
+from .exact import gradient_descent
 
 
 @pytest.mark.parametrize(("use_tpu", "loop"), [(False, 7), (True, 1), (True, 7), (True, 100)])
@@ -42,11 +42,6 @@ def test_an_empty_dataset_makes_no_steps_and_says_so(tmp_path, caplog):
     assert steps_done(estimator) == 0
 
 
-def _gradient_descent(loss):
-    step = tf.train.get_global_step()
-    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
-
-
 def test_jit_compile_gives_the_same_losses(tmp_path):
     losses = {}
     for jit in (False, True):
@@ -63,10 +58,10 @@ def test_replicas_train_as_one_with_the_same_global_batch(tmp_path, strategy, re
         estimator = make_estimator(
             tmp_path / str(count), use_tpu=True, train_distribute=strategy(count)
         )
-        recorder = LossRecorder()
+        recorder = Fetching(last_loss)
         estimator.train(train_input_fn, steps=20, hooks=[recorder])
         values[count] = {n: estimator.get_variable_value(n) for n in ("hidden", "output")}
-        values[count]["losses"] = recorder.losses
+        values[count]["losses"] = recorder.seen
     for name, value in values[1].items():
         np.testing.assert_allclose(values[replicas][name], value, rtol=1e-5, atol=1e-6)
 
@@ -99,7 +94,7 @@ def test_moving_averages_are_averaged_over_a_strategy_off_tpu(tmp_path, strategy
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(normal))
         updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
         return tpu.TPUEstimatorSpec(
-            mode, loss=loss, train_op=tf.group(_gradient_descent(loss), updates)
+            mode, loss=loss, train_op=tf.group(gradient_descent(loss), updates)
         )
 
     estimator = make_estimator(tmp_path, model_fn, train_distribute=strategy(2))
@@ -118,7 +113,7 @@ def test_cross_replica_sum_honours_subgroups(tmp_path, strategy):
         in_pairs = tpu_ops.cross_replica_sum(mine, [[0, 1], [2, 3]])
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
         seen = tf.get_variable("seen", [], initializer=tf.zeros_initializer(), trainable=False)
-        train_op = tf.group(tf.assign(seen, in_pairs), _gradient_descent(loss))
+        train_op = tf.group(tf.assign(seen, in_pairs), gradient_descent(loss))
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
     def input_fn(params):

@@ -13,7 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))
 
 import tensorflow.compat.v1 as tf
-from support import legacy_models
+from support import legacy_models, recording
+from support.recording import attempt
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
@@ -23,35 +24,15 @@ from tpu_estimator_compat.engine.runtime import tuning
 GLOBAL_BATCH = 16
 
 
-class Recorder(tf.train.SessionRunHook):
-    """Notes losses and the last values of all variables; has its turn as often as it may."""
+class Recorder(recording.Recorder):
+    """Has its turn as often as it may."""
 
     def __init__(self, every: int = 1):
-        self.losses: dict[int, float] = {}
-        self.variables: dict[str, list] = {}
-        self.step = 0
+        super().__init__()
         self._every = every
-
-    def begin(self):
-        self._step = tf.train.get_global_step()
-        graph = tf.get_default_graph()
-        [self._loss] = graph.get_collection(tf.GraphKeys.LOSSES)[-1:]
-        self._variables = {v.op.name: v for v in tf.global_variables()}
 
     def steps_until_control(self, global_step):
         return self._every
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs([self._step, self._loss])
-
-    def after_run(self, run_context, run_values):
-        step, loss = run_values.results
-        self.losses[int(step)] = float(loss)
-
-    def end(self, session):
-        values = session.run(self._variables)
-        self.variables = {name: value.tolist() for name, value in values.items()}
-        self.step = int(session.run(self._step))
 
 
 class StopsAt(tf.train.SessionRunHook):
@@ -139,14 +120,6 @@ def finite_input_fn(batches):
     return lambda params: tf.data.Dataset.from_tensor_slices(
         legacy_models.examples(batches * params["batch_size"])
     ).batch(params["batch_size"], drop_remainder=True)
-
-
-def attempt(call) -> str:
-    try:
-        call()
-    except Exception as error:  # whatever it is: tests look at its words
-        return f"{type(error).__name__}: {error}"
-    return ""
 
 
 def own_dirs(model_dir, steps, **kwargs):
@@ -362,32 +335,9 @@ def too_late(model_dir):
     return {"error": attempt(lambda: make(model_dir))}
 
 
-SCENARIOS = {
-    f.__name__: f
-    for f in (
-        train,
-        own_dirs,
-        one_stops,
-        uneven,
-        even,
-        long,
-        preempted,
-        host_calls,
-        plain_estimator,
-        fit,
-        exchanges,
-        different_graphs,
-        chief_cannot_start,
-        schedule,
-        lonely,
-        too_late,
-    )
-}
-
-
 def main(scenario: str, result: str, arguments: str) -> None:
     tf.logging.set_verbosity(tf.logging.INFO)
-    found = SCENARIOS[scenario](**json.loads(arguments))
+    found = globals()[scenario](**json.loads(arguments))
     pathlib.Path(result).write_text(json.dumps({**found, "pid": os.getpid()}))
 
 

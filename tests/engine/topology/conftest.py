@@ -1,5 +1,3 @@
-"""JAX's devices, and simulated TPUs, for the whole folder."""
-
 import importlib.util
 
 import pytest

@@ -1,5 +1,3 @@
-"""`run`: scripts in the way of the command, in forks of a process that has imported TensorFlow."""
-
 import os
 import pathlib
 import subprocess

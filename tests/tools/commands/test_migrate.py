@@ -98,20 +98,6 @@ def test_files_that_cannot_be_read(capsys):
     assert "Invalid or missing encoding declaration" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["no_such.py"], "There is no file or folder 'no_such.py'"),
-        (["."], "no Python files and no notebooks in '.'."),
-        (["data.csv"], "'data.csv' is neither a Python file (*.py) nor a notebook (*.ipynb)."),
-    ],
-)
-def test_nothing_to_migrate(capsys, arguments, words):
-    pathlib.Path("data.csv").write_text("x = 1\n")
-    assert main(["migrate", *arguments]) == 2
-    assert words in capsys.readouterr().err
-
-
 def test_without_libcst():
     """What somebody sees who has not installed the extra; `scan` does not need it."""
     pathlib.Path("a.py").write_text(OLD)

@@ -1,5 +1,3 @@
-"""What the command prints and returns of what the probes answer."""
-
 import json
 
 import pytest

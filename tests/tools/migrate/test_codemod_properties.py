@@ -1,5 +1,3 @@
-"""What holds for any module: meaning, bytes, idempotence."""
-
 import ast
 import pathlib
 

@@ -1,5 +1,3 @@
-"""Compiles programs for TPUs, each test with a cache of its own."""
-
 import subprocess
 
 import pytest

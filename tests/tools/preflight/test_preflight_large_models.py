@@ -1,5 +1,3 @@
-"""Models that are large: BERT as its authors published it, and batches near the limit."""
-
 import collections
 
 import pytest

@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))
 
 import numpy as np
 import tensorflow as tf2
+from support.recording import Recorder, attempt
 
 import tpu_estimator_compat as tpu
 import tpu_estimator_compat.v1 as tf
@@ -101,28 +102,6 @@ def make(model_dir, *, cores=None, loop=4, params=None, **kwargs):
     )
 
 
-class Recorder(tf.train.SessionRunHook):
-    def __init__(self):
-        self.losses, self.variables, self.step = {}, {}, -1
-
-    def begin(self):
-        self._step = tf.train.get_global_step()
-        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
-        self._variables = {v.op.name: v for v in tf.global_variables()}
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs([self._step, self._loss])
-
-    def after_run(self, run_context, run_values):
-        step, loss = run_values.results
-        self.losses[int(step)] = float(loss)
-
-    def end(self, session):
-        values = session.run(self._variables)
-        self.variables = {name: np.asarray(value).tolist() for name, value in values.items()}
-        self.step = int(session.run(self._step))
-
-
 def train(model_dir):
     params = {"host_dir": model_dir + "/host"}
     est = make(model_dir, loop=3 if IS_SECOND else 1, params=params)
@@ -144,14 +123,6 @@ def train(model_dir):
         "predictions": predictions,
         "split_variables": split.variables,
     }
-
-
-def attempt(call) -> str:
-    try:
-        call()
-    except Exception as error:  # whatever it is: tests look at its words
-        return f"{type(error).__name__}: {error}"
-    return ""
 
 
 class Fails(tf.train.SessionRunHook):

@@ -1,5 +1,3 @@
-"""Training by several processes of JAX's distributed runtime, over loopback."""
-
 import functools
 import pathlib
 import signal

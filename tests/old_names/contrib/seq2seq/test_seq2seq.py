@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from support.legacy_models import Fetching
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import layers
@@ -81,19 +82,9 @@ def test_trains_and_predicts_in_an_estimator(tmp_path: Any) -> None:
             predict_batch_size=4,
         )
 
-    losses: list[float] = []
-
-    class Watch(tf.train.SessionRunHook):
-        def before_run(self, run_context: Any) -> Any:
-            return tf.train.SessionRunArgs(
-                run_context.session.graph.get_tensor_by_name("sequence_loss/div_no_nan:0")
-            )
-
-        def after_run(self, run_context: Any, run_values: Any) -> None:
-            losses.append(float(run_values.results))
-
-    trained = estimator(60).train(input_fn, hooks=[Watch()])
-    assert losses[-1] < losses[0] / 2
+    hook = Fetching("sequence_loss/div_no_nan:0")
+    trained = estimator(60).train(input_fn, hooks=[hook])
+    assert hook.seen[-1] < hook.seen[0] / 2
     found = np.array([p["ids"] for p in estimator(1).predict(input_fn)])
     assert found.shape == (8, TIME, 2)
     assert "model/decoder/attention_wrapper/bahdanau_attention/attention_v" in (

@@ -1,9 +1,12 @@
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.inputs import deploy, modes
+from tpu_estimator_compat.engine.inputs import DeployedInput, feed, modes, padding
+from tpu_estimator_compat.engine.runtime import functions
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -49,3 +52,42 @@ def test_batch_axis_that_a_tensor_does_not_have_is_refused(strategy, batch_axis,
     axis = 0 if batch_axis is None else batch_axis[0]
     with pytest.raises(ValueError, match=rf"is {axis} for .*Tensor.* whose rank is {rank}\."):
         dealt(strategy, 2, [dataset], batch_axis=batch_axis)
+
+
+def test_prediction_pads_and_marks(strategy):
+    dataset = tf.data.Dataset.range(6).batch(4)
+    found = dealt(strategy, 2, [dataset], mode=ModeKeys.PREDICT, size=4)
+    assert found == [[[[0, 1], [0, 0]], [[2, 3], [0, 0]]], [[[4, 5], [0, 0]], [[0, 0], [1, 1]]]]
+    assert padding.pad(dataset, 4).element_spec.is_padding == tf.TensorSpec([4], tf.int32)
+
+
+def test_more_rows_than_the_batch_size_are_refused(strategy):
+    with pytest.raises(ValueError, match="more rows than params"):
+        dealt(strategy, 1, [batches(8)], mode=ModeKeys.PREDICT, size=4)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more rows than params"):
+        dealt(strategy, 1, [tf.data.Dataset.range(8).batch(8)], mode=ModeKeys.PREDICT, size=4)
+
+
+def test_waits_before_the_first_batch(strategy, monkeypatch):
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    dealt(strategy, 1, [batches(8)], initial_infeed_sleep_secs=7)
+    assert slept == [7]
+
+
+@pytest.mark.parametrize(("length", "one"), [(3, True), (None, False)])
+def test_replicas_on_cpus_share_an_iterator(strategy, length, one):
+    """But for that of a strategy, which gives empty batches where data ends in mid-step."""
+    spec = tf.TensorSpec([length], tf.float32)
+    data = tf.data.Dataset.from_generator(lambda: iter([[1.0] * 3] * 3), output_signature=spec)
+    feed = DeployedInput([], lambda: [data], strategy(2), spec)
+    iterator = iter(feed)
+    assert (len(functions.handles_of(iterator)) == 1) == one
+    parts = strategy(2).experimental_local_results(feed.next(iterator))
+    assert [len(part) for part in parts] == [3, 3]
+    if one:
+        with pytest.raises(StopIteration):
+            feed.next(iterator)
+    else:
+        parts = strategy(2).experimental_local_results(feed.next(iterator))
+        assert [len(part) for part in parts] == [3, 0]
