@@ -115,7 +115,6 @@ def fleet(
     loop: int = 100,
     cache: str | None = None,
 ) -> Iterator[list[Worker]]:
-    """Workers of several variants, started one after the other, ended together."""
     workers: list[Worker] = []
     try:
         for variant in variants:

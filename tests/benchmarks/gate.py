@@ -16,7 +16,6 @@ class Channel:
         os.dup2(2, 1)
 
     def send(self, **fields: Any) -> None:
-        """Answers the driver; memory in bytes goes with every answer."""
         print(json.dumps({**fields, **memory()}), file=self._out, flush=True)
 
     def receive(self) -> dict[str, Any]:

@@ -33,7 +33,6 @@ def run(rounds: int, replicas: int = 1) -> dict[str, dict[str, list[float]]]:
 
 
 def text(found: dict[str, dict[str, list[float]]], replicas: int) -> str:
-    """Medians of the ratios, with the target that holds for one replica."""
     lines = []
     for kind, rates in found.items():
         alone = statistics.median(rates["alone"])

@@ -205,7 +205,6 @@ def machine() -> dict[str, Any]:
 
 
 def _told(*words: str) -> str | None:
-    """The first line that a command prints; None where it is missing."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

@@ -167,8 +167,6 @@ def host_call_fn(step, loss):
 
 
 class Watch(tf.train.SessionRunHook):
-    """Keeps the loss and the time at the end of each loop."""
-
     def __init__(self):
         self.losses, self.times = [], []
 

@@ -71,7 +71,6 @@ def pairs(count: int) -> list[tuple[str, str, int]]:
 
 
 def write_mrpc(folder: pathlib.Path, train: int = 64, test: int = 20) -> None:
-    """Pairs of sentences in the files of the MRPC task: train.tsv, dev.tsv, test.tsv."""
     header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
     rows = [f"{label}\t1\t2\t{a}\t{b}" for a, b, label in pairs(train + test)]
     for name, part in (("train", rows[:train]), ("dev", rows[train:]), ("test", rows[train:])):

@@ -68,12 +68,10 @@ def _share_of_host(examples: tf2.data.Dataset, params: dict[str, Any]) -> tf2.da
 
 
 def predict_input(params: dict[str, Any]) -> tf2.data.Dataset:
-    """50 examples: the last batch is not full."""
     return dataset(50).batch(params["batch_size"])
 
 
 def network(features: dict[str, Any]) -> tuple[Any, Any]:
-    """Outputs of shape [batch, 1], and the hidden layer, [batch, 8]."""
     hidden = layers.dense(
         features["x"],
         8,

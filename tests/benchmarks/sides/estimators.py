@@ -81,8 +81,6 @@ def _metric_fn(labels: tf.Tensor, logits: tf.Tensor) -> dict[str, Any]:
 
 
 def _host_call(directory: str, loss: tf.Tensor) -> Any:
-    """Four scalars in every step, written as summaries."""
-
     def write(step: tf.Tensor, *scalars: tf.Tensor) -> Any:
         summary = tf.compat.v2.summary
         with summary.create_file_writer(directory).as_default(), summary.record_if(True):
@@ -206,8 +204,6 @@ class EveryHundredSteps(EveryStep):
 
 
 class KeepsLosses(tf.train.LoggingTensorHook):
-    """Overrides what is logged, and not when."""
-
     def __init__(self) -> None:
         super().__init__({}, every_n_iter=100)
         self.losses: list[float] = []

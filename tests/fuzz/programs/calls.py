@@ -56,7 +56,6 @@ class Program:
         return {name: self.estimator.get_variable_value(name) for name in sorted(names)}
 
     def _warm(self):
-        """Another training, which this one starts from."""
         if self.choices["start"] == "nothing":
             return
         self.record("before")

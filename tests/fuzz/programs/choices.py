@@ -244,7 +244,6 @@ def _of_races(made: Choices) -> Choices:
 
 
 def _of_models(made: Choices) -> Choices:
-    """Parts of a model that need others."""
     found = {}
     if made["optimizer"] == "two":
         found["gradients"] = "minimize"

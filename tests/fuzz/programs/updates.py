@@ -50,7 +50,6 @@ def _rate(choices):
 
 
 def train_op(choices, loss, before):
-    """The update of a step, after all that is to come before it."""
     step = tf.train.get_or_create_global_step()
     rate = _rate(choices)
     if choices["rate"] not in ("fixed", "fed"):
@@ -147,7 +146,6 @@ def _accumulated(optimizer, loss, step):
 
 
 def _nan_guarded(optimizer, loss, step):
-    """An update whose gradients are not finite is left out."""
     pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
     norm = tf.global_norm([g for g, _ in pairs])
     kept = [

@@ -174,7 +174,6 @@ def printed() -> Iterator[list[str]]:
 
 
 def files(home: str, texts: Texts) -> list[str]:
-    """Files below `home`, event files without time, host and process."""
     names = [str(p.relative_to(home)) for p in pathlib.Path(home).rglob("*") if p.is_file()]
     return sorted(texts(_without_host(name)) for name in names)
 

@@ -91,7 +91,6 @@ class Parsed(HTMLParser):
 
 
 def numbers(value):
-    """All numbers in a tree of JSON."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

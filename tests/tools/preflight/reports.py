@@ -204,7 +204,7 @@ def not_captured() -> Report:
 
 
 def finding(line: int = 3, severity: Severity = Severity.FAILS, **other) -> Finding:
-    source = Source("/project/model.py", line, "model_fn", f"x = tf.strings.lower(y{line})")
+    source = SourceLine("/project/model.py", line, "model_fn", f"x = tf.strings.lower(y{line})")
     known = {"message": "No kernel.", "advice": "Do it in the input_fn.", "source": source}
     return Finding(severity, Kind.UNSUPPORTED_OP, **{**known, **other})
 
