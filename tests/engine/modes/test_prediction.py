@@ -37,7 +37,7 @@ def test_gives_every_example_once_in_order(tmp_path, strategy, count, use_tpu, r
     assert found[0]["class"].shape == ()
 
 
-def test_the_callers_time_is_not_taken_for_the_models(tmp_path, monkeypatch):
+def test_the_callers_time_is_not_taken_for_the_models(tmp_path, monkeypatch, tuned):
     """Else whoever takes long over each prediction would get them in short calls for ever."""
     now, happened = 0.0, []
     collect = StepSession.collect
