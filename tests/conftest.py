@@ -34,7 +34,6 @@ LONG = frozenset(pathlib.Path(__file__).with_name("long_tests.txt").read_text().
 
 
 def pytest_configure(config):
-    """Splits the CPU before TensorFlow starts; tests ask for replicas through `strategy`."""
     del config
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(
@@ -89,7 +88,6 @@ def level_of_the_log():
 
 @pytest.fixture(scope="session", autouse=True)
 def forks_of_clusters(tmp_path_factory):
-    """Says where the processes of `support.cluster` come from."""
     from support.sides import running
 
     cluster.FORKS[:] = [Forks(tmp_path_factory, sys.executable, running.MODULES, PLAIN_KERNELS)]
@@ -103,8 +101,6 @@ def forks(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def strategy():
-    """`strategy(n)` is a strategy over the first n logical CPUs."""
-
     def of(replicas: int) -> tf.distribute.Strategy:
         if replicas == 1:
             return tf.distribute.OneDeviceStrategy("/cpu:0")

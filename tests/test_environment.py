@@ -1,5 +1,3 @@
-"""What is said of an installation: lines for pip."""
-
 import configparser
 import pathlib
 

@@ -127,9 +127,7 @@ SIGNATURES = {
     tpu.TPUEstimator.evaluate: ["self input_fn steps hooks checkpoint_path name"],
     estimator.train_and_evaluate: ["estimator train_spec eval_spec"],
     estimator.TrainSpec: ["input_fn max_steps hooks saving_listeners"],
-    estimator.EvalSpec: [
-        "input_fn steps name hooks exporters start_delay_secs throttle_secs",
-    ],
+    estimator.EvalSpec: ["input_fn steps name hooks exporters start_delay_secs throttle_secs"],
     estimator.BestExporter: [
         "name serving_input_receiver_fn event_file_pattern compare_fn assets_extra as_text",
         "exports_to_keep",
@@ -242,15 +240,13 @@ def test_what_capture_switches_is_switched_back(tmp_path):
     def model_fn(features, mode):
         raise RuntimeError("inside model_fn")
 
-    def input_fn():
-
-        return tf.data.Dataset.from_tensors([1.0])
-
     config = estimator.RunConfig(
         model_dir=str(tmp_path), train_distribute=tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
     )
     with pytest.raises(RuntimeError, match="inside model_fn"):
-        estimator.Estimator(model_fn, config=config).train(input_fn, steps=1)
+        estimator.Estimator(model_fn, config=config).train(
+            lambda: tf.data.Dataset.from_tensors([1.0]), steps=1
+        )
     assert optimizer.Optimizer.compute_gradients is compute
     assert optimizer.Optimizer.apply_gradients is apply
     assert control_flow_util.ENABLE_CONTROL_FLOW_V2

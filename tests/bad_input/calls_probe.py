@@ -22,7 +22,6 @@ BATCH = 4
 
 
 def input_fn(params=None):
-    """Batches of one feature, without end."""
     del params
     x = np.ones([BATCH, 1], np.float32)
     data = tf.data.Dataset.from_tensor_slices(({"x": x}, x)).repeat()
@@ -35,7 +34,6 @@ def tpu_input_fn(params):
 
 
 def unlabelled_input_fn(params=None):
-    """One batch of features."""
     del params
     return tf.data.Dataset.from_tensors({"x": tf.ones([BATCH, 1])})
 
@@ -51,8 +49,6 @@ def returning(value):
 
 
 def receiver_fn(estimator):
-    """What `export_saved_model` wants."""
-
     def serving_input_receiver_fn():
         x = v1.placeholder(tf.float32, [None, 1], name="x")
         return estimator.export.ServingInputReceiver({"x": x}, {"x": x})
@@ -87,13 +83,6 @@ def new_directory(root):
 
 
 def tools(estimator, tpu, root):
-    """The names that expressions may use.
-
-    Args:
-      estimator: what stands for `tf.estimator`.
-      tpu: what stands for `tf.estimator.tpu`.
-      root: a directory for everything that is written.
-    """
     directory = new_directory(root)
 
     def model_fn(**changes):

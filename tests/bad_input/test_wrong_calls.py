@@ -28,13 +28,11 @@ def _named(numbers):
 
 @functools.cache
 def our_report(number):
-    """What a call ends in here."""
     return calls_probe.report(tpu.estimator, tpu.tpu, *CALLS[number])
 
 
 @pytest.fixture(scope="module")
 def originals_reports(original):
-    """What the calls end in there, all in one process, by number."""
     reports = original.run(calls_probe.__file__, given=[CALLS[number] for number in ASKED])
     return dict(zip(ASKED, reports, strict=True))
 

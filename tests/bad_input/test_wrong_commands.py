@@ -34,8 +34,15 @@ from tpu_estimator_compat.__main__ import main
         ("scan", "the following arguments are required: PATH"),
         ("scan nosuch.py", r"scan: There is no file or folder 'nosuch\.py'"),
         ("scan .", r"scan: There are no Python files and no notebooks in '\.'"),
+        (
+            "scan places --exclude *.py --exclude *.ipynb",
+            "no notebooks that --exclude leaves in 'places'",
+        ),
+        ("scan there.csv", r"there\.csv' is neither a Python file \(\*\.py\) nor a notebook"),
         ("migrate", "the following arguments are required: PATH"),
         ("migrate nosuch.py", r"migrate: There is no file or folder 'nosuch\.py'"),
+        ("migrate .", r"migrate: There are no Python files and no notebooks in '\.'"),
+        ("migrate there.csv", r"there\.csv' is neither a Python file \(\*\.py\) nor a notebook"),
         ("preflight", "the following arguments are required: script"),
         ("preflight nosuch.py", r"preflight: error: there is no script 'nosuch\.py' in "),
         ("preflight --mode both a.py", r"argument --mode: invalid choice: 'both'"),
@@ -44,6 +51,10 @@ from tpu_estimator_compat.__main__ import main
         ("preflight --topology v9:9x9 there.py", "Unknown TPU generation in topology 'v9:9x9'"),
         ("preflight --html nosuch/a.html there.py", "No such file or directory: 'nosuch/a.html'"),
         ("preflight --topology v5e there.py", "does not say how the chips are arranged"),
+        ("preflight --topology v5litepod-4 there.py", "v5e:2x2"),
+        ("preflight --topology h100:9 there.py", "'h100:9' has no valid number of GPUs"),
+        ("preflight --topology rtx:1 there.py", "GPUs are named such as h100:8: t4, v100"),
+        ("preflight --topology t4:1 --memory-share 75 there.py", "at most 1, got 75.0"),
         ("compare --against gpu there.py", "Expected tf, jax, jit or replicas=N, got 'gpu'"),
         ("compare --keep places there.py", "--keep places: there is such a folder or file already"),
         ("compare there.ipynb", "there.ipynb is a notebook, which the original's environment"),
@@ -71,10 +82,15 @@ def test_a_wrong_command_says_what_is_wrong(words, said, tmp_path, monkeypatch, 
     places = tmp_path / "places"
     places.mkdir()
     (tmp_path / "checkpoint").touch()
-    for text, name in (("", "there.py"), ("", "there.ipynb"), (_TWIN, "twin.py")):
+    for text, name in (
+        ("", "there.py"),
+        ("", "there.ipynb"),
+        ("", "there.csv"),
+        (_TWIN, "twin.py"),
+    ):
         (places / name).write_text(text)
     arguments = [f"places/{w}" if w.startswith(("there", "twin")) else w for w in words.split()]
-    if words in ("scan .", "map-weights . twin.py:f"):
+    if words in ("scan .", "migrate .", "map-weights . twin.py:f"):
         (tmp_path / "empty").mkdir()
         arguments[1] = "empty"
         said = said.replace(r"\.", "empty")

@@ -4,8 +4,6 @@ All workers of a measurement live at once and wait; one works at a time. So ever
 same weather, and a ratio of two neighbours' times says more than either time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json
@@ -24,8 +22,6 @@ _ROOT = pathlib.Path(__file__).parent.parent.parent
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """One way to run a model: a side and its flags."""
-
     side: str
     flags: tuple[str, ...] = ()
 
@@ -59,21 +55,6 @@ VARIANTS = {
 
 
 class Worker:
-    """A worker process.
-
-    Args:
-      variant: a name of `VARIANTS`.
-      model: a name of `benchmarks.models.NAMES`.
-      task: one of `benchmarks.worker.TASKS`.
-      loop: see `benchmarks.sides.Settings`.
-      original: the interpreter that has the original.
-      cache: directory of caches; None for a new one.
-
-    Attributes:
-      imports: seconds that its imports took.
-      baseline: bytes resident after them.
-    """
-
     def __init__(
         self,
         variant: str,
@@ -103,11 +84,6 @@ class Worker:
         self.imports, self.baseline = answer["imports"], answer["resident"]
 
     def answer(self) -> dict[str, Any]:
-        """The worker's next answer.
-
-        Raises:
-          RuntimeError: it died; the message has the end of what it printed.
-        """
         line = self._process.stdout.readline()
         if not line:
             self._errors.seek(0)
@@ -116,13 +92,11 @@ class Worker:
         return json.loads(line)
 
     def do(self, **command: Any) -> dict[str, Any]:
-        """Sends a command and waits for its answer."""
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
         return self.answer()
 
     def close(self) -> None:
-        """Ends the process and removes what it wrote."""
         if self._process.stdin:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -141,7 +115,6 @@ def fleet(
     loop: int = 100,
     cache: str | None = None,
 ) -> Iterator[list[Worker]]:
-    """Workers of several variants, started one after the other, ended together."""
     workers: list[Worker] = []
     try:
         for variant in variants:

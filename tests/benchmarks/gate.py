@@ -1,7 +1,5 @@
 """Gate: lets a running training go for one block of steps at a time, on the driver's command."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -18,7 +16,6 @@ class Channel:
         os.dup2(2, 1)
 
     def send(self, **fields: Any) -> None:
-        """Answers the driver; memory in bytes goes with every answer."""
         print(json.dumps({**fields, **memory()}), file=self._out, flush=True)
 
     def receive(self) -> dict[str, Any]:
@@ -31,7 +28,6 @@ class Channel:
 
 
 def memory() -> dict[str, int]:
-    """Resident and peak memory of this process, bytes."""
     with open("/proc/self/statm") as file:
         resident = int(file.read().split()[1]) * resource.getpagesize()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -33,7 +33,6 @@ def run(rounds: int, replicas: int = 1) -> dict[str, dict[str, list[float]]]:
 
 
 def text(found: dict[str, dict[str, list[float]]], replicas: int) -> str:
-    """Medians of the ratios, with the target that holds for one replica."""
     lines = []
     for kind, rates in found.items():
         alone = statistics.median(rates["alone"])
@@ -68,7 +67,6 @@ def dataset(kind: str, batch_size: int) -> Any:
 
 
 def model_fn(features: Any, mode: str, params: dict[str, Any]) -> Any:
-    """Looks at one number of the batch."""
     import tensorflow.compat.v1 as tf
 
     from tpu_estimator_compat import tpu

@@ -34,7 +34,6 @@ def run(gib: float) -> dict[str, float]:
 
 
 def text(found: dict[str, float]) -> str:
-    """One run in words."""
     state, peak = found["state"], found["peak"]
     mark = "PASS" if peak / state <= 1.2 else "below target"
     own = (peak - found["baseline"]) / state

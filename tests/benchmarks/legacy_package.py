@@ -5,8 +5,6 @@ alone, and by `run`. The modules use dead names in functions only, so that Pytho
 too. TensorFlow has been imported before the clock starts: it takes seconds either way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pathlib
@@ -106,7 +104,6 @@ def _write(directory: pathlib.Path) -> pathlib.Path:
 
 
 def _import(script: pathlib.Path, variant: str) -> float:
-    """Milliseconds of CPU time of one import."""
     command = [sys.executable, *_VARIANTS[variant], str(script)]
     environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)

@@ -1,7 +1,5 @@
 """Measures: what is taken of each variant, in turns, round by round."""
 
-from __future__ import annotations
-
 import dataclasses
 import tempfile
 from collections.abc import Sequence
@@ -12,20 +10,12 @@ from benchmarks.fleet import Worker, fleet
 Samples = dict[str, list[float]]
 """One number per round, by variant."""
 
+_EVERY_SIDE = ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"]
 _FOR_MODEL = {
-    "small": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
-    "mlp": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
-    "convnet": ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"],
-    "encoder": [
-        "bare",
-        "bare_jit",
-        "keras",
-        "keras_jit",
-        "original",
-        "ours",
-        "ours_tpu",
-        "ours_jit",
-    ],
+    "small": _EVERY_SIDE,
+    "mlp": _EVERY_SIDE,
+    "convnet": _EVERY_SIDE,
+    "encoder": [*_EVERY_SIDE, "bare_jit", "ours_jit"],
     "tables": ["keras", "original", "ours", "ours_tpu"],
 }
 _CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
@@ -57,14 +47,6 @@ _CALL_EXAMPLES = {"small": 16 * 1000, "mlp": 64 * 400, "convnet": 64 * 200, "enc
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What to measure.
-
-    Attributes:
-      original: the interpreter that has the original.
-      rounds: turns of each variant.
-      variants: which to take; None for all that make sense for a model.
-    """
-
     original: str
     rounds: int
     variants: Sequence[str] | None = None
@@ -211,7 +193,6 @@ def calls(plan: Plan, model: str, task: str) -> dict[str, Samples]:
 
 
 def exports(plan: Plan, model: str) -> dict[str, Samples]:
-    """Seconds of `export_saved_model`, after a first one, and KiB of what it wrote."""
     seconds: Samples = {}
     sizes: Samples = {}
     with fleet(plan.choose(_EXPORTS), model, "export", plan.original) as workers:

@@ -1,7 +1,5 @@
 """Report: medians, ratios and targets as plain text."""
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 
@@ -10,17 +8,6 @@ from benchmarks.measures import Samples
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A ratio to reach: `ours` over `other`.
-
-    Attributes:
-      what: the measure.
-      ours: the variant in question.
-      other: the variant to compare it with.
-      bound: the ratio to reach.
-      at_most: whether the ratio should stay below the bound.
-      models: which models it is meant for; empty for all.
-    """
-
     what: str
     ours: str
     other: str
@@ -111,7 +98,6 @@ def ratio(samples: Samples, ours: str, other: str) -> float | None:
 
 
 def table(model: str, what: str, samples: Samples) -> str:
-    """Medians of a measure, then its ratios with their targets."""
     lines = [f"{model}: {what} ({UNITS[what]})"]
     for variant, values in samples.items():
         spread = f"{min(values):.4g} to {max(values):.4g}" if len(values) > 1 else ""

@@ -6,8 +6,6 @@ Every variant of a model is a process of its own; they take turns, block by bloc
 the ratio of neighbours in a round; times alone depend on the machine and are never judged.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -47,7 +45,6 @@ WHAT = (
 
 
 def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measures.Samples]:
-    """All that is asked for of one model, printed as it comes."""
     found: dict[str, measures.Samples] = {}
 
     def add(samples: dict[str, measures.Samples]) -> None:

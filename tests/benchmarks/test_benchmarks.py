@@ -4,8 +4,6 @@ The margins are far from the targets of `report.TARGETS`, so that a busy machine
 they catch a loop that returns to Python every step, a leak, or a second copy of the variables.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks import large_model, measures, report

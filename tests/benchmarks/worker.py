@@ -7,8 +7,6 @@ steps, `{"examples": n}` for one call of evaluate or predict, `{"exports": 1}` f
 `{"call": task}` for one call as short as can be.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os
@@ -47,7 +45,9 @@ def main() -> None:
     from benchmarks import models
 
     if args.replicas > 1:
-        _split_cpu(args.replicas)
+        from support.simulated_tpu.devices import split_cpu
+
+        split_cpu(args.replicas)
     imported = time.perf_counter() - _STARTED
     model = models.load(args.model)
     channel.send(imports=imported)
@@ -74,14 +74,6 @@ def main() -> None:
             first=timing.first,
             seconds_to_first=timing.seconds_to_first,
         )
-
-
-def _split_cpu(replicas: int) -> None:
-    import tensorflow as tf
-
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    parts = [tf.config.LogicalDeviceConfiguration()] * replicas
-    tf.config.set_logical_device_configuration(cpu, parts)
 
 
 if __name__ == "__main__":

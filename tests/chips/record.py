@@ -10,8 +10,6 @@ hour, and writes `tests/chips/DEVICE.json`. A part that fails is in the record, 
 and makes the exit status 1. No names of hosts or paths get into the record.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json
@@ -36,12 +34,7 @@ COMMAND = (sys.executable, "-m", "tpu_estimator_compat")
 ON_JAX = (*COMMAND, "run", "--runtime", "jax", TRAIN)
 PACKAGES = ("jax", "jaxlib", "tensorflow", "keras", "numpy")
 
-SIZES = {
-    "convnet": (256,),
-    "encoder": (64,),
-    "bert_base": (8, 16, 32, 64),
-    "resnet50": (64,),
-}
+SIZES = {"convnet": (256,), "encoder": (64,), "bert_base": (8, 16, 32, 64), "resnet50": (64,)}
 SMALL = {"convnet": (8,), "encoder": (8,), "resnet": (2,)}
 """For CPUs, where the record is tried."""
 
@@ -51,15 +44,6 @@ class FailedError(Exception):
 
 
 class Runs:
-    """The parts of the record.
-
-    Args:
-      folder: for what they write.
-      topology: that preflight compiles for; None to compile for none.
-      sizes: batch sizes by model.
-      steps: of a training whose speed is measured.
-    """
-
     def __init__(
         self,
         folder: pathlib.Path,
@@ -70,7 +54,6 @@ class Runs:
         self._folder, self._topology, self._sizes, self._steps = folder, topology, sizes, steps
 
     def parts(self) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Name and function of each part."""
         yield "doctor", self.doctor
         for model, batches in self._sizes.items():
             for batch in batches:
@@ -82,11 +65,9 @@ class Runs:
         yield "begun with a checkpoint", self.begun
 
     def doctor(self) -> Any:
-        """What `doctor` finds."""
         return json.loads(self._output(*COMMAND, "doctor", "--json"))
 
     def step(self, model: str, batch: int) -> dict[str, Any]:
-        """The saved step by itself, then a training that makes the same step."""
         saved = self._folder / f"{model}-{batch}"
         depth = ["--topology", self._topology] if self._topology else ["--depth", "scan"]
         words = ["preflight", *depth, "--save-step", str(saved), TRAIN]
@@ -115,7 +96,6 @@ class Runs:
         }
 
     def digits(self) -> dict[str, float]:
-        """The example's accuracy, which is above 0.97 on CPUs."""
         environment = {"TPU_ESTIMATOR_COMPAT_RUNTIME": "jax"}
         words = [f"--data_dir={self._folder}/data", f"--model_dir={self._new('digits')}"]
         output = self._output(sys.executable, DIGITS, *words, environment=environment)
@@ -166,7 +146,6 @@ class Runs:
         return {"losses": _checked(losses, warm["losses"][-1] < plain["losses"][-1])}
 
     def train(self, model_dir: pathlib.Path | None = None, **flags: Any) -> Any:
-        """Trains by `train.py`; returns what its last line says."""
         words = _flags(model_dir=model_dir or self._new("model"), **flags)
         return json.loads(self._output(*ON_JAX, *words).splitlines()[-1])
 
@@ -179,11 +158,6 @@ class Runs:
         allowed: tuple[int, ...] = (0,),
         environment: dict[str, str] | None = None,
     ) -> str:
-        """What a command prints.
-
-        Raises:
-          FailedError: it ended with another status than those allowed.
-        """
         done = subprocess.run(
             words, capture_output=True, text=True, env={**os.environ, **(environment or {})}
         )
@@ -199,7 +173,6 @@ class Runs:
 
 
 def _flags(**values: Any) -> list[str]:
-    """Arguments of `train.py`."""
     return [
         f"--{name}" if value is True else f"--{name}={value}"
         for name, value in values.items()
@@ -208,18 +181,12 @@ def _flags(**values: Any) -> list[str]:
 
 
 def _checked(value: Any, right: bool) -> Any:
-    """`value`.
-
-    Raises:
-      FailedError: it is not right.
-    """
     if not right:
         raise FailedError(f"found {value}")
     return value
 
 
 def machine() -> dict[str, Any]:
-    """Device, driver, versions, commit and date."""
     names = "import jax; print(jax.devices()[0].device_kind, jax.device_count(), sep='|')"
     found = subprocess.run(
         [sys.executable, "-c", names], capture_output=True, text=True, check=True
@@ -238,7 +205,6 @@ def machine() -> dict[str, Any]:
 
 
 def _told(*words: str) -> str | None:
-    """The first line that a command prints; None where it is missing."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -247,7 +213,6 @@ def _told(*words: str) -> str | None:
 
 
 def record(runs: Runs, only: list[str]) -> dict[str, Any]:
-    """All parts' results by name; those that fail say so."""
     found: dict[str, Any] = {}
     for name, part in runs.parts():
         if only and not any(word in name for word in only):

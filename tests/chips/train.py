@@ -71,7 +71,6 @@ def attention(x, heads, dropout):
 
 
 def encoder(ids, sizes, rate):
-    """BERT's encoder, and a classifier of its first position."""
     layers, hidden, heads, length, words = sizes
 
     def dropout(x):
@@ -93,7 +92,6 @@ def encoder(ids, sizes, rate):
 
 
 def resnet(images, sizes, training):
-    """A residual network of bottleneck blocks, as ResNet-50."""
     blocks, filters, _ = sizes
 
     def conv(x, filters, kernel, strides=1):
@@ -169,8 +167,6 @@ def host_call_fn(step, loss):
 
 
 class Watch(tf.train.SessionRunHook):
-    """Keeps the loss and the time at the end of each loop."""
-
     def __init__(self):
         self.losses, self.times = [], []
 

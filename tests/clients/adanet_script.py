@@ -14,7 +14,6 @@ Y = X @ np.array([[1.0], [-2.0], [3.0], [0.5]], np.float32)
 
 
 def input_fn(params=None):
-    """The examples over and over, in batches of 32."""
     data = tf.data.Dataset.from_tensor_slices(({"x": X}, Y))
     return data.repeat().batch(32, drop_remainder=True)
 

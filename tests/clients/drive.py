@@ -4,8 +4,6 @@
 in Python, and calls the module's `main`.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import sys
@@ -14,7 +12,6 @@ import tensorflow as tf
 
 
 def define(name: str, value: str) -> None:
-    """Defines a flag with this value."""
     try:
         typed = ast.literal_eval(value)
     except (SyntaxError, ValueError):

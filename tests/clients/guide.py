@@ -1,7 +1,5 @@
 """Walks through a page of the migration guide: does what its blocks say, one after the other."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re
@@ -16,16 +14,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def walk(page: str, folder: pathlib.Path, clients: pathlib.Path) -> list[str]:
-    """Runs the `sh` and `python` blocks of a page in a folder, and writes its `py` blocks there.
-
-    Args:
-      page: name of the file.
-      folder: becomes the working directory; has what the page says is there.
-      clients: where packages are that the page says are installed.
-
-    Returns:
-      What each block printed.
-    """
+    """Runs the `sh` and `python` blocks of a page in a folder, and writes its `py` blocks there."""
     text = (GUIDE / page).read_text()
     environment = {
         **os.environ,

@@ -4,8 +4,6 @@
 last line of its error.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys
@@ -15,8 +13,6 @@ from absl import flags
 
 
 class Outcomes(unittest.TestResult):
-    """Test id to outcome."""
-
     def __init__(self) -> None:
         super().__init__()
         self.found: dict[str, str] = {}

@@ -6,8 +6,6 @@ A test that runs a client says what it found with `record`, which compares it wi
     TPU_ESTIMATOR_COMPAT_UPDATE_RESULTS=1 python -m pytest tests/clients
 """
 
-from __future__ import annotations
-
 import csv
 import fcntl
 import os
@@ -40,13 +38,11 @@ def record(package: str, what: str, passed: int = 1, run: int = 1) -> None:
 
 
 def read() -> dict[tuple[str, str], tuple[str, str]]:
-    """The rows: (package, what) to (passed, run)."""
     with ROWS.open(newline="") as file:
         return {(r["package"], r["what"]): (r["passed"], r["run"]) for r in csv.DictReader(file)}
 
 
 def expected_failures(module: str) -> dict[str, str]:
-    """The tests of a module that fail, and why."""
     with EXPECTED.open(newline="") as file:
         rows = list(csv.DictReader(file))
     return {r["test"]: r["reason"] for r in rows if r["test"].startswith(f"{module}.")}

@@ -1,7 +1,5 @@
 """Runs a client's script in a process of its own, as a user does."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import subprocess
@@ -15,18 +13,7 @@ HERE = pathlib.Path(__file__).parent
 def run(
     clients: pathlib.Path, module: str, folder: pathlib.Path, *options: str, **flags: object
 ) -> str:
-    """Runs `python -m tpu_estimator_compat run [options] -m module --flag=value ...`.
-
-    Args:
-      clients: where the module's package is.
-      module: the script.
-      folder: its working directory.
-      *options: of the `run` command.
-      **flags: of the script.
-
-    Returns:
-      What it printed, to both streams.
-    """
+    """Runs `python -m tpu_estimator_compat run [options] -m module --flag=value ...`."""
     given = [f"--{name}={value}" for name, value in flags.items()]
     return python(clients, folder, "-m", *COMMAND, *options, "-m", module, *given)
 
@@ -42,12 +29,8 @@ def drive(
 
 
 def python(
-    clients: pathlib.Path,
-    folder: pathlib.Path,
-    *arguments: str,
-    executable: str = sys.executable,
+    clients: pathlib.Path, folder: pathlib.Path, *arguments: str, executable: str = sys.executable
 ) -> str:
-    """Runs Python with the clients in its path; returns what it printed."""
     done = subprocess.run(
         [executable, *arguments],
         cwd=folder,
@@ -61,7 +44,6 @@ def python(
 
 
 def numbers(path: pathlib.Path) -> dict[str, float]:
-    """The numbers of a file of lines `name = value`."""
     found = re.findall(r"^(\S+) = (\S+)$", path.read_text(), re.MULTILINE)
     return {name: float(value) for name, value in found}
 

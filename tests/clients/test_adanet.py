@@ -1,7 +1,5 @@
 """`adanet` 0.9.0, run unchanged: it subclasses both estimators, and makes two iterations."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

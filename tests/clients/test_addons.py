@@ -1,7 +1,5 @@
 """`tensorflow_addons` 0.23 in a model_fn, unchanged, against the original with the same package."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

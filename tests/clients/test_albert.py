@@ -1,7 +1,5 @@
 """`albert-tensorflow` 1.1: ALBERT's scripts, run unchanged, on a SentencePiece model made here."""
 
-from __future__ import annotations
-
 import pathlib
 
 import numpy as np
@@ -28,7 +26,6 @@ CLUSTER = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, clients) -> pathlib.Path:
-    """Text, a SentencePiece model of it, a configuration, and examples for pretraining."""
     home = tmp_path_factory.mktemp("albert")
     text.write_text(home / "text.txt")
     text.write_sentencepiece(clients, home)
@@ -42,7 +39,6 @@ def folder(tmp_path_factory, clients) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def pretrained(folder, clients) -> str:
-    """A checkpoint of 30 steps of pretraining with LAMB."""
     drive(
         clients,
         "albert.run_pretraining",

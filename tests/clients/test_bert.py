@@ -1,7 +1,5 @@
 """`bert-tensorflow` 1.0.4: BERT's scripts of 2018, run unchanged."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import re
@@ -34,7 +32,6 @@ PRETRAINING = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, clients) -> pathlib.Path:
-    """Text, vocabulary, configuration, and examples for pretraining that BERT's script made."""
     home = tmp_path_factory.mktemp("bert")
     text.write_text(home / "text.txt")
     text.write_vocabulary(home / "vocab.txt")
@@ -47,7 +44,6 @@ def folder(tmp_path_factory, clients) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def pretrained(folder, clients) -> str:
-    """A checkpoint of 60 steps of pretraining."""
     log = _pretrain(clients, folder, "pretrained", num_train_steps=60)
     assert np.isfinite(final_loss(log))
     return str(folder / "pretrained" / "model.ckpt-60")
@@ -96,10 +92,7 @@ def test_pretraining_on_two_replicas(folder, pretrained, clients):
     before = numbers(folder / "pretrained" / "eval_results.txt")
     assert found["global_step"] == 10
     assert found["loss"] < 1.2 * before["loss"]
-    record(
-        "bert-tensorflow 1.0.4",
-        "run_pretraining with use_tpu, on two replicas",
-    )
+    record("bert-tensorflow 1.0.4", "run_pretraining with use_tpu, on two replicas")
 
 
 @pytest.mark.full

@@ -1,7 +1,5 @@
 """`tensorflow-gan` 2.1.0, by the name that scripts of TensorFlow 1 had for it: `tf.contrib.gan`."""
 
-from __future__ import annotations
-
 import pytest
 
 from .runs import COMMAND, python

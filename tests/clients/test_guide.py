@@ -1,7 +1,5 @@
 """The pages of the guide that run scripts: every command and every block of code on them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -73,7 +71,6 @@ def test_compare(tmp_path, clients, original):
 
 
 def verdicts(printed: str) -> list[str]:
-    """The first lines of a report, and the names and verdicts of its table."""
     report = "Compare: " + printed.rpartition("Compare: ")[2]
     head, _, rest = report.partition("largest")
     table = rest.partition("\n\n")[0]
@@ -81,7 +78,6 @@ def verdicts(printed: str) -> list[str]:
 
 
 def lines_of(printed: str) -> list[str]:
-    """The lines of the last report in what was printed, but for how long it took."""
     report = "Preflight: " + printed.rpartition("Preflight: ")[2].rstrip()
     varying = ("this check took", "from the cache")
     return [line for line in report.splitlines() if not line.startswith(varying)]

@@ -5,8 +5,6 @@ an int of an array of one element), those of its networks, which take minutes, a
 its authors did not publish.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`xlnet-tensorflow` 1.1.2: its classifier, run unchanged."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 
@@ -20,7 +18,6 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, clients) -> pathlib.Path:
-    """Text, a SentencePiece model of it, a configuration, and reviews of two kinds."""
     home = tmp_path_factory.mktemp("xlnet")
     text.write_text(home / "text.txt")
     text.write_sentencepiece(clients, home)

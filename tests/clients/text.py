@@ -1,7 +1,5 @@
 """Small real text: Python's own help pages, and what is made of them for the clients' scripts."""
 
-from __future__ import annotations
-
 import collections
 import json
 import pathlib
@@ -28,7 +26,6 @@ def documents(count: int = 12) -> list[list[str]]:
 
 
 def write_text(path: pathlib.Path) -> None:
-    """A sentence a line, a blank line between documents."""
     path.write_text("\n\n".join("\n".join(sentences) for sentences in documents()) + "\n")
 
 
@@ -74,7 +71,6 @@ def pairs(count: int) -> list[tuple[str, str, int]]:
 
 
 def write_mrpc(folder: pathlib.Path, train: int = 64, test: int = 20) -> None:
-    """Pairs of sentences in the files of the MRPC task: train.tsv, dev.tsv, test.tsv."""
     header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
     rows = [f"{label}\t1\t2\t{a}\t{b}" for a, b, label in pairs(train + test)]
     for name, part in (("train", rows[:train]), ("dev", rows[train:]), ("test", rows[train:])):

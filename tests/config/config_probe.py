@@ -44,10 +44,7 @@ NOT_COMPARED = {
 
 
 class OpCallable:
-    """A device function that is an object."""
-
     def __call__(self, op):
-        """Puts every op on the CPU."""
         return "/cpu:0"
 
     def __repr__(self):
@@ -56,7 +53,6 @@ class OpCallable:
 
 
 def resolver(*addresses):
-    """A cluster resolver of workers at `addresses`."""
     spec = tf.train.ClusterSpec({"worker": list(addresses)} if addresses else {})
     return tf.distribute.cluster_resolver.SimpleClusterResolver(spec, master="grpc://resolved:1")
 
@@ -74,7 +70,6 @@ def replaced_attribute(config, **attributes):
 
 
 def originals():
-    """The original's classes by our names."""
     return {
         name: getattr(importlib.import_module(module), attribute)
         for name, (module, attribute) in ORIGINAL.items()
@@ -96,7 +91,6 @@ def _fields(value):
 
 
 def report(names, tf_config, expression):
-    """The fields of what `expression` builds, or its error."""
     os.environ.pop("TF_CONFIG", None)
     if tf_config is not None:
         os.environ["TF_CONFIG"] = json.dumps(tf_config)

@@ -1,5 +1,3 @@
-"""TF_CONFIG of a task in a cluster."""
-
 import json
 
 import pytest

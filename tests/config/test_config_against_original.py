@@ -1,5 +1,3 @@
-"""The same constructor calls in the published original and here: same fields, same errors."""
-
 import pytest
 
 from tpu_estimator_compat import config
@@ -153,7 +151,6 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def originals_reports(original):
-    """What the original reports, in the order of `CASES`."""
     return original.run(config_probe.__file__, given=CASES)
 
 

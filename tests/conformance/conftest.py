@@ -1,7 +1,3 @@
-"""The observations of all scenarios, by both sides."""
-
-from __future__ import annotations
-
 import hashlib
 import pathlib
 from typing import Any
@@ -21,7 +17,6 @@ Observed = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 def observed(
     request: pytest.FixtureRequest, original: Original, tmp_path_factory: pytest.TempPathFactory
 ) -> Observed:
-    """Of all scenarios that the selected tests are about; these run once in a session."""
     asked = set(running.asked_for(request.session, "conformance", "name"))
     for row in running.asked_for(request.session, "conformance", "row"):
         of_row = differences.scenarios_of(row)

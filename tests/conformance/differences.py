@@ -1,7 +1,5 @@
 """Differences on purpose: rows of `expected_differences.csv`, and what is not compared at all."""
 
-from __future__ import annotations
-
 import csv
 import fnmatch
 import pathlib
@@ -36,7 +34,6 @@ def matches(row: str, difference: str) -> bool:
 
 
 def unexpected(name: str, differences: list[str]) -> list[str]:
-    """Differences of a scenario that are not on purpose."""
     rows = [row for row in ROWS if fnmatch.fnmatchcase(name, ROWS[row]["scenario"])]
     patterns = [pattern for names, pattern in LEFT_OUT if fnmatch.fnmatchcase(name, names)]
     return [

@@ -9,8 +9,6 @@ What a scenario takes says how often it runs, as a name each:
   JAX's devices.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools
@@ -24,8 +22,6 @@ HERE = pathlib.Path(__file__).parent
 
 
 class Place(NamedTuple):
-    """Where a scenario runs: whether it is told that it is for a TPU, and replicas, 0 off TPU."""
-
     for_tpu: bool
     replicas: int
     runtime: str = "tensorflow"
@@ -83,7 +79,6 @@ def has_replicas(name: str) -> bool:
 def scenarios(
     side: str, settings: dict[str, Any], out: pathlib.Path
 ) -> Iterator[Callable[[str], Callable[..., Any]]]:
-    """A function that gives a scenario by its name."""
     sys.path.insert(0, str(HERE))
     if settings.get("cpus"):
         importlib.import_module("support.simulated_tpu.devices").split_cpu(settings["cpus"])

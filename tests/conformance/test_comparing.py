@@ -1,7 +1,3 @@
-"""The comparison sees types, digits, places in lists, and what is missing."""
-
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.sides.comparing import Tolerance, differences

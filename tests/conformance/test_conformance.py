@@ -3,8 +3,6 @@
 What is compared, and how: `support.sides`. What differs on purpose: `differences`.
 """
 
-from __future__ import annotations
-
 import pathlib
 
 import pytest
@@ -60,7 +58,6 @@ def test_both_do_the_same(observed, name):
 
 @pytest.mark.parametrize("row", DIFFERENCES)
 def test_an_expected_difference_is_there(observed, row):
-    """A row that no longer differs must go, and so must one of no scenario."""
     about = [observed[name] for name in scenarios_of(row) if name in observed]
     found = [difference for sides in about for difference in comparing.differences(*sides)]
     assert any(matches(row, difference) for difference in found)

@@ -1,7 +1,5 @@
 """What is compared is there: scenarios about calls, events and files have many of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -35,14 +35,12 @@ def rows(contract: str) -> list[list[pathlib.Path]]:
 
 
 def entries(folder: pathlib.Path) -> set[pathlib.Path]:
-    """The modules and packages that lie in a folder of the package, without endings."""
     files = {path.with_suffix("") for path in folder.glob("*.py")} - {folder / "__init__"}
     packages = {path.parent for path in folder.glob("*/__init__.py")}
     return {path.relative_to(PACKAGE) for path in files | packages}
 
 
 def line(entry: pathlib.Path) -> str:
-    """The page's line for an entry: the first sentence of its docstring, and its size."""
     is_package = (PACKAGE / entry).is_dir()
     module = entry / "__init__.py" if is_package else entry.with_suffix(".py")
     text = ast.get_docstring(ast.parse((PACKAGE / module).read_text())) or ""
@@ -53,7 +51,6 @@ def line(entry: pathlib.Path) -> str:
 
 
 def made() -> str:
-    """The list as it should be: a line for each entry, a paragraph for each row."""
     lists = {"The doors": rows("doors"), "The rooms of the engine": rows("engine")}
     text = ""
     for heading, found in lists.items():

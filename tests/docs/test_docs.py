@@ -1,7 +1,5 @@
 """The README and the guide: code runs, commands are run somewhere, links and names exist."""
 
-from __future__ import annotations
-
 import importlib.util
 import operator
 import pathlib
@@ -125,12 +123,10 @@ assert list(read_eval_metrics("watched/eval")) == [0, 100, 200]
 
 
 def blocks(page: pathlib.Path, *languages: str) -> list[str]:
-    """The fenced blocks of a page in one of the languages."""
     return [code for language, code in FENCED.findall(page.read_text()) if language in languages]
 
 
 def commands(page: pathlib.Path) -> list[str]:
-    """All lines of a page's shell blocks."""
     return [line for code in blocks(page, "sh", "bash") for line in code.splitlines()]
 
 
@@ -160,7 +156,6 @@ def script(page: pathlib.Path) -> str:
     ids=lambda p: p.name,
 )
 def test_code_runs(page, tmp_path):
-    """In an interpreter of its own, as a reader would run it, and with the effects it tells of."""
     program = tmp_path / f"page_{page.stem}.py"  # no other module's name
     given = f"\nimport re\nPAGE = {str(page)!r}\n"
     program.write_text(script(page) + given + EFFECTS[page.name])
@@ -189,7 +184,6 @@ def test_the_cluster_of_the_guide(tmp_path):
 
 
 def starts_the_cluster(command: str) -> bool:
-    """Whether a command is in the block that `test_the_cluster_of_the_guide` runs."""
     return command in commands(GUIDE / "distribution.md")
 
 
@@ -199,7 +193,6 @@ def test_pages_that_are_walked():
 
 
 def test_pages_with_code():
-    """The parser finds the code; a page without any needs no effects."""
     with_code = {page.name for page in GUIDE_PAGES if blocks(page, "python")}
     assert with_code - WALKED == set(EFFECTS)
 
@@ -232,7 +225,6 @@ def test_ci_runs_the_tests_that_the_readmes_command_leaves_out():
 
 
 def test_tests_marked_full_are_slow(request):
-    """So that the README's command leaves them out."""
     item = pytest.Function.from_parent(request.node.parent, name="test_x", callobj=lambda: None)
     item.add_marker("full")
     request.config.hook.pytest_itemcollected(item=item)
@@ -244,7 +236,6 @@ def ci_script() -> str:
 
 
 def stages() -> list[str]:
-    """Commands that are written out there."""
     return re.findall(r'^ *stage \w+ "(.*)"$', ci_script(), re.MULTILINE)
 
 
@@ -297,7 +288,6 @@ def test_a_page_says_where_to_go_next(page):
 
 
 def test_the_design_opens_with_the_theory():
-    """The same sentence as in the package's docstring."""
     paragraph = (GUIDE / "design.md").read_text().split("\n\n")[1].split(". ", 1)[1]
     [theory] = re.findall(r"in one sentence: (.*?)\n\n", tpu_estimator_compat.__doc__, re.DOTALL)
     plain = re.sub(r"[`*]", "", paragraph)
@@ -305,7 +295,6 @@ def test_the_design_opens_with_the_theory():
 
 
 def named_in_table() -> set[str]:
-    """The new names in the guide's table, such as `tpu.RunConfig`."""
     rows = re.findall(
         r"^\| `(?:tf|tpu_estimator)\b.* \| (.*) \|$", (GUIDE / "index.md").read_text(), re.MULTILINE
     )
@@ -313,7 +302,6 @@ def named_in_table() -> set[str]:
 
 
 def test_table_has_all_public_names():
-    """Those of the two namespaces; `ModeKeys` and `WarmStartSettings` are in the package too."""
     submodules = {f"estimator.{name}" for name in ("tpu", "export", "experimental", "inputs")}
     public = {f"tpu.{name}" for name in tpu.__all__}
     public |= {f"estimator.{name}" for name in estimator.__all__} - submodules
@@ -324,7 +312,6 @@ def test_table_has_all_public_names():
 
 
 def test_names_in_table_exist():
-    """`tpu` there is the package itself."""
     for name in named_in_table() - {"layers"}:
         namespace, _, attribute = name.partition(".")
         module = {"tpu": tpu_estimator_compat, "estimator": estimator}[namespace]

@@ -1,7 +1,5 @@
 """The layout of the tests: it is the package's, and suites share by `support` alone."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import pathlib
@@ -37,14 +35,7 @@ TOP = {path.name for path in TESTS.iterdir() if any(path.glob("**/*.py"))}
 
 
 def judged_by(test: pathlib.Path) -> str | None:
-    """The module or folder of the package that a test file is named after; the longest name wins.
-
-    Args:
-      test: path of the file below the tests.
-
-    Returns:
-      Its name; None where the test's folder of the package has no such module.
-    """
+    """The module or folder of the package that a test file is named after: the longest name."""
     folder = PACKAGE / test.parent
     names = {path.stem for path in folder.glob("*.py")} | {folder.name}
     names |= {path.name for path in folder.iterdir() if path.is_dir()}
@@ -77,7 +68,6 @@ def test_folders_are_rooms_of_the_package():
     "path", [path for path in IN_ROOMS if path.stem.startswith("test_")], ids=str
 )
 def test_a_test_file_is_named_after_what_it_judges(path):
-    """`test_MODULE.py`, `test_MODULE_ASPECT.py`, or the same with the name of the folder."""
     assert judged_by(path) is not None or path.parent == pathlib.Path(".")
 
 

@@ -1,5 +1,3 @@
-"""The guide's page of dead names is what the table says."""
-
 import pathlib
 
 from tpu_estimator_compat.old_names.legacy import page, table

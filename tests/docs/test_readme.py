@@ -1,7 +1,5 @@
 """The README: its script fails without this package, runs with it; its figures are the guide's."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re
@@ -16,7 +14,6 @@ TEXT = (ROOT / "README.md").read_text()
 
 @pytest.mark.slow
 def test_the_script(tmp_path):
-    """It prints what the README shows."""
     [script] = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     [console] = re.findall(r"^```console\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     plain, fails, command, runs = console.splitlines()
@@ -48,7 +45,6 @@ def test_two_screens():
 
 
 def test_speeds_are_those_of_the_guide():
-    """Of the row of the table in performance.md that compares with the original."""
     page = (ROOT / "migration_guide" / "performance.md").read_text()
     [measured] = re.findall(r"^\| `original` \| (.*) \|$", page, re.MULTILINE)
     table = TEXT.partition("| model | times the original's |\n|---|---|\n")[2].partition("\n\n")[0]

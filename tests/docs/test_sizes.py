@@ -1,7 +1,5 @@
 """The sizes that a reader can count on: no file over 400 lines, no function over 50."""
 
-from __future__ import annotations
-
 import ast
 import pathlib
 
@@ -13,7 +11,6 @@ MOST_OF_FILE, MOST_OF_FUNCTION = 400, 50
 
 
 def lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The lines of a function from its `def` on, its docstring included."""
     assert node.end_lineno is not None
     return node.end_lineno - node.lineno + 1
 

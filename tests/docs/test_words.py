@@ -33,7 +33,6 @@ def test_a_pronoun_is_found():
 
 @pytest.mark.parametrize("room", sorted({p.relative_to(PACKAGE).parts[0] for p in SOURCES}))
 def test_first_lines_begin_with_a_noun_or_a_verb(room):
-    """A reader who never saw the code learns the subject from it."""
     found = {
         str(path.relative_to(PACKAGE)): lines
         for path in SOURCES
@@ -66,7 +65,6 @@ TEXTS = [
 
 
 def test_no_invented_words():
-    """The noun of the field stands in their place: the n-th step, a caller, a replacement."""
     found = [str(p.relative_to(PACKAGE.parent)) for p in TEXTS if INVENTED.search(p.read_text())]
     assert not found
 

@@ -31,9 +31,7 @@ def model_fn(features, labels, mode, params):
 
 def estimator_of(folder, given, model=model_fn, strategy=None, **tpu_config):
     config = tpu.RunConfig(
-        model_dir=str(folder),
-        train_distribute=strategy,
-        tpu_config=tpu.TPUConfig(**tpu_config),
+        model_dir=str(folder), train_distribute=strategy, tpu_config=tpu.TPUConfig(**tpu_config)
     )
     return tpu.TPUEstimator(
         model, config=config, train_batch_size=BATCH, embedding_config_spec=given
@@ -51,7 +49,6 @@ def of(make_features):
 
 
 def sparse(values, dtype=np.int64, width=2):
-    """One value for each of the first examples."""
     indices = [(i, 0) for i in range(len(values))]
     return tf.SparseTensor(indices, np.array(values, dtype), [BATCH, width])
 

@@ -3,8 +3,6 @@
 python tables_worker.py train RESULT_FILE ARGUMENTS, with TF_CONFIG in the environment.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -1,5 +1,3 @@
-"""TPU embedding columns: on tables as off TPU, and both as in the original."""
-
 import pathlib
 import shutil
 
@@ -79,8 +77,6 @@ def test_tables_and_ordinary_columns_are_the_same_model(tmp_path, strategy, opti
 
 
 def test_a_run_goes_on_from_the_other_kind(tmp_path, strategy):
-    """Three steps in turn with tables and without are three steps."""
-
     def first_batch(params):
         return columns_probe.input_fn(params).take(1).repeat()
 
@@ -186,7 +182,6 @@ def test_columns_of_sequences_get_sequences_and_their_lengths(tmp_path, strategy
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory):
-    """An estimator that was trained without tables."""
     old = estimator_of(tmp_path_factory.mktemp("old"), False, "adagrad")
     old.train(columns_probe.input_fn, steps=2)
     return old

@@ -9,6 +9,7 @@ import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 import tf_keras
 from support import columns_probe
+from support.legacy_models import Fetching
 from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
@@ -62,10 +63,7 @@ def estimator_of(folder, strategy, **changes):
     return tpu.TPUEstimator(
         model_fn,
         config=tpu.RunConfig(
-            model_dir=str(folder),
-            train_distribute=strategy,
-            eval_distribute=strategy,
-            **changes,
+            model_dir=str(folder), train_distribute=strategy, eval_distribute=strategy, **changes
         ),
         train_batch_size=BATCH,
         eval_batch_size=BATCH,
@@ -92,34 +90,22 @@ def test_fit_trains_tables_as_train_does(tmp_path, strategy, replicas):
     assert model.evaluate(batches(BATCH), verbose=0)[0] == pytest.approx(loss, rel=1e-5)
 
 
-class Recorder(tf.train.SessionRunHook):
-    """Looks at the table and at a tensor of the step, in every step."""
-
-    def __init__(self):
-        self.rows, self.losses = [], []
-
-    def before_run(self, run_context):
-        graph = run_context.session.graph
-        [table] = [v for v in tf.global_variables() if v.op.name == "table"]
-        return tf.train.SessionRunArgs(
-            {"table": table, "square": graph.get_tensor_by_name("Square:0")}
-        )
-
-    def after_run(self, run_context, run_values):
-        self.rows.append(run_values.results["table"])
-        self.losses.append(run_values.results["square"])
+def table_and_squares():
+    [table] = [v for v in tf.global_variables() if v.op.name == "table"]
+    return table, "Square:0"
 
 
 def test_hooks_see_tables_and_steps(tmp_path, strategy):
     estimator = estimator_of(tmp_path, strategy(1), tpu_config=tpu.TPUConfig(1))
-    hook = Recorder()
+    hook = Fetching(table_and_squares)
     estimator.train(input_fn, steps=3, hooks=[hook])
-    assert len(hook.rows) == 3
-    assert hook.losses[0].shape == (BATCH,)
+    rows, losses = zip(*hook.seen, strict=True)
+    assert len(rows) == 3
+    assert losses[0].shape == (BATCH,)
     first = np.random.RandomState(2).normal(size=(ROWS, 3))
     # After each loop, with the rules of TPUs: see the page on hooks.
-    np.testing.assert_array_equal(hook.rows[2], estimator.get_variable_value("table"))
-    for earlier, later in itertools.pairwise([first, *hook.rows]):
+    np.testing.assert_array_equal(rows[2], estimator.get_variable_value("table"))
+    for earlier, later in itertools.pairwise([first, *rows]):
         assert np.abs(later - earlier).max() > 0.01
 
 
@@ -193,7 +179,6 @@ def estimator_of_columns(folder, strategy):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, strategy):
-    """The model_dir of a training with columns."""
     folder = tmp_path_factory.mktemp("columns")
     estimator_of_columns(folder, strategy(2)).train(columns_probe.input_fn, steps=2)
     return folder

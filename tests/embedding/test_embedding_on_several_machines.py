@@ -1,5 +1,3 @@
-"""Tables that several machines train together: each has its rows of them."""
-
 import pathlib
 import shutil
 
@@ -36,12 +34,7 @@ def alone(folder):
 def machines(folder, alone):
     """What two machines find, of which one has no files."""
     return cluster.run(
-        WORKER,
-        folder,
-        2,
-        "train",
-        root=str(folder / "two"),
-        earlier=str(folder / "earlier"),
+        WORKER, folder, 2, "train", root=str(folder / "two"), earlier=str(folder / "earlier")
     )
 
 
@@ -75,7 +68,6 @@ def test_a_checkpoint_has_whole_tables(training, folder, alone, machines):
 
 
 def test_one_process_goes_on_from_what_two_left(tmp_path, folder, alone, machines):
-    """It evaluates, predicts, exports, and trains."""
     one, two = (
         table_trainings.of_columns(str(shutil.copytree(folder / name / "fresh", tmp_path / name)))
         for name in ("alone", "two")

@@ -27,7 +27,6 @@ OPTIMIZERS = {
 
 
 def made(steps):
-    """Data: by feature, for every example of all steps, a list of (id, weight); and labels."""
     rng = np.random.RandomState(5)
 
     def ids(most, weighted=False):
@@ -122,8 +121,6 @@ def model_fn(features, labels, mode, params):
 
 
 class Expected:
-    """The same training in NumPy."""
-
     def __init__(self):
         self.tables, self.slots, self.kernels = {}, {}, {}
         for seed, name in enumerate(COMBINERS):
@@ -254,9 +251,6 @@ def test_training_evaluation_and_prediction_are_those_of_numpy(
 def test_multiplier_limit_and_rates_are_of_the_step(tmp_path, strategy):
     data, labels = made(3)
 
-    def input_fn(params):
-        return of_examples(data, labels, params["batch_size"])
-
     given = spec(
         clipping_limit=0.05,
         experimental_gradient_multiplier_fn=lambda step: 2.0 / (1.0 + tf.cast(step, tf.float32)),
@@ -267,7 +261,7 @@ def test_multiplier_limit_and_rates_are_of_the_step(tmp_path, strategy):
     )
     given = given._replace(table_to_config_dict=tables)
     estimator = estimator_of(tmp_path, strategy(2), given)
-    estimator.train(input_fn, steps=3)
+    estimator.train(lambda params: of_examples(data, labels, params["batch_size"]), steps=3)
     expected = Expected()
     for step, batch in enumerate(batches_of(data, labels)):
         expected.step(

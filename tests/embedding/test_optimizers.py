@@ -1,5 +1,3 @@
-"""The optimizers of tables, against NumPy."""
-
 import numpy as np
 import pytest
 import tensorflow as tf2

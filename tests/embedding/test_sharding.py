@@ -1,5 +1,3 @@
-"""A machine's rows of a table: which they are, and their first values."""
-
 import numpy as np
 import pytest
 import tensorflow as tf2

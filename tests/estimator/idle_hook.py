@@ -4,8 +4,6 @@ import tensorflow.compat.v1 as tf
 
 
 class Calls(tf.train.SessionRunHook):
-    """Counts its turns, and asks for none."""
-
     def __init__(self):
         self.count = 0
 

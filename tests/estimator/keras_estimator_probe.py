@@ -3,8 +3,6 @@
 As a script it prints what each case gives, as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib
@@ -19,7 +17,6 @@ STEPS = 3
 
 
 def namespace(side: str) -> Any:
-    """`tf` of TensorFlow 2, as far as it had estimators."""
     if side == "original":
         return tensorflow
     from tpu_estimator_compat.old_names.legacy import namespaces
@@ -28,19 +25,13 @@ def namespace(side: str) -> Any:
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:
-    """x of shape [24, 4] and y of shape [24, 1]."""
     random = np.random.RandomState(1)
     x = random.randn(24, 4).astype(np.float32)
     return x, (x[:, :1] - x[:, 1:2] * 0.5).astype(np.float32)
 
 
 class Case:
-    """A Keras model and what to do with it.
-
-    Attributes:
-      arguments: of `model_to_estimator`.
-      v1: whether it is that of `tf.compat.v1`.
-    """
+    """A Keras model and what to do with it."""
 
     arguments: dict[str, Any] = {}
     v1 = False
@@ -49,7 +40,6 @@ class Case:
         self.tf, self.keras = tf, (tf.compat.v1 if self.v1 else tf).keras
 
     def build(self) -> Any:
-        """A compiled model whose weights are the same everywhere."""
         return weighted(self.compiled(self.model()))
 
     def model(self) -> Any:
@@ -139,10 +129,7 @@ class Functional(Case):
     def options(self):
         export = self.tf.estimator.export
         return {
-            "export_outputs": {
-                "first": export.RegressionOutput,
-                "second": export.PredictOutput,
-            },
+            "export_outputs": {"first": export.RegressionOutput, "second": export.PredictOutput},
             "metric_names_map": {
                 "first_mean_absolute_error": "mae of the first",
                 "second_mean_squared_error": "mse of the second",
@@ -262,7 +249,6 @@ CASES = {
 
 
 def run(tf: Any, name: str) -> dict[str, Any]:
-    """What one case gives."""
     tf.keras.backend.clear_session()  # names of layers begin anew
     case = CASES[name](tf)
     model = case.build()
@@ -310,14 +296,12 @@ def value(estimator: Any, name: str) -> Any:
 
 
 def files(model_dir: str) -> list[str]:
-    """Files of checkpoints, below model_dir."""
     found = pathlib.Path(model_dir).rglob("*")
     names = [str(path.relative_to(model_dir)) for path in found if path.is_file()]
     return sorted(name for name in names if "tfevents" not in name)
 
 
 def signatures(tf: Any, estimator: Any, case: Case) -> dict[str, Any]:
-    """Signature to method, inputs and outputs."""
     path = estimator.export_saved_model(tempfile.mkdtemp(), case.receiver_fn)
     with tf.compat.v1.Session(graph=tf.Graph()) as session:
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], path.decode())
@@ -332,7 +316,6 @@ def signatures(tf: Any, estimator: Any, case: Case) -> dict[str, Any]:
 
 
 def outcome(tf: Any, name: str) -> dict[str, Any]:
-    """What `run` gives, or its error."""
     try:
         return run(tf, name)
     except Exception as error:  # the other side is asked to fail alike

@@ -7,8 +7,6 @@ from tpu_estimator_compat.engine.modes import runtimes
 
 
 def told(told_to):
-    """An input_fn and a model_fn that note down the params that they are given."""
-
     def input_fn(params):
         told_to["input_fn"] = params
         return tf.data.Dataset.from_tensors(tf.zeros([params.get("batch_size", 3), 2]))
@@ -21,5 +19,4 @@ def told(told_to):
 
 
 def new_store(input_mode):
-    """A store for the variables of a mode."""
     return runtimes.of(input_mode.topology).new_store()

@@ -1,13 +1,9 @@
 """An exporter that exports nothing."""
 
-from __future__ import annotations
-
 from tpu_estimator_compat import estimator as namespace
 
 
 class Exporter(namespace.Exporter):
-    """Remembers what it was asked to export."""
-
     def __init__(self, name="mine"):
         self._name = name
         self.asked = []

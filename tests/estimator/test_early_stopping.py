@@ -1,7 +1,3 @@
-"""Hooks that end training early, as an estimator makes them."""
-
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -28,19 +24,6 @@ def test_the_hook_is_called_when_it_is_due_and_the_loop_runs_in_between(tmp_path
     calls = Calls()
     estimator.train(train_input_fn, hooks=[hook, calls], max_steps=400)
     assert 9 <= calls.count < 40
-
-
-def test_arguments_are_checked(tmp_path):
-    estimator = make_estimator(tmp_path)
-    make = experimental.make_early_stopping_hook
-    with pytest.raises(TypeError, match="`estimator` must have type"):
-        make("estimator", lambda: False)
-    with pytest.raises(ValueError, match="Only one of `run_every_secs` and `run_every_steps`"):
-        make(estimator, lambda: False, run_every_secs=60, run_every_steps=60)
-    with pytest.raises(ValueError, match="Either every_secs or every_steps should be provided"):
-        make(estimator, lambda: False, run_every_secs=None, run_every_steps=None)
-    with pytest.raises(TypeError, match="`should_stop_fn` must be callable"):
-        make(estimator, True)
 
 
 def test_a_metric_that_was_not_evaluated_is_named(tmp_path):

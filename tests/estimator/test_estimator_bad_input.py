@@ -1,67 +1,14 @@
-"""Bad input: clear errors before any training, in the original's words, nothing lost."""
-
 import collections
-import os
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
-import tpu_estimator_compat as tpu
 
-
-def _model_fn_with(**changes):
-    """A model_fn whose TRAIN spec has some fields replaced."""
-
-    def model_fn(features, labels, mode, params):
-        spec = make_model_fn()(features, labels, mode, params)
-        fields = {**spec._asdict(), **changes}
-        return tpu.TPUEstimatorSpec(**fields)
-
-    return model_fn
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"loss": None}, "Missing loss"), ({"train_op": None}, "Missing train_op")],
-)
-def test_incomplete_specs(tmp_path, changes, message):
-    estimator = make_estimator(tmp_path, _model_fn_with(**changes))
-    with pytest.raises(ValueError, match=message):
-        estimator.train(train_input_fn, steps=1)
-    assert not os.path.exists(tmp_path / "checkpoint")
-
-
-def test_something_other_than_a_spec(tmp_path):
-    estimator = make_estimator(tmp_path, lambda features, labels, mode, params: {"loss": 1})
-    with pytest.raises(ValueError, match=r"model_fn should return an EstimatorSpec\. Got dict"):
-        estimator.train(train_input_fn, steps=1)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda e: e.train(train_input_fn, steps=1, max_steps=2), "both steps and max_steps"),
-        (lambda e: e.train(train_input_fn, steps=0), "Must specify steps > 0, given: 0"),
-        (lambda e: e.train(train_input_fn, max_steps=-3), "Must specify max_steps > 0"),
-        # The original never ended.
-        (lambda e: e.train(train_input_fn, max_steps=float("nan")), "max_steps > 0, given: nan"),
-        (lambda e: e.evaluate(train_input_fn, steps=0), "Must specify steps > 0, given: 0"),
-    ],
-)
-def test_limits(tmp_path, call, message):
-    with pytest.raises(ValueError, match=message):
-        call(make_estimator(tmp_path))
-
-
-def test_input_fn_of_three_results(tmp_path):
-    def input_fn(params):
-        return tuple(tf.constant(r) for r in (1.0, 2.0, 3.0))
-
-    message = "should return \\(features, labels\\) as a len 2 tuple"
-    with pytest.raises(ValueError, match=message):
-        make_estimator(tmp_path).train(input_fn, steps=1)
+def test_a_limit_that_is_no_number(tmp_path):
+    with pytest.raises(ValueError, match="max_steps > 0, given: nan"):  # the original never ended
+        make_estimator(tmp_path).train(train_input_fn, max_steps=float("nan"))
 
 
 def test_a_dataset_of_three_parts_in_predict(tmp_path):
@@ -81,26 +28,6 @@ def test_an_input_fn_that_returns_nothing_is_told(tmp_path, caplog):
     assert "input_fn returned None" in caplog.text
 
 
-@pytest.mark.parametrize("kind", ["hooks", "saving_listeners"])
-def test_hooks_and_listeners_of_another_type(tmp_path, kind):
-    with pytest.raises(TypeError, match="given"):
-        make_estimator(tmp_path).train(train_input_fn, steps=1, **{kind: [object()]})
-
-
-def test_listeners_without_checkpoints(tmp_path):
-    estimator = make_estimator(tmp_path, save_checkpoints_steps=None, save_checkpoints_secs=None)
-    with pytest.raises(ValueError, match="There should be a CheckpointSaverHook"):
-        estimator.train(
-            train_input_fn, steps=1, saving_listeners=[tf.train.CheckpointSaverListener()]
-        )
-
-
-def test_scaffold_fn_that_returns_none(tmp_path):
-    estimator = make_estimator(tmp_path, _model_fn_with(scaffold_fn=lambda: None), use_tpu=True)
-    with pytest.raises(ValueError, match="scaffold_fn returns None, which is not allowed"):
-        estimator.train(train_input_fn, steps=1)
-
-
 def test_an_evaluator_may_not_train(tmp_path, monkeypatch):
     cluster = '{"cluster": {"chief": ["h:1"]}, "task": {"type": "evaluator", "index": 0}}'
     monkeypatch.setenv("TF_CONFIG", cluster)
@@ -115,19 +42,6 @@ def test_a_model_dir_that_cannot_be_written(tmp_path):
     with pytest.raises((tf.errors.OpError, ValueError, OSError), match="file"):
         make_estimator(blocked / "model").train(train_input_fn, steps=1)
     assert blocked.read_text() == "not a directory"
-
-
-def test_an_error_in_a_step_leaves_the_last_checkpoint(tmp_path):
-    def model_fn(features, labels, mode, params):
-        spec = make_model_fn()(features, labels, mode, params)
-        check = tf.debugging.assert_less(tf.train.get_global_step(), tf.constant(6, tf.int64))
-        with tf.control_dependencies([check]):
-            return spec._replace(loss=tf.identity(spec.loss))
-
-    estimator = make_estimator(tmp_path, model_fn, save_checkpoints_steps=2)
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        estimator.train(train_input_fn, steps=50)
-    assert int(estimator.get_variable_value("global_step")) in (4, 6)
 
 
 def test_ref_variables_are_refused_with_the_way_out(tmp_path):

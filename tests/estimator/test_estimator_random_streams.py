@@ -84,7 +84,6 @@ def test_one_stream_whatever_makes_the_steps(tmp_path, hooks):
 
 
 def test_a_call_begins_anew(tmp_path):
-    """As a session does."""
     half = STEPS // 2
     estimator = trained(tmp_path, steps=half)
     estimator.train(input_fn, steps=half)

@@ -1,7 +1,3 @@
-"""Exporters: when they export, and what they keep."""
-
-from __future__ import annotations
-
 import pytest
 from support.legacy_models import make_estimator, train_input_fn
 
@@ -78,27 +74,11 @@ def test_none_keeps_all_exports(exports):
     assert len(kept(exports, "latest")) == 7
 
 
-def test_final_exports_once_at_the_end(exports):
-    exporter = namespace.FinalExporter("final", receiver_fn)
-    assert call(exporter, exports) is None
-    assert call(exporter, exports, final=True)
-    assert len(exports.asked) == 1
-
-
 def test_best_exports_the_first_and_what_is_better(exports):
     exporter = BestExporter(serving_input_receiver_fn=receiver_fn, exports_to_keep=2)
     made = [bool(call(exporter, exports, loss)) for loss in (3.0, 4.0, 2.0, 2.0, 1.0)]
     assert made == [True, False, True, False, True]
     assert kept(exports, "best_exporter") == ["1700000002", "1700000003"]
-
-
-def test_best_goes_by_the_function_given(exports):
-    def higher(best_eval_result, current_eval_result):
-        return current_eval_result["loss"] > best_eval_result["loss"]
-
-    exporter = BestExporter("best", receiver_fn, compare_fn=higher)
-    made = [bool(call(exporter, exports, loss)) for loss in (3.0, 4.0, 2.0)]
-    assert made == [True, True, False]
 
 
 def test_best_knows_the_evaluations_before_a_restart(tmp_path):
@@ -115,35 +95,6 @@ def test_best_knows_the_evaluations_before_a_restart(tmp_path):
     assert exporter._best_in(str(tmp_path / "eval" / "*.tfevents.*"))["loss"] == best
     made = [bool(call(exporter, exports, loss)) for loss in (best + 1, best + 0.5, best + 2)]
     assert made == [True, True, False]
-
-
-BAD = {
-    "no compare_fn": (lambda: BestExporter(compare_fn=None), "`compare_fn` must not be None."),
-    "one argument": (
-        lambda: BestExporter(compare_fn=lambda best_eval_result: True),
-        "must include current_eval_result argument",
-    ),
-    "other argument": (
-        lambda: BestExporter(compare_fn=lambda best_eval_result, current_eval_result, x: True),
-        "has following not expected args: ['x']",
-    ),
-    "best keeps none": (
-        lambda: BestExporter(exports_to_keep=0),
-        "`exports_to_keep`, if provided, must be a positive number",
-    ),
-    "latest keeps none": (
-        lambda: namespace.LatestExporter("a", receiver_fn, exports_to_keep=-1),
-        "`exports_to_keep`, if provided, must be positive number. Got -1",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_arguments_are_refused(case):
-    make, words = BAD[case]
-    with pytest.raises(ValueError) as raised:
-        make()
-    assert words in str(raised.value)
 
 
 @pytest.mark.parametrize("results", [{}, {"accuracy": 1.0}])

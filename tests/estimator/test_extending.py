@@ -1,5 +1,3 @@
-"""Estimators made of others: what they predict and evaluate besides."""
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -51,11 +49,6 @@ def test_adds_metrics_and_replaces_some(estimator):
     assert estimator.get_variable_value("global_step") == 4
 
 
-def test_refuses_other_arguments(estimator):
-    with pytest.raises(ValueError, match=r"not expected args: \['logits'\]"):
-        estimators.add_metrics(estimator, lambda predictions, logits: {})
-
-
 @pytest.mark.parametrize("keys", ["id", ["id"]])
 def test_forwards_features(estimator, keys):
     found = list(forward_features(estimator, keys).predict(input_fn))
@@ -87,8 +80,7 @@ def test_forwards_sparse_features_with_something_in_their_gaps(estimator):
 
 
 @pytest.mark.parametrize(
-    ("keys", "words"),
-    [(["z"], '"z" is not in features dict'), ([3], "keys should be strings")],
+    ("keys", "words"), [(["z"], '"z" is not in features dict'), ([3], "keys should be strings")]
 )
 def test_wrong_keys_are_named(estimator, keys, words):
     with pytest.raises((ValueError, TypeError), match=words):

@@ -1,5 +1,3 @@
-"""`tf.keras.estimator.model_to_estimator`: Keras 2 models as estimators, as in the original."""
-
 import keras
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from . import keras_estimator_probe as probe
 
 @pytest.fixture(scope="module")
 def originals(original):
-    """What the original makes of each case."""
     return original.run(probe.__file__, "original")
 
 

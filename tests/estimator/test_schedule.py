@@ -1,7 +1,3 @@
-"""`train_and_evaluate`: the roles of a cluster, and what happens by turns in one process."""
-
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -20,46 +16,6 @@ from tpu_estimator_compat.estimator import schedule
 from .remembering import Exporter
 
 TrainSpec, EvalSpec = namespace.TrainSpec, namespace.EvalSpec
-
-
-@pytest.mark.parametrize("position", [0, 1, 2])
-def test_arguments_of_another_type_are_refused(tmp_path, position):
-    arguments = [make_estimator(tmp_path), TrainSpec(train_input_fn), EvalSpec(train_input_fn)]
-    arguments[position] = "other"
-    name = ("`estimator`", "`train_spec`", "`eval_spec`")[position]
-    with pytest.raises(TypeError, match=f"{name} must have type"):
-        namespace.train_and_evaluate(*arguments)
-
-
-@pytest.mark.parametrize("use_tpu", [False, True])
-def test_each_checkpoint_is_evaluated_and_exported(tmp_path, strategy, use_tpu):
-    exporter = Exporter()
-    estimator = make_estimator(
-        tmp_path,
-        use_tpu=use_tpu,
-        save_checkpoints_steps=10,
-        train_distribute=strategy(2) if use_tpu else None,
-    )
-    metrics, exports = namespace.train_and_evaluate(
-        estimator,
-        TrainSpec(train_input_fn, max_steps=25),
-        EvalSpec(train_input_fn, steps=2, exporters=exporter, throttle_secs=0),
-    )
-    assert metrics["global_step"] == 25
-    assert exports == ["export 3"]
-    assert [final for *_, final in exporter.asked] == [False, False, True]
-    assert [result["global_step"] for _, _, result, _ in exporter.asked] == [10, 20, 25]
-    assert {path for path, *_ in exporter.asked} == {str(tmp_path / "export" / "mine")}
-    checkpoints = [str(tmp_path / f"model.ckpt-{step}") for step in (10, 20, 25)]
-    assert [path for _, path, *_ in exporter.asked] == checkpoints
-
-
-def test_nothing_is_left_to_do(tmp_path):
-    estimator = make_estimator(tmp_path)
-    estimator.train(train_input_fn, max_steps=5)
-    eval_spec = EvalSpec(train_input_fn, steps=1)
-    train_spec = TrainSpec(train_input_fn, max_steps=5)
-    assert namespace.train_and_evaluate(estimator, train_spec, eval_spec) == (None, None)
 
 
 def test_on_tpu_an_evaluation_needs_steps(tmp_path, strategy):

@@ -1,5 +1,3 @@
-"""What `TPURules` tell functions, and what they demand of what those give."""
-
 import dataclasses
 
 import pytest
@@ -62,14 +60,6 @@ def test_plain_specs_in_evaluation_on_tpu(tmp_path, strategy):
         next(estimator.predict(finite_input_fn(16)))
 
 
-def test_limits_on_tpu(tmp_path):
-    estimator = make_estimator(tmp_path, use_tpu=True)
-    with pytest.raises(ValueError, match="one of `steps` or `max_steps` must be set"):
-        estimator.train(train_input_fn)
-    with pytest.raises(ValueError, match="Evaluate `steps` must be set on TPU"):
-        estimator.evaluate(train_input_fn)
-
-
 @pytest.mark.parametrize(
     ("sizes", "call", "message"),
     [
@@ -93,10 +83,7 @@ def test_batch_sizes_and_replicas(tmp_path, sizes, call, message):
 
 def test_num_shards_that_the_strategy_does_not_have(tmp_path, strategy):
     estimator = make_estimator(
-        tmp_path,
-        use_tpu=True,
-        tpu_config=tpu.TPUConfig(num_shards=8),
-        train_distribute=strategy(4),
+        tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=8), train_distribute=strategy(4)
     )
     with pytest.raises(ValueError, match=r"num_replicas should be \(4\), got \(8\)"):
         estimator.train(train_input_fn, steps=1)

@@ -1,7 +1,5 @@
 """Tracebacks of errors that pass `train`, `evaluate` and `predict`: they end in the user's code."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest
@@ -15,7 +13,6 @@ WHERE = "test_tracebacks.py"
 
 
 def files(caught):
-    """The files of a traceback, from the call of a method inwards."""
     return [frame.filename.rpartition("/")[2] for frame in traceback.extract_tb(caught.tb)]
 
 

@@ -1,5 +1,3 @@
-"""The clicks example as its users run it."""
-
 import pathlib
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The digits example as its users run it: piped, resumed, without TPU rules, in a terminal."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pathlib
@@ -28,7 +26,6 @@ def command(tmp_path: pathlib.Path, *arguments: str) -> list[str]:
 
 
 def run_piped(tmp_path: pathlib.Path, *arguments: str) -> str:
-    """Standard output, undecoded line ends and all."""
     done = subprocess.run(
         command(tmp_path, *arguments), cwd=tmp_path, capture_output=True, timeout=300
     )
@@ -37,7 +34,6 @@ def run_piped(tmp_path: pathlib.Path, *arguments: str) -> str:
 
 
 def run_in_terminal(tmp_path: pathlib.Path, *arguments: str) -> str:
-    """What a terminal receives."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         command(tmp_path, *arguments), cwd=tmp_path, stdout=theirs, stderr=subprocess.DEVNULL
@@ -65,7 +61,6 @@ def accuracy(output: str) -> float:
 
 
 def progress(output: str) -> list[tuple[int, int]]:
-    """(step, last step) of the progress lines."""
     found = re.findall(r"^step (\d+) of (\d+): loss \d+\.\d+$", output, re.MULTILINE)
     return [(int(step), int(last)) for step, last in found]
 
@@ -125,7 +120,6 @@ def test_terminal_shows_a_bar(tmp_path):
 
 @pytest.fixture
 def uci_digits(monkeypatch):
-    """The module of the dataset builder, which is no part of the package."""
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     return importlib.import_module("uci_digits")
 

@@ -1,7 +1,5 @@
 """The notebooks run, from the first cell to the last, and show what they say."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 
@@ -20,7 +18,6 @@ def printed(notebook) -> str:
 
 
 def executed(name):
-    """A notebook after its last cell."""
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
     resources = {"metadata": {"path": str(EXAMPLES)}}
     return nbclient.NotebookClient(notebook, timeout=TIMEOUT, resources=resources).execute()

@@ -1,7 +1,5 @@
 """What differs between the sides of a drawn program, without what differs on purpose."""
 
-from __future__ import annotations
-
 import csv
 import pathlib
 import re
@@ -39,7 +37,6 @@ def _has(choices: Choices, wanted: str) -> bool:
 
 
 def matches(row: dict[str, str], choices: Choices, difference: str) -> bool:
-    """Whether a row is about a difference of a program: `*` in it stands for anything."""
     pattern = ".*".join(map(re.escape, row["difference"].split("*")))
     told = re.fullmatch(pattern, difference, re.DOTALL) is not None
     return told and _has(choices, row["choices"])
@@ -52,7 +49,6 @@ def differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def unexpected(given: Choices, original: dict[str, Any], ours: dict[str, Any]) -> list[str]:
-    """Differences of a program that are not on purpose."""
     choices = consistent(given)
     return [
         each

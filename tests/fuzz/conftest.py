@@ -1,7 +1,3 @@
-"""The observations of drawn programs, by both sides."""
-
-from __future__ import annotations
-
 import pathlib
 from typing import Any
 
@@ -20,7 +16,6 @@ Observed = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 def observed(
     request: pytest.FixtureRequest, original: Original, tmp_path_factory: pytest.TempPathFactory
 ) -> Observed:
-    """Of all programs that the selected tests are about; these run once in a session."""
     names = sorted(running.asked_for(request.session, "fuzz", "name"))
     sides = {
         "original": running.of_original(original, "fuzz", options=comparison.OPTIONS),

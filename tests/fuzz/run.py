@@ -5,8 +5,6 @@ python tests/fuzz/run.py --seeds 17 --shrink
 python tests/fuzz/run.py --choices input=one_shot v2=on,off
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import itertools
@@ -36,8 +34,6 @@ Programs = dict[str, Choices]
 
 
 class Sides:
-    """Both sides, for as many runs as wanted."""
-
     def __init__(self, folder: pathlib.Path):
         factory: Any = types.SimpleNamespace(getbasetemp=lambda: folder)
         modules = ("tensorflow", "tensorflow.compat.v1")
@@ -54,7 +50,6 @@ class Sides:
         return self._folder / f"run-{self._runs}"
 
     def chances(self, programs: Programs) -> set[str]:
-        """Programs of which the original does not do the same twice, alone and beside others."""
         out, side = self._next(), self._side("original", programs)
         folders = [out / "one", out / "other"]
         for folder in folders:
@@ -66,13 +61,11 @@ class Sides:
         }
 
     def original(self, programs: Programs) -> dict[str, Any]:
-        """What the original does."""
         out = self._next()
         self._side("original", programs).run(programs, out)
         return {name: running.answer(out, name) for name in programs}
 
     def differences(self, programs: Programs) -> dict[str, list[str]]:
-        """What differs, by program."""
         out = self._next()
         running.run_together(
             *[(self._side(side, programs), programs, out / side) for side in ("original", "ours")]
@@ -104,7 +97,6 @@ def kinds(differences: list[str]) -> list[str]:
 
 
 def shrunk(sides: Sides, name: str, choices: Choices) -> tuple[Choices, list[str]]:
-    """The simplest program found that still differs first in the same way."""
     wanted = kinds(sides.differences({name: choices})[name])[:1]
 
     def still(differences: list[str]) -> bool:
@@ -142,7 +134,6 @@ def seeds_of(words: list[str]) -> list[int]:
 
 
 def chosen(words: list[str]) -> Programs:
-    """`v2=on,off seed=1` is two programs, otherwise of the simplest choices."""
     given = [word.partition("=") for word in words]
     combined = itertools.product(*(values.split(",") for _, _, values in given))
     found = {}
@@ -158,7 +149,6 @@ def described(choices: Choices) -> str:
 
 
 def tell(found: dict[str, list[str]], chances: set[str], verbose: bool) -> None:
-    """A line a program, then kinds of differences with their programs."""
     groups: dict[str, list[str]] = collections.defaultdict(list)
     for name, differences in found.items():
         how = "; ".join(kinds(differences)[:4]) or "same"
@@ -174,7 +164,6 @@ def tell(found: dict[str, list[str]], chances: set[str], verbose: bool) -> None:
 
 
 def keep(sides: Sides) -> None:
-    """Writes the original's answers for the fast tests."""
     programs = {name: drawn(int(name.removeprefix("seed-"))) for name in comparison.KEPT}
     answers = json.dumps(sides.original(programs), separators=(",", ":"))
     comparison.ANSWERS.write_text(answers + "\n")

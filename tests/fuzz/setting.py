@@ -1,7 +1,5 @@
 """Surroundings of drawn programs: `seed-N` is drawn, other names have choices in the settings."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib
@@ -17,7 +15,6 @@ HERE = pathlib.Path(__file__).parent
 def scenarios(
     side: str, settings: dict[str, Any], out: pathlib.Path
 ) -> Iterator[Callable[[str], Callable[..., Any]]]:
-    """A function that gives a scenario by its name."""
     sys.path.insert(0, str(HERE))
     if side == "ours":
         importlib.import_module("tpu_estimator_compat").install(["programs"])

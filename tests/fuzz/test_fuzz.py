@@ -1,7 +1,3 @@
-"""Drawn programs: the original and this package do the same."""
-
-from __future__ import annotations
-
 import json
 import pathlib
 

@@ -57,7 +57,6 @@ def run(*words, cwd, **variables):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """The folder of the source distribution, and of the wheel that is built from it."""
     folder = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
     return folder

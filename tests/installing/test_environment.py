@@ -1,7 +1,5 @@
 """What the package says of an installation before it imports TensorFlow, from metadata files."""
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -1,7 +1,5 @@
 """The lines of the page on installing, executed, and the package on what they install."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -105,7 +103,6 @@ def test_digits(name, tmp_path):
 @pytest.mark.minutes
 @pytest.mark.parametrize(("name", "directories"), FAST_TESTS)
 def test_fast_tests(name, directories):
-    """Fast tests of some folders, or files; in one process, since each imports TensorFlow."""
     folders = [f"tests/{directory}" for directory in directories]
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not slow", *folders]
     done = installation(name).run("-m", "pytest", *arguments, cwd=ROOT)

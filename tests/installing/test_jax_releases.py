@@ -1,7 +1,5 @@
 """The newest JAX of the extra `jax`, which needs another Python; other tests have the oldest."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,5 +1,3 @@
-"""Estimators on one and on two replicas, and iterators of theirs that end at once."""
-
 import pytest
 from support.legacy_models import make_estimator
 
@@ -11,5 +9,4 @@ def quickly(quick_release):
 
 @pytest.fixture(params=[1, 2])
 def estimator(request, tmp_path, strategy):
-    """An estimator on one and on two replicas."""
     return make_estimator(tmp_path, use_tpu=True, loop=3, train_distribute=strategy(request.param))

@@ -6,6 +6,5 @@ from support.untuned import untuned
 
 
 def dataset(repeats=1, batch=16):
-    """The examples as (features, labels) batches."""
     pairs = tf.data.Dataset.from_tensor_slices(examples())
     return untuned(pairs.repeat(repeats).batch(batch, drop_remainder=True))

@@ -1,11 +1,9 @@
-"""`est.keras_model()`: Keras' own loops on the captured graph, in step with the estimator."""
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as v1
-from support.legacy_models import examples, logits_of, make_estimator, train_input_fn
+from support.legacy_models import logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 
@@ -43,15 +41,6 @@ def test_validation_and_callbacks(estimator, tmp_path):
     model = estimator.keras_model()
     model.fit(dataset(), epochs=9, validation_data=dataset(), callbacks=[record, stop], verbose=0)
     assert seen == [["loss", "val_accuracy", "val_loss"]] * 2
-
-
-def test_what_the_model_fn_brings_is_refused(estimator):
-    model = estimator.keras_model()
-    with pytest.raises(ValueError, match=r"compile\(\) got \['loss', 'optimizer'\]"):
-        model.compile(optimizer="adam", loss="mse")
-    x, y = examples(16)
-    with pytest.raises(ValueError, match="sample_weight is not supported"):
-        model.fit(x, y, sample_weight=np.ones(16), verbose=0)
 
 
 def test_another_signature_names_both(tmp_path):

@@ -1,7 +1,3 @@
-"""`model.optimizer`: the learning rate of the step, read and replaced, and callbacks that do so."""
-
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest
@@ -17,8 +13,6 @@ STEPS = 4  # of an epoch
 
 
 def model_with(make):
-    """A model_fn whose optimizers `make(step)` gives, one for each variable or for all."""
-
     def model_fn(features, labels, mode, params):
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
         step = tf.train.get_or_create_global_step()

@@ -1,5 +1,3 @@
-"""Predictions and single batches: what is captured on first use."""
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -23,7 +21,6 @@ def test_predict_and_call(estimator):
 
 
 def predict_40(params):
-    """The first 40 examples."""
     return tf.data.Dataset.from_tensor_slices(examples(40)[0]).batch(params["batch_size"])
 
 

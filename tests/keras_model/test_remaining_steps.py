@@ -1,5 +1,3 @@
-"""Calls of several steps end where an epoch, an evaluation or a validation does."""
-
 import itertools
 import re
 

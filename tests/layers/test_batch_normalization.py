@@ -1,5 +1,3 @@
-"""Subclasses of `tf.layers.BatchNormalization` that were written for TensorFlow 1."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""`layers`: the functions of `tf.layers`, which here do not advise to leave them."""
-
 import inspect
 import warnings
 

@@ -1,7 +1,3 @@
-"""Sides of the parity runs, and the checkpoints from which all of them start."""
-
-from __future__ import annotations
-
 import functools
 import pathlib
 from collections.abc import Callable

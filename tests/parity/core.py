@@ -5,8 +5,6 @@ A command writes `core.json` anew:
     python tests/parity/core.py PYTHON_OF_THE_ORIGINAL
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -50,7 +48,6 @@ def run(family: str, start: str) -> dict[str, Any]:
 
 
 def written(start: Start, folder: pathlib.Path) -> str:
-    """A directory with a checkpoint of the values."""
     values = {}
     for name, (kind, shape, code) in start.items():
         found = np.frombuffer(base64.b64decode(code), kind)
@@ -119,10 +116,7 @@ def made(original: running.Side, out: pathlib.Path) -> dict[str, Any]:
     }
     running.run_together(runs.doing(original, todo, out / "done"))
     return {
-        family: {
-            "start": starts[family],
-            "observed": reduced(running.answer(out / "done", family)),
-        }
+        family: {"start": starts[family], "observed": reduced(running.answer(out / "done", family))}
         for family in FAMILIES
     }
 

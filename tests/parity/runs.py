@@ -1,7 +1,5 @@
 """Runs of model families, and how near their results must be."""
 
-from __future__ import annotations
-
 import dataclasses
 import pathlib
 import sys
@@ -38,12 +36,10 @@ def doing(
 
 
 def model_dir(out: pathlib.Path, name: str) -> str:
-    """Where a run has left its checkpoints."""
     return str(out / f"{name}.home" / "model")
 
 
 def variables(found: dict[str, Any]) -> dict[str, Any]:
-    """Those of a run's last checkpoint."""
     return found["checkpoints"]["model"]["variables"]
 
 

@@ -5,8 +5,6 @@ behaviour is left on, on both sides: with it the original uses resource variable
 reads and writes is defined. TF 1.15 has no wheel for the Pythons in use, so it is not a side.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -73,7 +71,6 @@ class LossRecorder(tf.train.SessionRunHook):
 def scenarios(
     side: str, settings: dict[str, Any], out: pathlib.Path
 ) -> Iterator[Callable[[str], Callable[..., Any]]]:
-    """A function that gives a run by its name."""
     if settings.get("cpus", 1) > 1:
         devices.split_cpu(settings["cpus"])
     sys.modules["legacy_namespace"] = families.legacy_namespace(side)
@@ -81,7 +78,6 @@ def scenarios(
 
 
 def do(run: Run, model_dir: str, record: Any) -> dict[str, Any]:
-    """One run; what its calls returned."""
     family, found = families.load(run.family), {}
     if run.start:
         copy_checkpoint(run.start, model_dir)

@@ -1,7 +1,5 @@
 """The core of parity: this package does what the original did, as `core.json` tells."""
 
-from __future__ import annotations
-
 import functools
 import json
 import sys
@@ -20,7 +18,6 @@ COMMITTED = json.loads(core.FILE.read_text())
 
 @pytest.fixture
 def observe(monkeypatch, tmp_path):
-    """`observe(run)`: in this process, as a fork would."""
     monkeypatch.setitem(sys.modules, "legacy_namespace", families.legacy_namespace("ours"))
     home = tmp_path / "home"
     home.mkdir()

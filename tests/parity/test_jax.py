@@ -4,8 +4,6 @@ The original makes a start for each family; either runtime trains from it; and t
 on from what each has left of one family.
 """
 
-from __future__ import annotations
-
 import pathlib
 from typing import Any
 
@@ -72,7 +70,6 @@ def training(starts: pathlib.Path, case: str) -> dict[str, Any]:
 
 
 def variables(out: pathlib.Path, case: str, step: int) -> dict[str, Any]:
-    """Those of a checkpoint."""
     folder = runs.model_dir(out, case)
     return observing.variables(f"{folder}/model.ckpt-{step}", observing.Texts(folder))
 
@@ -87,7 +84,6 @@ def test_one_step(trained, case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_losses(trained, case):
-    """Of 50 steps, to 1e-5."""
     found, expected = (
         running.completed(trained / r, case)["result"] for r in ("jax", "tensorflow")
     )

@@ -6,8 +6,6 @@ For each family the sides exchange checkpoints:
 2. both train on, from either's result; this package evaluates and predicts of the original's.
 """
 
-from __future__ import annotations
-
 import pathlib
 from typing import Any
 
@@ -27,8 +25,6 @@ TOLERANCES = runs.tolerances(variables=1e-4)
 
 @pytest.fixture(scope="module")
 def root(asked, theirs, ours, starts, tmp_path_factory) -> pathlib.Path:
-    """Where the records are: those of the original and of this package."""
-
     def exchange(out: pathlib.Path) -> None:
         original, package = out / "original", out / "ours"
         trained = {f"{f}.trained": training(runs.model_dir(starts, f), f) for f in asked}

@@ -5,8 +5,6 @@ CrossShardOptimizer or cross_replica_sum, and whose maths does not see the repli
 norm's does). The original never ran them off a TPU, so one replica is the reference.
 """
 
-from __future__ import annotations
-
 import pathlib
 from typing import Any
 
@@ -27,7 +25,6 @@ TOLERANCES = runs.tolerances(variables=1e-5)
 
 @pytest.fixture(scope="module")
 def replicated(asked, ours, tmp_path_factory) -> pathlib.Path:
-    """Where the records of the same trainings are, by number of replicas."""
     asked = [family for family in asked if family in FAMILIES]
 
     def train(out: pathlib.Path) -> None:

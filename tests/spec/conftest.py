@@ -1,12 +1,9 @@
-"""A graph for specs, and tensors in it."""
-
 import pytest
 import tensorflow as tf
 
 
 @pytest.fixture
 def graph():
-    """The default graph of a test."""
     with tf.Graph().as_default() as built:
         yield built
 

@@ -23,7 +23,6 @@ ORIGINAL = {
 
 
 def originals():
-    """The original's classes by our names."""
     return {
         name: getattr(importlib.import_module(ESTIMATOR + module), attribute)
         for name, (module, attribute) in ORIGINAL.items()
@@ -31,23 +30,19 @@ def originals():
 
 
 def metric_fn(labels, scores):
-    """A metric_fn of two arguments."""
     return {"accuracy": v1.metrics.accuracy(labels, scores)}
 
 
 def foreign():
-    """A tensor of another graph."""
     with tf.Graph().as_default():
         return tf.constant(1.0, name="foreign")
 
 
 def variable():
-    """A variable of the current graph."""
     return v1.get_variable("variable", [])
 
 
 def summing_host_call(values):
-    """What a host call may return."""
     return [tf.reduce_sum(values, name="summed")]
 
 
@@ -75,7 +70,6 @@ def _fields(value):
 
 
 def report(names, expression):
-    """The fields of what `expression` builds in a new graph, or its error."""
     tools = {
         "tf": tf,
         "v1": v1,

@@ -1,30 +1,13 @@
-"""Host calls of a spec: the hook that runs them."""
-
 import pytest
 import tensorflow as tf
 from tensorflow.python.ops import summary_ops_v2
 
-from tpu_estimator_compat.spec import HostCallHook, TPUEstimatorSpec
+from tpu_estimator_compat.spec import TPUEstimatorSpec
 
 v1 = tf.compat.v1
 
 
 pytestmark = pytest.mark.usefixtures("graph")
-
-
-def test_host_call_runs_at_every_step_in_every_mode(loss):
-    counter = v1.get_variable("counter", [], initializer=v1.zeros_initializer())
-    host_call = (lambda value: [counter.assign_add(value)], [tf.constant(2.0)])
-    spec = TPUEstimatorSpec("train", loss=loss, train_op=tf.no_op(), host_call=host_call)
-    plain = spec.as_estimator_spec()
-    (hook,) = plain.training_hooks
-    assert isinstance(hook, HostCallHook)
-    assert plain.evaluation_hooks == plain.prediction_hooks == (hook,)
-    with v1.train.MonitoredSession(hooks=[hook]) as session:
-        for _ in range(3):
-            session.run(loss)
-        # The fetch of this very step may see the assignment or not: read without the hooks.
-        assert session.run_step_fn(lambda step_context: step_context.session.run(counter)) == 6.0
 
 
 def test_host_call_opens_and_flushes_its_summary_writer(loss, tmp_path):

@@ -1,5 +1,3 @@
-"""The same specs built by the published original and here: same fields, same errors."""
-
 import pytest
 
 from tpu_estimator_compat import spec
@@ -94,7 +92,6 @@ EXPRESSIONS = [
 
 @pytest.fixture(scope="module")
 def originals_reports(original):
-    """What the original reports, in the order of `EXPRESSIONS`."""
     return original.run(spec_probe.__file__, given=EXPRESSIONS)
 
 

@@ -4,8 +4,6 @@
 ours, and not a character is changed.
 """
 
-from __future__ import annotations
-
 import os
 import pathlib
 import shutil
@@ -58,7 +56,6 @@ def clients() -> pathlib.Path:
 
 
 def environment(clients: pathlib.Path) -> dict[str, str]:
-    """With this package and the clients in Python's path."""
     return {**os.environ, "PYTHONPATH": python_path.joined(TESTS.parent, clients)}
 
 

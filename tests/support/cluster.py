@@ -24,14 +24,6 @@ FORKS: list[Forks] = []
 
 @dataclasses.dataclass
 class Process:
-    """One worker.
-
-    Attributes:
-      popen: the process.
-      result_path: where it writes what it found, as JSON.
-      log_path: its standard output and error.
-    """
-
     popen: Forked
     result_path: pathlib.Path
     log_path: pathlib.Path
@@ -41,7 +33,6 @@ class Process:
         return self.log_path.read_text()
 
     def wait(self, timeout: float = TIMEOUT) -> int:
-        """Its exit code."""
         return self.popen.wait(timeout)
 
     def result(self) -> dict[str, Any]:
@@ -77,7 +68,6 @@ class Cluster:
                 process.popen.wait(TIMEOUT)
 
     def start(self, scenario: str, only: list[int] | None = None, **arguments: Any) -> None:
-        """Starts the workers, or those with an index in `only`."""
         self.ports = free_ports(self.count)
         addresses = [f"localhost:{port}" for port in self.ports]
         jobs = {"chief": addresses[:1], "worker": addresses[1:]}
@@ -101,7 +91,6 @@ class Cluster:
             self.processes.append(Process(popen, result, log))
 
     def results(self) -> list[dict[str, Any]]:
-        """What every worker found."""
         return [process.result() for process in self.processes]
 
 
@@ -115,7 +104,6 @@ def run(
 
 
 def wait_for(condition, timeout: float = TIMEOUT) -> None:
-    """Waits until `condition()` holds."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

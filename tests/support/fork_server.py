@@ -24,7 +24,6 @@ import sys
 
 
 def serve(address, pid):
-    """Accepts scripts until the process `pid` is gone; returns in the process of a script."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address + ".new")
     listener.listen(16)

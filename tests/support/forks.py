@@ -33,15 +33,6 @@ START_LIMIT = 300.0  # seconds; it takes 3 on a quiet machine
 
 
 class Forks:
-    """Runs scripts in forks of a Python that has imported modules.
-
-    Args:
-      tmp_path_factory: of pytest; says where the server's socket and log are.
-      python: the interpreter.
-      modules: what it has imported.
-      environment: variables that are to be set when it imports them, besides this process's.
-    """
-
     def __init__(
         self,
         tmp_path_factory: pytest.TempPathFactory,
@@ -62,18 +53,7 @@ class Forks:
         given: str = "",
         timeout: float = 600.0,
     ) -> subprocess.CompletedProcess[str]:
-        """What `subprocess.run([python, *words])` gives, with the output as text.
-
-        Args:
-          *words: a script or `-m` and a module, and arguments.
-          cwd: the working directory; this process's if None.
-          env: the whole environment; this process's if None.
-          given: standard input.
-          timeout: seconds.
-
-        Raises:
-          TimeoutError: it took longer; it is killed.
-        """
+        """What `subprocess.run([python, *words])` gives, with the output as text."""
         with tempfile.TemporaryDirectory(prefix="fork_") as folder:
             files = [pathlib.Path(folder, name) for name in ("stdin", "stdout", "stderr")]
             files[0].write_text(given)
@@ -89,14 +69,6 @@ class Forks:
         cwd: str | pathlib.Path | None = None,
         env: dict[str, str] | None = None,
     ) -> Forked:
-        """Starts a script, as `run` does, and does not wait for it.
-
-        Args:
-          *words: as of `run`.
-          files: paths of stdin, stdout and stderr; the last two may be one.
-          cwd: as of `run`.
-          env: as of `run`.
-        """
         job: dict[str, Any] = {
             "words": list(map(str, words)),
             "cwd": str(cwd or pathlib.Path.cwd()),
@@ -177,12 +149,10 @@ class Forked:
         return self.returncode
 
     def poll(self) -> int | None:
-        """Its status; None while it runs."""
         with contextlib.suppress(TimeoutError):
             return self.wait(0.001)
         return None
 
     def send_signal(self, number: int) -> None:
-        """Sends a signal, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)

@@ -1,7 +1,5 @@
 """XLA's compiler for GPUs in a folder of its own, in the cache directory: it needs no GPU."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import shutil

@@ -9,7 +9,6 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 
 @pytest.fixture
 def graph():
-    """An empty TF1 graph as default graph."""
     graph = tf.Graph()
     with graph.as_default():
         yield graph
@@ -17,5 +16,4 @@ def graph():
 
 @pytest.fixture
 def session(graph):
-    """A session on it, one replica."""
     return GraphSession(graph, VariableStore(tf.distribute.get_strategy()))

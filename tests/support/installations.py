@@ -6,8 +6,6 @@ releases. What tests need besides is added afterwards, and may change nothing of
 installed.
 """
 
-from __future__ import annotations
-
 import configparser
 import dataclasses
 import os
@@ -40,20 +38,12 @@ WITHOUT_A_CHIP = {
 
 
 def lines() -> dict[str, str]:
-    """The page's lines by the names in the markers above them."""
     pattern = r"^<!-- install: (.*) -->\n```sh\n(.*)\n```$"
     return dict(re.findall(pattern, PAGE.read_text(), re.MULTILINE))
 
 
 @dataclasses.dataclass(frozen=True)
 class Installation:
-    """What a line has made.
-
-    Attributes:
-      name: that of the line.
-      home: the folder of the virtual environment.
-    """
-
     name: str
     home: pathlib.Path
 
@@ -65,13 +55,6 @@ class Installation:
     def run(
         self, *arguments: str, path: tuple[pathlib.Path, ...] = (ROOT,), **options
     ) -> subprocess.CompletedProcess:
-        """Runs its Python on this tree's package, without a TPU.
-
-        Args:
-          *arguments: of the interpreter.
-          path: folders that come before those of the environment.
-          **options: of `subprocess.run`; `env` has additional variables.
-        """
         env = {**os.environ, **WITHOUT_A_CHIP, "PYTHONPATH": os.pathsep.join(map(str, path))}
         # Set where this process has imported a libtpu, which is the compiler of `preflight`.
         env.pop("TPU_LIBRARY_PATH", None)
@@ -108,16 +91,7 @@ def newest_jax() -> Installation:
 
 
 def find_or_make(name: str, line: str, python: str = BASE) -> Installation:
-    """The environment that a line makes, of that name.
-
-    Args:
-      name: part of the folder's name.
-      line: of a shell; its `python3` is `python`.
-      python: an interpreter.
-
-    Raises:
-      Unavailable: the line failed; the message has the end of what it said.
-    """
+    """The environment that a line makes, of that name."""
     version = "".join(map(str, sys.version_info[:2]))
     home = cache_files.root() / f"install-{name}-py{version}"
     asked = [*requirements("options", "install_requires"), *tools()]

@@ -1,9 +1,8 @@
 """Estimators of the same training on JAX's devices and on TensorFlow's replicas."""
 
-from __future__ import annotations
-
 from typing import Any
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
@@ -13,7 +12,6 @@ RUNTIMES = ("tensorflow", "jax")
 
 
 def strategy(replicas: int) -> tf.distribute.Strategy:
-    """Over the first logical CPUs."""
     if replicas == 1:
         return tf.distribute.OneDeviceStrategy("/cpu:0")
     return tf.distribute.MirroredStrategy([f"/cpu:{i}" for i in range(replicas)])
@@ -40,5 +38,10 @@ def on(
 
 
 def variables(estimator: tpu.TPUEstimator) -> dict[str, Any]:
-    """All variables of the newest checkpoint."""
     return {n: estimator.get_variable_value(n) for n in estimator.get_variable_names()}
+
+
+def assert_near(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, 1e-5, 1e-6, err_msg=name)

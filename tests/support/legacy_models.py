@@ -1,7 +1,5 @@
 """Small legacy model_fns and input_fns that the estimator tests share."""
 
-from __future__ import annotations
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -13,14 +11,12 @@ CLASSES = 3
 
 
 def examples(count: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    """`count` separable examples: float32 features of shape [count, 4] and int32 labels."""
     rng = np.random.RandomState(0)
     x = rng.normal(size=(count, FEATURES)).astype(np.float32)
     return x, (x.sum(axis=1) > 0).astype(np.int32)
 
 
 def train_input_fn(params):
-    """Endless batches of params['batch_size']."""
     dataset = tf.data.Dataset.from_tensor_slices(examples())
     return untuned(dataset.repeat().batch(params["batch_size"], drop_remainder=True))
 
@@ -36,14 +32,12 @@ def finite_input_fn(count: int):
 
 
 def logits_of(features):
-    """Two dense layers from TF1 variables."""
     hidden = tf.get_variable("hidden", [FEATURES, 8], initializer=tf.glorot_uniform_initializer(1))
     output = tf.get_variable("output", [8, CLASSES], initializer=tf.glorot_uniform_initializer(2))
     return tf.matmul(tf.nn.relu(tf.matmul(features, hidden)), output)
 
 
 def metric_fn(labels, logits):
-    """Accuracy, as legacy metric_fns compute it."""
     return {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, axis=-1))}
 
 
@@ -72,7 +66,6 @@ def make_model_fn(train_op=None, **spec_arguments):
 
 
 def adam(loss, params):
-    """Adam, wrapped for TPU where params say so."""
     optimizer = tf.train.AdamOptimizer(0.01)
     if params["use_tpu"]:
         optimizer = tpu.CrossShardOptimizer(optimizer)
@@ -93,17 +86,24 @@ def make_estimator(model_dir, model_fn=None, *, use_tpu=False, loop=5, tpu_confi
     return tpu.TPUEstimator(model_fn or make_model_fn(), config=config, use_tpu=use_tpu, **own)
 
 
-class LossRecorder(tf.train.SessionRunHook):
-    """Keeps the loss of every step."""
+def steps_done(estimator):
+    return int(estimator.get_variable_value("global_step"))
 
-    def __init__(self):
-        self.losses = []
 
-    def begin(self):
-        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
+class Fetching(tf.train.SessionRunHook):
+    """Keeps what it fetches in each run; `fetches` may be a function of nothing."""
+
+    def __init__(self, fetches):
+        self._fetches, self.seen = fetches, []
 
     def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self._loss)
+        return tf.train.SessionRunArgs(
+            self._fetches() if callable(self._fetches) else self._fetches
+        )
 
     def after_run(self, run_context, run_values):
-        self.losses.append(float(run_values.results))
+        self.seen.append(run_values.results)
+
+
+def last_loss():
+    return tf.get_collection(tf.GraphKeys.LOSSES)[-1]

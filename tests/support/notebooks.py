@@ -1,7 +1,5 @@
 """Notebook files from the sources of their cells."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Sequence

@@ -3,13 +3,10 @@
 Written from the definitions, an example and an id at a time, in float64.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 
 def weights_of(combiner, weights):
-    """What each id of one example counts for."""
     weights = np.asarray(weights, np.float64)
     if combiner == "mean":
         total = weights.sum()
@@ -45,7 +42,6 @@ def activation(table, examples, combiner, length=0):
 
 
 def row_gradients(gradient, examples, combiner, length=0):
-    """By id the summed gradient of its row, out of that of the activation."""
     sums = {}
     for i, example in enumerate(examples):
         if length:
@@ -80,7 +76,6 @@ SLOTS = {
 
 
 def first_slots(name, o, shape):
-    """The slots before any step; `o` has the optimizer's hyperparameters by name."""
     first = [0.0, 0.0]
     if name in ("Adagrad", "ProximalAdagrad"):
         first = [o.get("initial_accumulator", 0.1)]
@@ -90,16 +85,7 @@ def first_slots(name, o, shape):
 
 
 def update(name, o, table, slots, sums, rate):
-    """Updates a table and its slots in place.
-
-    Args:
-        name: Of the optimizer.
-        o: Its hyperparameters by name.
-        table: Array of shape [rows, dimension].
-        slots: Arrays of that shape.
-        sums: By id the gradient of its row.
-        rate: The learning rate.
-    """
+    """Updates a table and its slots in place."""
     sums = dict(sums)
     if name == "Adam" and not o.get("lazy_adam", True):
         sums = {row: sums.get(row, np.zeros(table.shape[1])) for row in range(len(table))}

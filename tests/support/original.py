@@ -5,8 +5,6 @@
 the original to use that one instead.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json
@@ -26,14 +24,6 @@ OVERRIDE = "TPU_ESTIMATOR_COMPAT_ORIGINAL_PYTHON"
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-    """The published TPUEstimator, imported once in a session.
-
-    Attributes:
-        python: Path of an interpreter that has it.
-        forks: Runs scripts in forks of a process that has imported it.
-        tmp_path_factory: Of pytest; says where answers are kept.
-    """
-
     python: str
     forks: Forks
     tmp_path_factory: pytest.TempPathFactory
@@ -41,13 +31,6 @@ class Original:
     def run(
         self, *script: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | None = None
     ) -> Any:
-        """The JSON that a script prints as its last line; asked for once in a session.
-
-        Args:
-            *script: The script and its arguments.
-            given: What it reads from stdin, as JSON.
-            cwd: Its working directory.
-        """
         key = hashlib.sha256(json.dumps([list(map(str, script)), given]).encode()).hexdigest()
 
         def make(folder: pathlib.Path) -> None:
@@ -81,14 +64,7 @@ def require() -> str:
 
 
 def find_or_make(cache: pathlib.Path | None = None) -> str:
-    """The interpreter that OVERRIDE names, else that of the environment that `compare` makes.
-
-    Args:
-        cache: Directory to keep environments in; the user's cache directory if None.
-
-    Raises:
-        environment.Unavailable: There is no fitting Python, or the packages cannot be installed.
-    """
+    """The interpreter that OVERRIDE names, else that of the environment that `compare` makes."""
     override = os.environ.get(OVERRIDE)
     if override:
         return environment.check_interpreter(override, OVERRIDE)

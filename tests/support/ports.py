@@ -1,7 +1,5 @@
 """Ports for servers that tests start on this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import socket

@@ -1,7 +1,5 @@
 """Scripts in processes of their own that answer with JSON."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib
@@ -15,16 +13,6 @@ ENVIRONMENT = {**PLAIN_KERNELS, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVIC
 
 
 def run(*command: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | None = None) -> Any:
-    """The JSON that a command prints as its last line.
-
-    Args:
-        *command: An interpreter, a script and its arguments.
-        given: What the script reads from stdin, as JSON.
-        cwd: Its working directory.
-
-    Raises:
-        RuntimeError: It failed; the message has the end of what it said.
-    """
     done = subprocess.run(
         list(map(str, command)),
         input=json.dumps(given),
@@ -37,11 +25,6 @@ def run(*command: str | pathlib.Path, given: Any = None, cwd: pathlib.Path | Non
 
 
 def answer(done: subprocess.CompletedProcess[str]) -> Any:
-    """The JSON in the last line of what a process printed.
-
-    Raises:
-        RuntimeError: It failed; the message has the end of what it said.
-    """
     if done.returncode:
         raise RuntimeError(f"{done.args}: exit {done.returncode}\n{done.stderr[-4000:]}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -8,11 +8,7 @@ import tensorflow.compat.v1 as tf
 
 
 def session(graph: tf.Graph | None = None) -> tf.Session:
-    """A session that rewrites nothing.
-
-    Args:
-      graph: what it runs; the default graph if None.
-    """
+    """A session that rewrites nothing."""
     config = tf.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     return tf.Session(graph=graph, config=config)

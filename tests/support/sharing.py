@@ -1,7 +1,5 @@
 """Work that is done once in a session of tests, by whichever worker of pytest-xdist asks first."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pathlib
@@ -13,11 +11,7 @@ import pytest
 def shared(
     tmp_path_factory: pytest.TempPathFactory, key: str, make: Callable[[pathlib.Path], None]
 ) -> pathlib.Path:
-    """A directory that `make` filled once in this session, whichever worker asked first.
-
-    Raises:
-        RuntimeError: What `make` raised, also for those who ask later.
-    """
+    """A directory that `make` filled once in this session, whichever worker asked first."""
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent

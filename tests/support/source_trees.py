@@ -5,7 +5,6 @@ import pytest
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """Makes files, and goes to their folder."""
     monkeypatch.chdir(tmp_path)
 
     def make(**files):

@@ -4,8 +4,6 @@ The thread sleeps for up to a minute. The package's own loops drop iterators whe
 Keras' `fit` drops its own wherever that comes to be.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from unittest import mock

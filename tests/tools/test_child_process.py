@@ -1,7 +1,3 @@
-"""Child processes: what they are given, and when they end."""
-
-from __future__ import annotations
-
 import os
 import sys
 

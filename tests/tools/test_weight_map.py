@@ -1,5 +1,3 @@
-"""Which of a checkpoint's variables become which of a hand-written Keras model."""
-
 import keras
 import numpy as np
 import pytest

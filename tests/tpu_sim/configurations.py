@@ -1,7 +1,5 @@
 """Which TPUs are simulated, and which scenarios each of them runs."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from . import scenarios as _scenarios
@@ -36,7 +34,6 @@ class Configuration:
 
     @property
     def cores(self) -> int:
-        """How many cores it has."""
         x, y, z, of_chip = self.mesh
         return x * y * z * of_chip
 

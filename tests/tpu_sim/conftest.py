@@ -1,7 +1,5 @@
 """Runs scenarios on simulated TPUs, logical CPUs and JAX's devices, each once in a session."""
 
-from __future__ import annotations
-
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -20,13 +18,11 @@ Run = Callable[[str], pathlib.Path]
 
 @pytest.fixture(scope="session")
 def asked(request: pytest.FixtureRequest) -> set[str]:
-    """The scenarios that the selected tests are about."""
     return set(running.asked_for(request.session, "tpu_sim", "scenario"))
 
 
 @pytest.fixture(scope="session")
 def names(request: pytest.FixtureRequest) -> set[str]:
-    """The configurations that the selected tests are about."""
     return set(running.asked_for(request.session, "tpu_sim", "name"))
 
 

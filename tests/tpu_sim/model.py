@@ -37,7 +37,6 @@ def moved_to_host(function: Callable[[Run], None]) -> Callable[[Run], None]:
 
 
 def dataset(count: int = EXAMPLES) -> tf2.data.Dataset:
-    """The first `count` examples: ({"x", "id"}, y)."""
     ids = np.arange(count, dtype=np.int64)
     options = tf2.data.Options()
     # The end of an iterator would wait for the next turn of its tuner, up to a minute.
@@ -47,14 +46,12 @@ def dataset(count: int = EXAMPLES) -> tf2.data.Dataset:
 
 
 def train_input(params: dict[str, Any]) -> tf2.data.Dataset:
-    """Endless full batches."""
     return _share_of_host(dataset().repeat(), params).batch(
         params["batch_size"], drop_remainder=True
     )
 
 
 def eval_input(params: dict[str, Any]) -> tf2.data.Dataset:
-    """Full batches of all examples."""
     return _share_of_host(dataset(), params).batch(params["batch_size"], drop_remainder=True)
 
 
@@ -71,12 +68,10 @@ def _share_of_host(examples: tf2.data.Dataset, params: dict[str, Any]) -> tf2.da
 
 
 def predict_input(params: dict[str, Any]) -> tf2.data.Dataset:
-    """50 examples: the last batch is not full."""
     return dataset(50).batch(params["batch_size"])
 
 
 def network(features: dict[str, Any]) -> tuple[Any, Any]:
-    """Outputs of shape [batch, 1], and the hidden layer, [batch, 8]."""
     hidden = layers.dense(
         features["x"],
         8,
@@ -88,7 +83,6 @@ def network(features: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def mse(labels: Any, output: Any) -> dict[str, Any]:
-    """The metric function."""
     return {"mse": tf.metrics.mean_squared_error(labels, output)}
 
 
@@ -129,27 +123,18 @@ def spec_of(
 
 
 def adam(loss: Any) -> Any:
-    """The train_op."""
     optimizer = tpu.CrossShardOptimizer(tf.train.AdamOptimizer(0.01))
     return optimizer.minimize(loss, tf.train.get_global_step())
 
 
 def changed(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """A model_fn whose output is changed by `change(output, hidden)`."""
-
-    def model(features, labels, mode, params):
-        return spec_of(features, labels, mode, change)
-
-    return model
+    return lambda features, labels, mode, params: spec_of(features, labels, mode, change)
 
 
 def minimized(minimize: Callable[[Any], Any]) -> Callable[..., Any]:
     """A model_fn whose train_op is `minimize(loss)`."""
 
-    def model(features, labels, mode, params):
-        return spec_of(features, labels, mode, minimize=minimize)
-
-    return model
+    return lambda features, labels, mode, params: spec_of(features, labels, mode, minimize=minimize)
 
 
 @dataclasses.dataclass
@@ -177,11 +162,9 @@ class Run:
 
     @property
     def on_jax(self) -> bool:
-        """Whether JAX's devices run it."""
         return self.jax_replicas is not None
 
     def config(self, tpu_config: dict[str, Any] | None = None, **kwargs: Any) -> tpu.RunConfig:
-        """A RunConfig for this run."""
         given: dict[str, Any] = {"iterations_per_loop": 5, **(tpu_config or {})}
         if self.cores_per_replica:
             given["num_cores_per_replica"] = self.cores_per_replica
@@ -208,7 +191,6 @@ class Run:
         run_config: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> tpu.TPUEstimator:
-        """A TPUEstimator for this run."""
         arguments: dict[str, Any] = {
             "train_batch_size": BATCH,
             "eval_batch_size": BATCH,
@@ -226,7 +208,6 @@ class Run:
         self.see_predictions(estimator)
 
     def see_predictions(self, estimator: tpu.TPUEstimator) -> None:
-        """Notes the predictions of 50 examples."""
         if (
             self.on_tpu and self.hosts > 1 and not self.cores_per_replica
         ):  # the only mode in which a pod predicts

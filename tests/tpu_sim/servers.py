@@ -1,7 +1,5 @@
 """The machines of a TPU: TensorFlow's own gRPC servers, here or in processes of their own."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time
@@ -10,7 +8,6 @@ import tensorflow as tf
 
 
 def start(hosts: int, cores: int, *, remote: bool) -> list[str]:
-    """Starts servers, in forks of this process where they are remote; their addresses."""
     addresses = _free_addresses(hosts)
     for host in range(hosts):
         if remote:
@@ -49,7 +46,6 @@ def _fork(addresses: list[str], host: int, cores: int) -> None:
 
 
 def _server(addresses: list[str], host: int, cores: int) -> tf.distribute.Server:
-    """The server of one host, whose CPU is split into its own and its cores."""
     config = tf.compat.v1.ConfigProto(device_count={"CPU": cores + 1, "GPU": 0})
     return tf.distribute.Server(
         tf.train.ClusterSpec({"worker": addresses}),

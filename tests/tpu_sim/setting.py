@@ -10,8 +10,6 @@ What a scenario returns are the clusters of its cores; their programs go to `out
 SCENARIO.NUMBER.module.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib
@@ -33,7 +31,6 @@ Scenarios = Callable[[str], Callable[..., Any]]
 
 @contextlib.contextmanager
 def scenarios(side: str, settings: dict[str, Any], out: pathlib.Path) -> Iterator[Scenarios]:
-    """A function that gives a scenario by its name."""
     del side
     if settings.get("configuration"):
         given = CONFIGURATIONS[settings["configuration"]]

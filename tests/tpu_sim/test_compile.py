@@ -1,5 +1,3 @@
-"""What simulated cores have run, compiled by the TPU's own compiler: the very same programs."""
-
 import pytest
 from support.sides import running
 

@@ -3,8 +3,6 @@
 No TPU is involved: see `support.simulated_tpu.runtime` for what is simulated.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""`tf` of TensorFlow 1: the meanings of its names, and its submodules."""
-
 import numpy as np
 import pytest
 from support.proofs import evaluate, graph

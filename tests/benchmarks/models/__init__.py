@@ -5,8 +5,6 @@ A model module has `NAME`, `OPTIMIZER`, `BATCH`, `examples(count)` and
 `IN_BATCHES` is fed from batches made beforehand.
 """
 
-from __future__ import annotations
-
 import importlib
 import types
 from typing import Any
@@ -20,20 +18,12 @@ _NUMPY: dict[str, Any] = {}
 
 
 def load(name: str) -> types.ModuleType:
-    """The model module of that name, its examples made."""
     module = importlib.import_module(f"benchmarks.models.{name}")
     _NUMPY[name] = module.examples(_STORED_EXAMPLES)
     return module
 
 
 def dataset(model: types.ModuleType, count: int | None = None, labels: bool = True) -> Any:
-    """Batches from memory: without an end, or of `count` examples.
-
-    Args:
-      model: the model module.
-      count: how many examples; None for no end.
-      labels: give (features, labels), else features alone.
-    """
     features, classes = _NUMPY[model.NAME]
     source = tf.data.Dataset.from_tensor_slices((features, classes) if labels else features)
     if getattr(model, "IN_BATCHES", False):
@@ -46,13 +36,11 @@ def dataset(model: types.ModuleType, count: int | None = None, labels: bool = Tr
 
 
 def batch(model: types.ModuleType) -> dict[str, np.ndarray]:
-    """The features of one batch, by name, of a model that has them by name."""
     features, _ = _NUMPY[model.NAME]
     return {name: np.asarray(value[: model.BATCH]) for name, value in features.items()}
 
 
 def loss(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Mean cross entropy."""
     return tf.reduce_mean(
         tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     )

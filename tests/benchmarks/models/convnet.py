@@ -1,7 +1,5 @@
 """Model: two convolutions with pooling and two dense layers on 28x28 images, with momentum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,14 +11,12 @@ CLASSES, SIDE, FILTERS, UNITS = 10, 28, (16, 32), 64
 
 
 def examples(count: int) -> tuple[Any, Any]:
-    """Images [count, 28, 28, 1] and labels [count]."""
     rng = np.random.RandomState(1)
     images = rng.normal(size=(count, SIDE, SIDE, 1)).astype(np.float32)
     return {"image": images}, rng.randint(CLASSES, size=count).astype(np.int32)
 
 
 def logits(get: Any, features: Any) -> tf.Tensor:
-    """Logits [batch, 10]."""
     x, channels = features["image"], 1
     for i, filters in enumerate(FILTERS):
         kernel = get(f"conv_{i}/kernel", (5, 5, channels, filters), 0.05)

@@ -1,7 +1,5 @@
 """Model: the encoder with twelve layers, whose start takes longer than many of its steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf
@@ -15,5 +13,4 @@ examples = encoder.examples
 
 
 def logits(get: Any, features: Any) -> tf.Tensor:
-    """Logits [batch, 3]."""
     return encoder.logits(get, features, LAYERS)

@@ -1,7 +1,5 @@
 """Model: a BERT-like encoder of two layers, with clipped gradients and an optimizer of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,6 @@ VOCABULARY, LENGTH, HIDDEN, HEADS, LAYERS, CLASSES = 1000, 64, 64, 4, 2, 3
 
 
 def examples(count: int) -> tuple[Any, Any]:
-    """Token ids and mask, both [count, 64], and labels [count]."""
     rng = np.random.RandomState(1)
     ids = rng.randint(1, VOCABULARY, size=(count, LENGTH)).astype(np.int32)
     lengths = rng.randint(LENGTH // 2, LENGTH + 1, size=count)
@@ -53,7 +50,6 @@ def _attention(get: Any, x: tf.Tensor, bias: tf.Tensor, name: str) -> tf.Tensor:
 
 
 def logits(get: Any, features: Any, layers: int = LAYERS) -> tf.Tensor:
-    """Logits [batch, 3]."""
     table = get("embeddings/words", (VOCABULARY, HIDDEN), 0.02)
     places = get("embeddings/positions", (LENGTH, HIDDEN), 0.02)
     x = _norm(get, tf.nn.embedding_lookup(table, features["ids"]) + places, "embeddings/norm")

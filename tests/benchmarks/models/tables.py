@@ -3,8 +3,6 @@
 With TPU semantics the tables are those of an `EmbeddingConfigSpec`: features are activations then.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -19,14 +17,12 @@ RATE = 0.05
 
 
 def examples(count: int) -> tuple[Any, Any]:
-    """Ids by feature, each [count], and labels [count]."""
     rng = np.random.RandomState(1)
     ids = {key: rng.randint(0, ROWS, size=count) for key in KEYS}
     return ids, (ids[KEYS[0]] % CLASSES).astype(np.int32)
 
 
 def logits(get: Any, features: Any) -> tf.Tensor:
-    """Logits [batch, 2]."""
     x = tf.concat([_activation(get, key, features[key]) for key in KEYS], axis=1)
     x = tf.nn.relu(tf.matmul(x, get("dense_0/kernel", (len(KEYS) * WIDTH, HIDDEN), 0.05)))
     return tf.matmul(x, get("dense_1/kernel", (HIDDEN, CLASSES), 0.05))

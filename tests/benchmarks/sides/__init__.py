@@ -70,6 +70,5 @@ class Timing:
             self.seconds_to_first = time.perf_counter() - self._started
 
     def end(self) -> Timing:
-        """The call has ended."""
         self.seconds = time.perf_counter() - self._started
         return self

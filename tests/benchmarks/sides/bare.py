@@ -1,7 +1,5 @@
 """Side (a): a hand-written `tf.function` loop with the very ops that TF1's optimizers make."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +18,6 @@ def _variable(value: Any) -> tf.Variable:
 
 
 class _Weights:
-    """The model's variables, and the way that its maths asks for them."""
-
     def __init__(self, model: types.ModuleType) -> None:
         self.by_name = {
             name: tf.Variable(models.initial(kind)(shape, tf.float32))
@@ -109,7 +105,6 @@ def _train_step(model: types.ModuleType, settings: Settings) -> Callable[[Any], 
 
 
 def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
-    """Loops over `settings.loop` steps a call, the first call one step."""
     step = _train_step(model, settings)
     if settings.jit:
         step = tf.function(step, jit_compile=True, autograph=False)
@@ -164,7 +159,6 @@ def evaluate(model: types.ModuleType, settings: Settings) -> Any:
 
 
 def predict(model: types.ModuleType, settings: Settings) -> Any:
-    """A function call per batch, then a dict per example."""
     weights = _Weights(model)
 
     @tf.function(autograph=False)

@@ -1,7 +1,5 @@
 """Sides (c) and (d): one legacy model_fn, through the original and through this package."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import tempfile
@@ -26,7 +24,6 @@ class _Namespace:
 
 
 def choose(side: str) -> None:
-    """Imports "original" or "ours"."""
     if side == "original":
         _Namespace.tpu = tf.estimator.tpu
         return
@@ -36,8 +33,6 @@ def choose(side: str) -> None:
 
 
 class WeightDecayAdam(tf.train.Optimizer):
-    """Adam without bias correction, with weight decay; makes its slots by `get_variable`."""
-
     def __init__(self) -> None:
         super().__init__(False, "WeightDecayAdam")
 
@@ -86,8 +81,6 @@ def _metric_fn(labels: tf.Tensor, logits: tf.Tensor) -> dict[str, Any]:
 
 
 def _host_call(directory: str, loss: tf.Tensor) -> Any:
-    """Four scalars in every step, written as summaries."""
-
     def write(step: tf.Tensor, *scalars: tf.Tensor) -> Any:
         summary = tf.compat.v2.summary
         with summary.create_file_writer(directory).as_default(), summary.record_if(True):
@@ -100,8 +93,6 @@ def _host_call(directory: str, loss: tf.Tensor) -> Any:
 
 
 def _sleeping(value: tf.Tensor) -> tf.Tensor:
-    """`value`, some time later."""
-
     def wait(array: Any) -> Any:
         time.sleep(SLEEP)
         return array
@@ -170,7 +161,6 @@ def _tables(model: types.ModuleType, settings: Settings) -> dict[str, Any]:
 
 
 def _ours(settings: Settings) -> dict[str, Any]:
-    """What only this package's config has."""
     return {"jit_compile": settings.jit, "runtime": settings.runtime}
 
 
@@ -209,15 +199,11 @@ class EveryStep(tf.train.SessionRunHook):
 
 
 class EveryHundredSteps(EveryStep):
-    """Looks at the step and the loss every 100 steps."""
-
     def steps_until_control(self, global_step: int) -> int:
         return 100 - global_step % 100
 
 
 class KeepsLosses(tf.train.LoggingTensorHook):
-    """Overrides what is logged, and not when."""
-
     def __init__(self) -> None:
         super().__init__({}, every_n_iter=100)
         self.losses: list[float] = []
@@ -245,8 +231,6 @@ def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
 
 
 class _FirstStepHook(tf.train.SessionRunHook):
-    """Takes the time of the first evaluation step."""
-
     def __init__(self, timing: Timing, examples: int) -> None:
         self._timing, self._examples = timing, examples
 
@@ -264,7 +248,6 @@ def _trained(model: types.ModuleType, settings: Settings) -> Any:
 
 
 def evaluate(model: types.ModuleType, settings: Settings) -> Any:
-    """Evaluates the checkpoint of one step of training."""
     estimator = _trained(model, settings)
 
     def call(examples: int) -> Timing:
@@ -279,7 +262,6 @@ def evaluate(model: types.ModuleType, settings: Settings) -> Any:
 
 
 def predict(model: types.ModuleType, settings: Settings) -> Any:
-    """Predicts with the checkpoint of one step of training, example by example."""
     estimator = _trained(model, settings)
 
     def call(examples: int) -> Timing:
@@ -345,7 +327,5 @@ def export(model: types.ModuleType, settings: Settings) -> Any:
 
 
 class _Receiver(NamedTuple):
-    """What both sides take for a ServingInputReceiver."""
-
     features: Any
     receiver_tensors: Any

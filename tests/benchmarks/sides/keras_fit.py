@@ -1,7 +1,5 @@
 """Side (b): the same maths as a keras.Model, through `fit`, `evaluate` and `predict`."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 
@@ -16,8 +14,6 @@ _ENDLESS = 10**9
 
 
 class Maths(keras.Model):
-    """The maths on weights of Keras's own."""
-
     def __init__(self, model: types.ModuleType, predictions: bool = False) -> None:
         super().__init__()
         self._maths, self._predictions = model, predictions
@@ -40,8 +36,6 @@ class Maths(keras.Model):
 
 
 class WeightDecayAdam(keras.optimizers.Optimizer):
-    """The encoder's optimizer: Adam without bias correction, with weight decay."""
-
     def build(self, variables: Any) -> None:
         if self.built:
             return
@@ -107,8 +101,6 @@ def train(model: types.ModuleType, gate: Gate, settings: Settings) -> None:
 
 
 class _FirstCallback(keras.callbacks.Callback):
-    """Takes the time of the first execution."""
-
     def __init__(self, timing: Timing, batch_size: int) -> None:
         super().__init__()
         self._timing, self._batch_size = timing, batch_size
@@ -120,7 +112,6 @@ class _FirstCallback(keras.callbacks.Callback):
 
 
 def evaluate(model: types.ModuleType, settings: Settings) -> Any:
-    """Loss and accuracy by `keras.Model.evaluate`."""
     compiled = _compiled(model, settings, metrics=["accuracy"])
 
     def call(examples: int) -> Timing:
@@ -133,7 +124,6 @@ def evaluate(model: types.ModuleType, settings: Settings) -> Any:
 
 
 def predict(model: types.ModuleType, settings: Settings) -> Any:
-    """Predictions by `keras.Model.predict`, then a dict per example."""
     compiled = _compiled(model, settings, predictions=True)
 
     def call(examples: int) -> Timing:

@@ -1,5 +1,3 @@
-"""Canned models: linear, deep, wide and deep, and baselines, of both TensorFlows."""
-
 import contextlib
 
 import numpy as np
@@ -75,7 +73,6 @@ def _without_log():
 
 
 def _through(estimator, record, labels, keys=tuple(FEATURES)):
-    """Trains, evaluates and predicts."""
     input_fn = _input_fn(labels, keys)
     with _without_log():
         estimator.train(input_fn, steps=3)
@@ -96,7 +93,6 @@ def linear_classifier_of_2(model_dir, record):
 
 
 def linear_classifier_of_words(model_dir, record):
-    """Labels that are strings, with weights, and a mean as loss."""
     estimator = tf.estimator.LinearClassifier(
         _wide(),
         model_dir,
@@ -123,7 +119,6 @@ def linear_classifier_of_words_of_2(model_dir, record):
 
 
 def _several_values():
-    """Features of which an example has several, and weights for each."""
     indices = [[0, 0], [0, 1], [1, 0], [2, 1], [3, 0], [3, 1]]
     ids = tf.SparseTensor(indices, tf.constant([0, 1, 2, 2, 1, 3], tf.int64), [4, 2])
     weights = tf.SparseTensor(indices, [1.0, 2.0, 0.5, 1.0, 1.0, 3.0], [4, 2])
@@ -163,7 +158,6 @@ def linear_estimator(model_dir, record):
 
 
 def a_head_of_2_below_a_model_of_1(model_dir, record):
-    """It wants an optimizer of Keras."""
     head = tf.estimator.MultiClassHead(3)
     estimator = tf.estimator.LinearEstimator(head, _wide(), config=_config(model_dir))
     _through(estimator, record, CLASSES)
@@ -231,13 +225,11 @@ def dnn_estimator_of_2(model_dir, record):
 
 
 def _shared():
-    """Embeddings that two columns share."""
     ids = [fc.categorical_column_with_identity(key, 4) for key in ("id", "other_id")]
     return fc.shared_embedding_columns(ids, 2)
 
 
 def _old():
-    """Columns as the first feature columns were."""
     a = old_columns._numeric_column("a")
     ids = old_columns._categorical_column_with_identity("id", 4)
     return [a, ids], [a, old_columns._embedding_column(ids, 2)]
@@ -269,7 +261,6 @@ def dnn_with_old_columns(model_dir, record):
 
 
 def old_columns_in_2(model_dir, record):
-    """They are refused."""
     _, deep = _old()
     with _without_log():
         tf2.estimator.DNNClassifier([2], deep, model_dir).train(_input_fn(LABELS), steps=1)
@@ -298,7 +289,6 @@ def wide_and_deep_classifier_of_2(model_dir, record):
 
 
 def wide_or_deep(model_dir, record):
-    """One half of the model alone, below a head or not."""
     head = tf.estimator.PoissonRegressionHead()
     wide = tf.estimator.DNNLinearCombinedEstimator(
         head, f"{model_dir}_wide", _wide(), linear_optimizer=tf.train.FtrlOptimizer(0.1)
@@ -313,10 +303,7 @@ def wide_or_deep(model_dir, record):
 def wide_or_deep_of_2(model_dir, record):
     head = tf2.estimator.PoissonRegressionHead()
     wide = tf2.estimator.DNNLinearCombinedEstimator(
-        head,
-        f"{model_dir}_wide",
-        _wide(),
-        linear_optimizer=tf2.keras.optimizers.legacy.Ftrl(0.1),
+        head, f"{model_dir}_wide", _wide(), linear_optimizer=tf2.keras.optimizers.legacy.Ftrl(0.1)
     )
     _through(wide, record, TARGETS + 2)
     deep = tf2.estimator.DNNLinearCombinedRegressor(
@@ -448,7 +435,6 @@ def warm_starts_of_2(model_dir, record):
 
 
 def logit_fns_in_a_model_fn(model_dir, record):
-    """Logits of both kinds of models, below one head."""
     experimental = tf.estimator.experimental
     wide = experimental.linear_logit_fn_builder(3, tuple(_wide()))
     deep = experimental.dnn_logit_fn_builder(3, [2], tuple(_deep()), tf.nn.relu, None, None, False)
@@ -557,7 +543,6 @@ def recurrent(model_dir, record):
 
 
 def signatures(model_dir, record):
-    """Names, order and defaults of the arguments."""
     import inspect
 
     for api in (tf, tf2):

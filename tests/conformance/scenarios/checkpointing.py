@@ -1,5 +1,3 @@
-"""Checkpoints: names, what is kept, and what is read from them."""
-
 import os
 
 import tensorflow.compat.v1 as tf
@@ -7,7 +5,6 @@ from scenarios import models
 
 
 def save_checkpoints_steps(model_dir, record):
-    """At the start, every n steps, and at the end."""
     models.trained(model_dir, steps=5, save_checkpoints_steps=2)
 
 
@@ -16,7 +13,6 @@ def keep_checkpoint_max(model_dir, record):
 
 
 def keep_all_checkpoints(model_dir, record):
-    """keep_checkpoint_max of 0 and of None keep all."""
     for keep in (0, None):
         models.trained(f"{model_dir}{keep}", 7, save_checkpoints_steps=1, keep_checkpoint_max=keep)
 
@@ -74,7 +70,6 @@ def value_without_a_checkpoint(model_dir, record):
 
 
 def value_of_a_missing_variable(model_dir, record):
-    """A name that the checkpoint does not have."""
     try:
         models.trained(model_dir).get_variable_value("nothing")
     except Exception as error:
@@ -82,17 +77,14 @@ def value_of_a_missing_variable(model_dir, record):
 
 
 def a_removed_model_dir(model_dir, record):
-    """Another estimator of the same directory continues it."""
     models.trained(model_dir, steps=2)
-    other = models.estimator(model_dir)
-    other.train(models.batches(), steps=2)
+    other = models.trained(model_dir, 2)
     tf.gfile.DeleteRecursively(model_dir)
     other.train(models.batches(), steps=1)
     return other.get_variable_value("global_step")
 
 
 def a_variable_more_than_the_checkpoint(model_dir, record):
-    """Restoring a model that has a variable that the checkpoint lacks."""
     models.trained(model_dir)
 
     def model_fn(features, labels, mode):
@@ -131,8 +123,6 @@ def local_variables_are_not_saved(model_dir, record):
 
 
 def variables_in_scopes(model_dir, record):
-    """Names of scopes, reuse, partitioned variables, and shared layers."""
-
     def model_fn(features, labels, mode):
         with tf.variable_scope("outer"):
             with tf.variable_scope("inner", reuse=tf.AUTO_REUSE):
@@ -146,14 +136,11 @@ def variables_in_scopes(model_dir, record):
         loss = models.loss_of(features, labels) + total
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, model_fn)
     return sorted(estimator.get_variable_names())
 
 
 def layers_of_tf_layers(model_dir, record):
-    """tf.layers: names, shapes, update ops."""
-
     def model_fn(features, labels, mode):
         x = tf.reshape(features["x"], [-1, 1])
         hidden = tf.layers.dense(x, 2, kernel_initializer=tf.ones_initializer())
@@ -164,8 +151,7 @@ def layers_of_tf_layers(model_dir, record):
             train_op = models.descent(loss)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3, model_fn)
     return estimator.evaluate(models.batches(), steps=2)
 
 
@@ -183,7 +169,6 @@ def a_checkpoint_that_listeners_see(model_dir, record):
 
 
 def all_checkpoints_evaluated(model_dir, record):
-    """Every checkpoint that the state file names can be evaluated."""
     estimator = models.trained(model_dir, steps=3, save_checkpoints_steps=1)
     state = tf.train.get_checkpoint_state(model_dir)
     return [
@@ -200,13 +185,10 @@ def relative_model_dir(model_dir, record):
 
 
 def by_seconds(model_dir, record):
-    """save_checkpoints_secs: the first and the last, in a quick training."""
     models.trained(model_dir, steps=3, save_checkpoints_secs=500)
 
 
 def global_step_of_ones_own(model_dir, record):
-    """A model_fn that makes the global step by get_or_create, and reads it."""
-
     def model_fn(features, labels, mode):
         step = tf.train.get_or_create_global_step()
         record(step.op.name, step.dtype.base_dtype.name, str(step.shape))
@@ -218,8 +200,6 @@ def global_step_of_ones_own(model_dir, record):
 
 
 def global_step_on_a_read(model_dir, record):
-    """tf.train.global_step, get_global_step and the session's step in a hook."""
-
     class Reads(tf.train.SessionRunHook):
         def begin(self):
             self.step = tf.train.get_global_step()

@@ -1,5 +1,3 @@
-"""Feature columns in model_fn and input_fn."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
@@ -41,7 +39,6 @@ def bucketized_columns(model_dir, record):
 
 
 def vocabulary_columns(model_dir, record):
-    """Tables of a vocabulary list and of a file."""
     with open("words.txt", "w") as file:
         file.write("a\nb\n")
     column = tf.feature_column.categorical_column_with_vocabulary_list("w", ["a", "b"])
@@ -60,7 +57,6 @@ def embedding_columns(model_dir, record):
 
 
 def shared_embedding_columns(model_dir, record):
-    """Two columns share a table."""
     columns = [tf.feature_column.categorical_column_with_identity(key, 4) for key in ("i", "j")]
     shared = tf.feature_column.shared_embedding_columns(
         columns, 2, initializer=tf.ones_initializer()
@@ -86,8 +82,6 @@ def weighted_columns(model_dir, record):
 
 
 def linear_model(model_dir, record):
-    """tf.feature_column.linear_model: names of its weights."""
-
     def input_fn():
         return tf.data.Dataset.from_tensors(({"a": [1.0, 2.0], "i": [0, 1]}, [1.0, 2.0])).repeat()
 
@@ -104,7 +98,6 @@ def linear_model(model_dir, record):
 
 
 def parsed_by_the_spec_of_columns(model_dir, record):
-    """make_parse_example_spec feeds tf.io.parse_example in the input_fn."""
     columns = [tf.feature_column.numeric_column("a")]
 
     def example(value):

@@ -1,5 +1,3 @@
-"""RunConfig: fields, defaults, what it refuses, and what the estimator makes of it."""
-
 import json
 import os
 
@@ -49,7 +47,6 @@ def defaults_for_tpu(model_dir, record):
 
 
 def tpu_config_arguments(model_dir, record):
-    """TPUConfig's fields, as a named tuple."""
     config = tf.estimator.tpu.TPUConfig(
         iterations_per_loop=5, num_shards=2, per_host_input_for_training=3, tpu_job_name="job"
     )
@@ -75,7 +72,6 @@ def tpu_config_refuses(model_dir, record):
 
 
 def config_refuses(model_dir, record):
-    """Values that a RunConfig refuses, with the original's words."""
     for arguments in (
         {"save_checkpoints_steps": 1, "save_checkpoints_secs": 1},
         {"save_checkpoints_steps": -1},
@@ -91,15 +87,10 @@ def config_refuses(model_dir, record):
         {"protocol": "udp"},
         {"unknown": 3},
     ):
-        try:
-            tf.estimator.RunConfig(**arguments)
-            record(arguments, "accepted")
-        except Exception as error:
-            record(arguments, error)
+        models.attempt(record, tf.estimator.RunConfig, **arguments)
 
 
 def replace(model_dir, record):
-    """replace() gives a changed copy; only some fields may be replaced."""
     config = tf.estimator.RunConfig(save_summary_steps=3, save_checkpoints_steps=7)
     changed = config.replace(model_dir="elsewhere", save_checkpoints_secs=3)
     record(_fields(config))
@@ -126,14 +117,12 @@ def _with_cluster(task, index, **cluster):
 
 
 def cluster_chief(model_dir, record):
-    """TF_CONFIG: a chief with a worker and a parameter server."""
     cluster = {"chief": ["h0:1"], "worker": ["h1:1"], "ps": ["h2:1"]}
     for task in ("chief", "worker", "ps"):
         record(task, _fields(_with_cluster(task, 0, **cluster)))
 
 
 def cluster_master(model_dir, record):
-    """TF_CONFIG of the older kind, with a master."""
     record(_fields(_with_cluster("master", 0, master=["h0:1"], worker=["h1:1"])))
 
 
@@ -142,7 +131,6 @@ def cluster_evaluator(model_dir, record):
 
 
 def cluster_that_is_wrong(model_dir, record):
-    """TF_CONFIG that cannot be: no chief, an index too high, an unknown job."""
     for task, index, cluster in (
         ("worker", 0, {"worker": ["h:1"], "ps": ["h:2"]}),
         ("worker", 3, {"chief": ["h:1"], "worker": ["h:2"]}),
@@ -150,15 +138,10 @@ def cluster_that_is_wrong(model_dir, record):
         ("chief", 0, {"chief": ["h:1", "h:2"]}),
         ("chief", -1, {"chief": ["h:1"]}),
     ):
-        try:
-            _with_cluster(task, index, **cluster)
-            record(task, index, "accepted")
-        except Exception as error:
-            record(task, index, error)
+        models.attempt(record, _with_cluster, task, index, **cluster)
 
 
 def tf_config_without_a_cluster(model_dir, record):
-    """A TF_CONFIG with a task alone, or with model_dir and nothing else."""
     for value in ("{}", '{"model_dir": "from_environment"}', '{"task": {"type": "worker"}}'):
         os.environ["TF_CONFIG"] = value
         try:
@@ -168,7 +151,6 @@ def tf_config_without_a_cluster(model_dir, record):
 
 
 def model_dir_of_config_and_argument(model_dir, record):
-    """Both may be given if they are the same."""
     config = tf.estimator.RunConfig(model_dir=model_dir)
     record(tf.estimator.Estimator(models.model_fn, config=config).model_dir)
     record(tf.estimator.Estimator(models.model_fn, model_dir, config).model_dir)
@@ -176,12 +158,10 @@ def model_dir_of_config_and_argument(model_dir, record):
 
 
 def no_model_dir(model_dir, record):
-    """A temporary directory, and a warning."""
     return os.path.isdir(tf.estimator.Estimator(models.model_fn).model_dir)
 
 
 def model_dir_as_a_path(model_dir, record):
-    """A PathLike model_dir."""
     import pathlib
 
     estimator = tf.estimator.Estimator(models.model_fn, pathlib.Path(model_dir))
@@ -190,12 +170,10 @@ def model_dir_as_a_path(model_dir, record):
 
 
 def config_is_a_dict(model_dir, record):
-    """config= a dict is refused by one that is neither None nor a RunConfig."""
     tf.estimator.Estimator(models.model_fn, model_dir, config={"a": 1})
 
 
 def config_is_copied(model_dir, record):
-    """estimator.config and params are copies."""
     estimator = models.estimator(model_dir, params={"a": [1]})
     estimator.params["a"].append(2)
     record(estimator.params, estimator.config is estimator.config)
@@ -207,27 +185,15 @@ def model_fn_is_none(model_dir, record):
 
 
 def model_fn_without_features(model_dir, record):
-    """model_fn's arguments are checked."""
     for fn in (lambda labels: 0, lambda features, other: 0, lambda features, labels, mode, x=1: 0):
-        try:
-            tf.estimator.Estimator(fn, model_dir)
-            record("accepted")
-        except ValueError as error:
-            record(error)
+        models.attempt(record, tf.estimator.Estimator, fn, model_dir)
 
 
 def params_without_a_place(model_dir, record):
-    """params given to an estimator whose model_fn does not take them."""
-    try:
-        models.estimator(model_dir, params={"a": 1})
-        record("accepted")
-    except ValueError as error:
-        record(error)
+    models.attempt(record, models.estimator, model_dir, params={"a": 1})
 
 
 def a_subclass_that_overrides(model_dir, record):
-    """Subclasses may not override the methods of Estimator."""
-
     class Sub(tf.estimator.Estimator):
         def train(self, *args, **kwargs):
             return super().train(*args, **kwargs)
@@ -249,7 +215,6 @@ def a_subclass_that_adds(model_dir, record):
 
 
 def the_public_model_fn(model_dir, record):
-    """estimator.model_fn is bound to params and takes a config."""
     estimator = models.estimator(model_dir)
     with tf.Graph().as_default():
         tf.train.create_global_step()
@@ -259,7 +224,6 @@ def the_public_model_fn(model_dir, record):
 
 
 def session_config(model_dir, record):
-    """session_config: the default, and one's own."""
     record(models.estimator(model_dir).config.session_config is not None)
     own = tf.ConfigProto(intra_op_parallelism_threads=1)
     estimator = models.estimator(model_dir, session_config=own)
@@ -268,7 +232,6 @@ def session_config(model_dir, record):
 
 
 def device_fn(model_dir, record):
-    """device_fn of a config places the model's ops."""
     seen = []
 
     def place(op):

@@ -1,24 +1,19 @@
-"""`evaluate`: results, where they are written, and which checkpoint they are of."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
 def results_of_an_evaluation(model_dir, record):
-    """Metrics, `loss` as the mean of batches, and `global_step`, with their types."""
     return models.trained(model_dir).evaluate(models.batches(4))
 
 
 def evaluate_some_steps(model_dir, record):
-    """`steps` batches are evaluated; the log counts them."""
     return models.trained(model_dir).evaluate(models.batches(), steps=3)
 
 
 def evaluate_a_number_of_steps_with_a_fraction(model_dir, record):
     """Quotients, as in Python 2, below and above twenty steps."""
-    estimator = models.estimator(model_dir)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1)
     record(estimator.evaluate(models.batches(), steps=5 / 2))
     return estimator.evaluate(models.batches(40), steps=51 / 2)
 
@@ -29,12 +24,10 @@ def evaluate_a_hundred_steps(model_dir, record):
 
 
 def evaluate_more_steps_than_data(model_dir, record):
-    """The data ends before `steps`: the batches that were there count."""
     return models.trained(model_dir).evaluate(models.batches(2), steps=5)
 
 
 def evaluate_no_data(model_dir, record):
-    """An empty dataset."""
     return models.trained(model_dir).evaluate(models.batches(0))
 
 
@@ -52,14 +45,12 @@ def evaluate_without_a_checkpoint(model_dir, record):
 
 
 def evaluate_a_given_checkpoint(model_dir, record):
-    """checkpoint_path names the checkpoint, and global_step is its."""
     estimator = models.trained(model_dir, steps=4, save_checkpoints_steps=2)
     path = model_dir + "/model.ckpt-2"
     return estimator.evaluate(models.batches(), steps=2, checkpoint_path=path)
 
 
 def evaluate_a_missing_checkpoint(model_dir, record):
-    """A checkpoint_path that is not there is an error."""
     path = model_dir + "/model.ckpt-77"
     try:
         models.trained(model_dir).evaluate(models.batches(), steps=1, checkpoint_path=path)
@@ -72,8 +63,6 @@ def evaluate_zero_steps(model_dir, record):
 
 
 def evaluate_without_metrics(model_dir, record):
-    """eval_metric_ops may be left out: loss and global_step remain."""
-
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
@@ -88,8 +77,6 @@ def evaluate_twice(model_dir, record):
 
 
 def evaluation_does_not_train(model_dir, record):
-    """Nothing that EVAL does is kept: variables, step, and files of training stay."""
-
     def model_fn(features, labels, mode):
         spec = models.model_fn(features, labels, mode)
         if mode != "eval":
@@ -98,15 +85,12 @@ def evaluation_does_not_train(model_dir, record):
         with tf.control_dependencies([tf.assign(w, 100.0)]):
             return spec._replace(loss=tf.identity(spec.loss))
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, model_fn)
     estimator.evaluate(models.batches(), steps=2)
     return estimator.get_variable_value("w")
 
 
 def metrics_of_many_kinds(model_dir, record):
-    """Streaming metrics of tf.metrics, scalars and arrays."""
-
     def model_fn(features, labels, mode):
         x, loss = features["x"], models.loss_of(features, labels)
         positive, predicted = x > 0.3, x > 0.55
@@ -145,8 +129,6 @@ def metrics_of_several_types(model_dir, record):
 
 
 def metric_that_is_a_keras_metric(model_dir, record):
-    """eval_metric_ops takes `tf.keras.metrics` objects."""
-
     def model_fn(features, labels, mode):
         mean = tf.keras.metrics.Mean()
         mean.update_state(features["x"])
@@ -157,8 +139,6 @@ def metric_that_is_a_keras_metric(model_dir, record):
 
 
 def metric_named_loss(model_dir, record):
-    """A metric called `loss` that the spec brings."""
-
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels)
         metrics = {"loss": tf.metrics.mean(7.0)}
@@ -168,8 +148,6 @@ def metric_named_loss(model_dir, record):
 
 
 def metric_named_global_step(model_dir, record):
-    """A metric called `global_step` that the spec brings."""
-
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels)
         metrics = {"global_step": tf.metrics.mean(7.0)}
@@ -179,8 +157,6 @@ def metric_named_global_step(model_dir, record):
 
 
 def metric_without_update_op(model_dir, record):
-    """A metric must be a pair."""
-
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels)
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={"m": loss})
@@ -189,8 +165,6 @@ def metric_without_update_op(model_dir, record):
 
 
 def updates_of_metrics_are_counted(model_dir, record):
-    """A metric's update op runs once per batch, its value is read once."""
-
     def model_fn(features, labels, mode):
         def note(what):
             return lambda: record(what) or np.float32(1)
@@ -205,8 +179,6 @@ def updates_of_metrics_are_counted(model_dir, record):
 
 
 def nan_in_an_evaluation(model_dir, record):
-    """NaN is a result like others."""
-
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels) * np.nan
         return tf.estimator.EstimatorSpec(mode, loss=loss)
@@ -215,8 +187,6 @@ def nan_in_an_evaluation(model_dir, record):
 
 
 def evaluation_of_a_graph_without_input(model_dir, record):
-    """`steps` counts batches also where nothing depends on the input."""
-
     def model_fn(features, labels, mode):
         loss = tf.square(models.weight() - 1.0)
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops={})
@@ -241,8 +211,6 @@ def float_types_in_the_saving_line(model_dir, record):
 
 
 def summaries_in_an_evaluation(model_dir, record):
-    """tf.summary in EVAL: what of it is written."""
-
     def model_fn(features, labels, mode):
         tf.summary.scalar("seen", features["x"][0])
         return models.model_fn(features, labels, mode)
@@ -251,8 +219,6 @@ def summaries_in_an_evaluation(model_dir, record):
 
 
 def evaluation_of_ints(model_dir, record):
-    """A loss of float64 and of integer type."""
-
     def model_fn(features, labels, mode, params):
         loss = tf.cast(models.loss_of(features, labels) * 10, params["type"])
         return tf.estimator.EstimatorSpec(mode, loss=loss)

@@ -1,5 +1,3 @@
-"""export_saved_model: what is written, under which signatures, and what is refused."""
-
 import os
 
 import tensorflow.compat.v1 as tf
@@ -12,7 +10,6 @@ def _receiver_fn():
 
 
 def _signatures(path, tags=("serve",)):
-    """Signatures of an export: method, names of inputs and outputs, and an answer."""
     path = path.decode() if isinstance(path, bytes) else path
     with tf.Graph().as_default(), tf.Session() as session:
         loaded = tf.saved_model.loader.load(session, list(tags), path)
@@ -46,7 +43,6 @@ def an_export_as_text(model_dir, record):
 
 
 def an_export_with_assets(model_dir, record):
-    """assets_extra are copied below assets.extra."""
     with open("words.txt", "w") as file:
         file.write("words")
     path = models.trained(model_dir).export_saved_model(
@@ -75,8 +71,6 @@ def an_export_of_a_given_checkpoint(model_dir, record):
 
 
 def several_signatures(model_dir, record):
-    """export_outputs: a signature each, one of them the default."""
-
     def more(spec):
         export = tf.estimator.export
         doubled = spec.predictions["doubled"]
@@ -90,8 +84,7 @@ def several_signatures(model_dir, record):
         }
         return {"export_outputs": outputs}
 
-    estimator = models.estimator(model_dir, models.spec_of(prediction=more))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, models.spec_of(prediction=more))
 
     def receiver_fn():
         serialized = tf.placeholder(tf.string, [None], name="examples")
@@ -110,8 +103,7 @@ def a_single_output_of_another_name(model_dir, record):
         output = tf.estimator.export.PredictOutput(spec.predictions)
         return {"export_outputs": {"other": output}}
 
-    estimator = models.estimator(model_dir, models.spec_of(prediction=more))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, models.spec_of(prediction=more))
     path = estimator.export_saved_model("exports", _receiver_fn)
     record(_signatures(path))
     return _exported(path)
@@ -122,13 +114,11 @@ def several_outputs_without_a_default(model_dir, record):
         output = tf.estimator.export.PredictOutput(spec.predictions)
         return {"export_outputs": {"a": output, "b": output}}
 
-    estimator = models.estimator(model_dir, models.spec_of(prediction=more))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, models.spec_of(prediction=more))
     estimator.export_saved_model("exports", _receiver_fn)
 
 
 def raw_serving_receiver(model_dir, record):
-    """build_raw_serving_input_receiver_fn, with alternatives of the default batch."""
     with tf.Graph().as_default():
         features = {"x": tf.placeholder(tf.float32, [None], name="x")}
         fn = tf.estimator.export.build_raw_serving_input_receiver_fn(features)
@@ -191,14 +181,10 @@ def outputs_refuse(model_dir, record):
             lambda: export.RegressionOutput(text),
             lambda: export.RegressionOutput(None),
         ):
-            try:
-                record(type(make()).__name__)
-            except Exception as error:
-                record(error)
+            models.attempt(record, make)
 
 
 def an_export_of_predictions_only(model_dir, record):
-    """PREDICT without export_outputs: serving_default of the predictions."""
     estimator = models.trained(model_dir)
     path = estimator.export_saved_model("exports", _receiver_fn)
     with tf.Graph().as_default(), tf.Session() as session:
@@ -210,8 +196,6 @@ def an_export_of_predictions_only(model_dir, record):
 
 
 def an_export_for_training(model_dir, record):
-    """experimental_export_all_saved_models: a graph each for train, eval, serve."""
-
     def supervised():
         x, y = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.float32, [None])
         make = tf.estimator.experimental.build_raw_supervised_input_receiver_fn
@@ -219,12 +203,7 @@ def an_export_for_training(model_dir, record):
 
     estimator = models.trained(model_dir)
     path = estimator.experimental_export_all_saved_models(
-        "exports",
-        {
-            "train": supervised,
-            "eval": supervised,
-            "infer": _receiver_fn,
-        },
+        "exports", {"train": supervised, "eval": supervised, "infer": _receiver_fn}
     )
     for tags in (["train"], ["eval"], ["serve"]):
         record(tags, _signatures(path, tags))
@@ -240,7 +219,6 @@ def two_exports(model_dir, record):
 
 
 def the_old_export_savedmodel(model_dir, record):
-    """export_savedmodel, its older name."""
     path = models.trained(model_dir).export_savedmodel(
         "exports", _receiver_fn, strip_default_attrs=True
     )
@@ -249,8 +227,6 @@ def the_old_export_savedmodel(model_dir, record):
 
 
 def a_tensor_receiver(model_dir, record):
-    """TensorServingInputReceiver: model_fn gets the tensor itself."""
-
     def model_fn(features, labels, mode):
         if mode == "infer":
             record("features", type(features).__name__)
@@ -262,15 +238,13 @@ def a_tensor_receiver(model_dir, record):
         x = tf.placeholder(tf.float32, [None])
         return tf.estimator.export.TensorServingInputReceiver(x, x)
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn)
     path = estimator.export_saved_model("exports", fn)
     record(_signatures(path))
     return _exported(path)
 
 
 def an_export_of_a_tpu_estimator(model_dir, record):
-    """export_to_tpu=False: one graph."""
     estimator = models.tpu_estimator(model_dir, export_to_tpu=False)
     estimator.train(models.tpu_batches(), steps=1)
     path = estimator.export_saved_model("exports", _receiver_fn)
@@ -279,7 +253,6 @@ def an_export_of_a_tpu_estimator(model_dir, record):
 
 
 def an_export_with_assets_of_the_graph(model_dir, record):
-    """A vocabulary file in the graph is copied into the export, and named in the collection."""
     with open("vocabulary.txt", "w") as file:
         file.write("a\nb\n")
 
@@ -303,21 +276,17 @@ def an_export_with_assets_of_the_graph(model_dir, record):
             export_outputs={"serving_default": tf.estimator.export.PredictOutput({"found": found})},
         )
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn)
     path = estimator.export_saved_model("exports", _receiver_fn)
     record(_signatures(path))
     return _exported(path)
 
 
 def an_export_that_fails(model_dir, record):
-    """An error in model_fn passes through."""
-
     def model_fn(features, labels, mode):
         if mode == "infer":
             raise KeyError("no prediction")
         return models.model_fn(features, labels, mode)
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn)
     estimator.export_saved_model("exports", _receiver_fn)

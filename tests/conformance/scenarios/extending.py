@@ -1,5 +1,3 @@
-"""Estimators with more metrics than their model_fn has."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 

@@ -1,5 +1,3 @@
-"""Heads: predictions, losses, metrics, summaries and exports that they make of logits."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 import tensorflow.compat.v2 as tf2
@@ -42,7 +40,6 @@ def _model_fn(make_head, **spec):
 
 
 def _through(model_dir, record, make_head, labels):
-    """Trains, evaluates and predicts with a head."""
     model_fn = _model_fn(make_head, train_op_fn=models.descent)
     estimator = models.estimator(model_dir, model_fn)
     estimator.train(_input_fn(labels), steps=3)
@@ -53,8 +50,6 @@ def _through(model_dir, record, make_head, labels):
 
 
 def _signatures(record, estimator, folder):
-    """Names of the signatures of an export, with those of their inputs and outputs."""
-
     def receiver():
         x = tf.placeholder(tf.float32, [None, 1], "x")
         return tf.estimator.export.ServingInputReceiver({"x": x}, {"x": x})
@@ -266,7 +261,6 @@ def an_optimizer_of_v1(model_dir, record):
 
 
 def eagerly(model_dir, record):
-    """Heads in loops of one's own."""
     features = {"x": X[:, None], "weight": WEIGHTS}
     for head, labels in (
         (tf.estimator.BinaryClassHead("weight", thresholds=[0.75]), BINARY),
@@ -341,7 +335,6 @@ def bad_tensors(model_dir, record):
 
 
 def no_step(model_dir, record):
-    """Both or none of `optimizer` and `train_op_fn`."""
     both = {"optimizer": tf.train.AdagradOptimizer(1.0), "train_op_fn": models.descent}
     for given in ({}, both):
         model_fn = _model_fn(heads_of_v1._regression_head, **given)

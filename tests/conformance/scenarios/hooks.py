@@ -1,12 +1,8 @@
-"""Hooks and listeners: which calls they get, in which order, what they can change."""
-
-import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
 def calls_in_training(model_dir, record):
-    """begin, after_create_session, before_run and after_run for each step, end."""
     models.estimator(model_dir).train(models.batches(), hooks=[models.Recording(record)], steps=3)
 
 
@@ -25,14 +21,11 @@ def calls_until_the_data_ends(model_dir, record):
 
 
 def order_of_two_hooks(model_dir, record):
-    """Hooks are called in the order of the list."""
     hooks = [models.Recording(record, name) for name in ("first", "second")]
     models.estimator(model_dir).train(models.batches(), hooks=hooks, steps=2)
 
 
 def order_of_hooks_from_everywhere(model_dir, record):
-    """Hooks of the call, training_hooks and training_chief_hooks of the spec, and listeners."""
-
     def more(spec):
         return {
             "training_hooks": [models.Recording(record, "spec")],
@@ -57,7 +50,6 @@ def evaluation_hooks_in_the_spec(model_dir, record):
 
 
 def request_stop_in_training(model_dir, record):
-    """request_stop ends training after the step; all hooks end."""
     hooks = [models.Recording(record, "first", stop_after=2), models.Recording(record, "second")]
     models.estimator(model_dir).train(models.batches(), hooks=hooks, steps=10)
 
@@ -93,7 +85,6 @@ def _failing(model_dir, record, method, **more):
 
 
 def error_in_begin(model_dir, record):
-    """An error of a hook is `train`'s; which other hooks are told."""
     _failing(model_dir, record, "begin")
 
 
@@ -121,7 +112,6 @@ def out_of_range_in_a_hook(model_dir, record):
 
 
 def stop_iteration_in_a_hook(model_dir, record):
-    """So does StopIteration."""
     _failing(model_dir, record, "after_run", error=StopIteration())
 
 
@@ -151,8 +141,6 @@ def keyboard_interrupt_in_a_hook(model_dir, record):
 
 
 def a_hook_fetches_by_name(model_dir, record):
-    """before_run may return names of tensors and structures of them."""
-
     class Fetches(tf.train.SessionRunHook):
         def before_run(self, run_context):
             return tf.train.SessionRunArgs({"nested": ["first:0", ("second:0",)], "op": "third"})
@@ -171,48 +159,27 @@ def a_hook_fetches_by_name(model_dir, record):
 
 
 def a_hook_fetches_the_loss(model_dir, record):
-    """The loss of each step, as a tensor that model_fn named."""
+    hook = models.Fetching(record, "named:0")
+    estimator = models.estimator(model_dir, models.named_loss_model_fn)
+    estimator.train(models.batches(), hooks=[hook], steps=3)
+    estimator.evaluate(models.batches(), hooks=[hook], steps=2)
 
-    def model_fn(features, labels, mode):
-        spec = models.model_fn(features, labels, mode)
-        tf.identity(spec.loss, name="named")
-        return spec
 
-    class Fetches(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs("named:0")
-
-        def after_run(self, run_context, run_values):
-            record(run_values.results)
-
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), hooks=[Fetches()], steps=3)
-    estimator.evaluate(models.batches(), hooks=[Fetches()], steps=2)
+def _scaled(features, labels, mode):
+    scale = tf.placeholder_with_default(1.0, [], name="scale")
+    loss = models.loss_of(features, labels) * scale
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
 
 def a_hook_feeds(model_dir, record):
-    """feed_dict of SessionRunArgs reaches the step."""
-
-    def model_fn(features, labels, mode):
-        scale = tf.placeholder_with_default(1.0, [], name="scale")
-        loss = models.loss_of(features, labels) * scale
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
-
     class Feeds(tf.train.SessionRunHook):
         def before_run(self, run_context):
             return tf.train.SessionRunArgs(None, feed_dict={"scale:0": 0.5})
 
-    models.estimator(model_dir, model_fn).train(models.batches(), hooks=[Feeds()], steps=2)
+    models.estimator(model_dir, _scaled).train(models.batches(), hooks=[Feeds()], steps=2)
 
 
 def two_hooks_feed_the_same(model_dir, record):
-    """Two hooks that feed one tensor are an error."""
-
-    def model_fn(features, labels, mode):
-        scale = tf.placeholder_with_default(1.0, [], name="scale")
-        loss = models.loss_of(features, labels) * scale
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
-
     class Feeds(tf.train.SessionRunHook):
         def begin(self):
             self.tensor = tf.get_default_graph().get_tensor_by_name("scale:0")
@@ -220,12 +187,10 @@ def two_hooks_feed_the_same(model_dir, record):
         def before_run(self, run_context):
             return tf.train.SessionRunArgs(None, feed_dict={self.tensor: 0.5})
 
-    models.estimator(model_dir, model_fn).train(models.batches(), hooks=[Feeds(), Feeds()], steps=2)
+    models.estimator(model_dir, _scaled).train(models.batches(), hooks=[Feeds(), Feeds()], steps=2)
 
 
 def a_hook_adds_to_the_graph(model_dir, record):
-    """Ops may be made in begin; later the graph is finalized."""
-
     class Adds(tf.train.SessionRunHook):
         def begin(self):
             record(tf.get_default_graph().finalized)
@@ -245,8 +210,6 @@ def a_hook_adds_to_the_graph(model_dir, record):
 
 
 def a_hook_adds_a_variable(model_dir, record):
-    """A variable made in begin is initialized, saved and restored."""
-
     class Counts(tf.train.SessionRunHook):
         def begin(self):
             self.count = tf.get_variable("count", [], tf.int32, tf.zeros_initializer())
@@ -277,8 +240,6 @@ def a_hook_loads_weights(model_dir, record):
 
 
 def variables_in_step(model_dir, record):
-    """session.run in after_run sees the step's update; run_values what was before or after."""
-
     class Reads(tf.train.SessionRunHook):
         def begin(self):
             self.w = tf.trainable_variables()[0]
@@ -293,14 +254,12 @@ def variables_in_step(model_dir, record):
 
 
 def listeners_of_saving(model_dir, record):
-    """begin, before_save, after_save, end: with the steps of the checkpoints."""
     models.estimator(model_dir, save_checkpoints_steps=2).train(
         models.batches(), steps=5, saving_listeners=[models.Listener(record)]
     )
 
 
 def a_listener_stops_training(model_dir, record):
-    """after_save that returns True ends training."""
     models.estimator(model_dir, save_checkpoints_steps=2).train(
         models.batches(), steps=9, saving_listeners=[models.Listener(record, stop_at=4)]
     )
@@ -322,12 +281,10 @@ def hooks_of_the_spec_of_the_wrong_type(model_dir, record):
 
 
 def a_single_hook(model_dir, record):
-    """hooks= a hook that is in no list."""
     models.estimator(model_dir).train(models.batches(), steps=1, hooks=models.Recording(record))
 
 
 def the_callers_list_of_hooks_stays(model_dir, record):
-    """The list that a caller passes is not changed."""
     hooks = [models.Recording(lambda *_: None)]
     estimator = models.estimator(model_dir)
     estimator.train(models.batches(), hooks=hooks, steps=1)
@@ -336,7 +293,6 @@ def the_callers_list_of_hooks_stays(model_dir, record):
 
 
 def own_saver_hook(model_dir, record):
-    """A CheckpointSaverHook among the hooks takes the place of the estimator's own."""
     saver = tf.train.CheckpointSaverHook(model_dir, save_steps=2)
     models.estimator(model_dir, save_checkpoints_steps=1).train(
         models.batches(), hooks=[saver], steps=4, saving_listeners=[models.Listener(record)]
@@ -344,14 +300,11 @@ def own_saver_hook(model_dir, record):
 
 
 def a_listener_without_a_saver(model_dir, record):
-    """Listeners where nothing is saved: an error that says so."""
     est = models.estimator(model_dir, save_checkpoints_steps=None, save_checkpoints_secs=None)
     est.train(models.batches(), steps=2, saving_listeners=[models.Listener(record)])
 
 
 def summaries_written_by_a_hook(model_dir, record):
-    """A hook that writes with a FileWriter of the model_dir."""
-
     class Writes(tf.train.SessionRunHook):
         def begin(self):
             self.writer = tf.summary.FileWriterCache.get(model_dir)
@@ -367,8 +320,6 @@ def summaries_written_by_a_hook(model_dir, record):
 
 
 def coordinator_of_the_session(model_dir, record):
-    """after_create_session's coordinator can stop training."""
-
     class Stops(tf.train.SessionRunHook):
         def after_create_session(self, session, coord):
             self.coord = coord
@@ -403,11 +354,5 @@ def a_hook_reads_the_input(model_dir, record):
         tf.identity(features["x"], name="seen")
         return models.model_fn(features, labels, mode)
 
-    class Reads(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs("seen:0")
-
-        def after_run(self, run_context, run_values):
-            record(np.asarray(run_values.results))
-
-    models.estimator(model_dir, model_fn).train(models.batches(), hooks=[Reads()], steps=3)
+    hook = models.Fetching(record, "seen:0")
+    models.estimator(model_dir, model_fn).train(models.batches(), hooks=[hook], steps=3)

@@ -1,17 +1,8 @@
-"""Hooks that TensorFlow brings."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
 def logging_tensor_hook(model_dir, record):
-    """LoggingTensorHook: every n steps, by name, with a formatter, at the end."""
-
-    def model_fn(features, labels, mode):
-        spec = models.model_fn(features, labels, mode)
-        tf.identity(spec.loss, name="named")
-        return spec
-
     hooks = [
         tf.train.LoggingTensorHook(["named"], every_n_iter=2),
         tf.train.LoggingTensorHook({"shown": "named:0"}, at_end=True),
@@ -19,20 +10,17 @@ def logging_tensor_hook(model_dir, record):
             {"x": "named:0"}, every_n_iter=3, formatter=lambda t: f"formatted {t['x']:.3f}"
         ),
     ]
-    estimator = models.estimator(model_dir, model_fn)
+    estimator = models.estimator(model_dir, models.named_loss_model_fn)
     estimator.train(models.batches(), hooks=hooks, steps=5)
 
 
 def stop_at_step_hook(model_dir, record):
-    """StopAtStepHook by num_steps and by last_step."""
     estimator = models.estimator(model_dir)
     estimator.train(models.batches(), hooks=[tf.train.StopAtStepHook(num_steps=2)])
     estimator.train(models.batches(), hooks=[tf.train.StopAtStepHook(last_step=3)])
 
 
 def final_ops_hook(model_dir, record):
-    """FinalOpsHook has values at the end."""
-
     class Final(tf.train.FinalOpsHook):
         def begin(self):
             self._final_ops = {"step": tf.train.get_global_step(), "w": tf.trainable_variables()[0]}
@@ -43,8 +31,6 @@ def final_ops_hook(model_dir, record):
 
 
 def summary_saver_hook(model_dir, record):
-    """A SummarySaverHook of one's own writes where it is told."""
-
     class Saves(tf.train.SummarySaverHook):
         def begin(self):
             self._summary_op = tf.summary.scalar("own", tf.trainable_variables()[0], collections=[])
@@ -61,7 +47,6 @@ def step_counter_hook(model_dir, record):
 
 
 def profiler_hook(model_dir, record):
-    """ProfilerHook leaves timelines."""
     hook = tf.train.ProfilerHook(save_steps=2, output_dir=model_dir)
     models.estimator(model_dir).train(models.batches(), hooks=[hook], steps=3)
 
@@ -79,8 +64,6 @@ def check_numerics_by_nan_tensor_hook(model_dir, record):
 
 
 def hooks_that_count_seconds(model_dir, record):
-    """SecondOrStepTimer in a hook of one's own."""
-
     class Timed(tf.train.SessionRunHook):
         def begin(self):
             self.timer = tf.train.SecondOrStepTimer(every_steps=2)

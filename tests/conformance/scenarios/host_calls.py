@@ -1,13 +1,8 @@
-"""host_call of TPUEstimatorSpec with use_tpu=False, in every mode."""
-
-import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
 def _with_host_call(function, tensors_of=None, modes=("train",)):
-    """A model_fn whose spec has a host_call in some modes."""
-
     def model_fn(features, labels, mode, params):
         spec = models.tpu_model_fn(features, labels, mode, params)
         if mode not in modes:
@@ -18,31 +13,20 @@ def _with_host_call(function, tensors_of=None, modes=("train",)):
     return model_fn
 
 
-def _noted(record, *name):
-    """A function of tensors that records their values, once per call."""
-
-    def note(*values):
-        record(*name, *[np.asarray(v).tolist() for v in values])
-        return np.int32(0)
-
-    return note
+def _noting(record):
+    return lambda step: tf.py_func(models.noted(record), [step], tf.int32)
 
 
 def called_once_per_step(model_dir, record):
     """The call sees the step before the train_op raises it: 0 .. N-1."""
 
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(_noting(record)))
     estimator.train(models.tpu_batches(), steps=4)
 
 
 def called_with_a_dict(model_dir, record):
-    """Tensors in a dict are passed by name."""
-
     def function(loss, step):
-        return tf.py_func(_noted(record), [loss, step], tf.int32)
+        return tf.py_func(models.noted(record), [loss, step], tf.int32)
 
     def tensors(spec):
         step = tf.reshape(tf.train.get_global_step(), [1])
@@ -53,12 +37,7 @@ def called_with_a_dict(model_dir, record):
 
 
 def called_in_an_evaluation(model_dir, record):
-    """A host_call of an EVAL spec."""
-
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    fn = _with_host_call(function, modes=("train", "eval"))
+    fn = _with_host_call(_noting(record), modes=("train", "eval"))
     estimator = models.tpu_estimator(model_dir, fn)
     estimator.train(models.tpu_batches(), steps=2)
     record("evaluation")
@@ -66,12 +45,7 @@ def called_in_an_evaluation(model_dir, record):
 
 
 def called_in_a_prediction(model_dir, record):
-    """A host_call of a PREDICT spec."""
-
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function, modes=("infer",)))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(_noting(record), modes=("infer",)))
     return list(estimator.predict(models.tpu_batches(2)))
 
 
@@ -105,7 +79,6 @@ def writes_summaries_in_two_calls(model_dir, record):
 
 
 def writes_summaries_in_an_evaluation(model_dir, record):
-    """An EVAL host_call that writes."""
     fn = _with_host_call(_writes(model_dir + "/eval_host"), _step_and_loss, ("eval",))
     return models.tpu_estimator(model_dir, fn).evaluate(models.tpu_batches(), steps=3)
 
@@ -126,8 +99,6 @@ def writes_every_second_step(model_dir, record):
 
 
 def writer_in_the_model_fn(model_dir, record):
-    """A writer made in the model_fn of a TPUEstimator, without host_call."""
-
     def model_fn(features, labels, mode, params):
         spec = models.tpu_model_fn(features, labels, mode, params)
         summary = tf.compat.v2.summary
@@ -141,8 +112,6 @@ def writer_in_the_model_fn(model_dir, record):
 
 
 def writer_with_an_explicit_init(model_dir, record):
-    """A host_call that makes its writer's init op itself."""
-
     def function(step, loss):
         summary = tf.compat.v2.summary
         writer = summary.create_file_writer(model_dir + "/v2")
@@ -156,11 +125,9 @@ def writer_with_an_explicit_init(model_dir, record):
 
 
 def effects_in_a_branch(model_dir, record):
-    """A tf.cond in the call: the branch that is taken has its effects, in each call."""
-
     def function(step):
         def branch(name):
-            return lambda: tf.py_func(_noted(record, name), [step], tf.int32)
+            return lambda: tf.py_func(models.noted(record, name), [step], tf.int32)
 
         return tf.cond(step[0] > 1, branch("late"), branch("early"))
 
@@ -169,11 +136,11 @@ def effects_in_a_branch(model_dir, record):
 
 
 def effects_in_a_branch_without_a_value(model_dir, record):
-    """A tf.cond of which only the operation is returned."""
-
     def function(step):
         def late():
-            with tf.control_dependencies([tf.py_func(_noted(record, "late"), [step], tf.int32)]):
+            with tf.control_dependencies(
+                [tf.py_func(models.noted(record, "late"), [step], tf.int32)]
+            ):
                 return tf.no_op()
 
         return tf.cond(step[0] > 1, late, tf.no_op)
@@ -183,11 +150,9 @@ def effects_in_a_branch_without_a_value(model_dir, record):
 
 
 def effects_in_a_loop(model_dir, record):
-    """A tf.while_loop in the call."""
-
     def function(step):
         def body(i):
-            with tf.control_dependencies([tf.py_func(_noted(record), [step, i], tf.int32)]):
+            with tf.control_dependencies([tf.py_func(models.noted(record), [step, i], tf.int32)]):
                 return i + 1
 
         return tf.while_loop(lambda i: i < 2, body, [0], parallel_iterations=1)
@@ -202,7 +167,7 @@ def variables_of_a_call(model_dir, record):
     def function(step):
         count = tf.get_local_variable("count", [], tf.int32, tf.zeros_initializer())
         with tf.control_dependencies([tf.assign_add(count, 1)]):
-            return tf.py_func(_noted(record), [step, count.read_value()], tf.int32)
+            return tf.py_func(models.noted(record), [step, count.read_value()], tf.int32)
 
     estimator = models.tpu_estimator(model_dir, _with_host_call(function))
     estimator.train(models.tpu_batches(), steps=3)
@@ -210,12 +175,10 @@ def variables_of_a_call(model_dir, record):
 
 
 def several_results(model_dir, record):
-    """A call may return a list of tensors and operations; all of them run."""
-
     def function(step):
-        first = tf.py_func(_noted(record, "first"), [step], tf.int32)
+        first = tf.py_func(models.noted(record, "first"), [step], tf.int32)
         with tf.control_dependencies([first]):
-            second = tf.py_func(_noted(record, "second"), [step], tf.int32)
+            second = tf.py_func(models.noted(record, "second"), [step], tf.int32)
         return [first, tf.group(second)]
 
     estimator = models.tpu_estimator(model_dir, _with_host_call(function))
@@ -223,8 +186,6 @@ def several_results(model_dir, record):
 
 
 def nothing_returned(model_dir, record):
-    """A call that returns None."""
-
     def function(step):
         record("called", len(step.shape))
 
@@ -233,8 +194,6 @@ def nothing_returned(model_dir, record):
 
 
 def prints_in_a_call(model_dir, record):
-    """tf.print in the call, in order."""
-
     def function(step):
         with tf.control_dependencies([tf.print("host", step, output_stream="file://print.txt")]):
             return tf.identity(step)
@@ -246,8 +205,6 @@ def prints_in_a_call(model_dir, record):
 
 
 def a_call_that_fails(model_dir, record):
-    """An error in the call ends training."""
-
     def fails(step):
         record(step.tolist())
         raise ValueError("the call fails")
@@ -263,32 +220,19 @@ def a_call_that_fails(model_dir, record):
 
 
 def a_call_until_the_data_ends(model_dir, record):
-    """Calls are as many as steps where the data ends."""
-
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(_noting(record)))
     estimator.train(models.tpu_batches(3))
 
 
 def a_call_of_the_wrong_shape(model_dir, record):
     """A scalar in a host_call: off TPU it passes."""
 
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
-    fn = _with_host_call(function, lambda spec: [tf.train.get_global_step()])
+    fn = _with_host_call(_noting(record), lambda spec: [tf.train.get_global_step()])
     models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=2)
 
 
 def a_call_with_the_wrong_number(model_dir, record):
-    """More tensors than the function takes."""
-
-    def function(a, b):
-        return a
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(lambda a, b: a))
     estimator.train(models.tpu_batches(), steps=1)
 
 
@@ -313,25 +257,16 @@ def a_call_whose_function_is_none(model_dir, record):
 
 
 def host_call_with_train_summaries(model_dir, record):
-    """tf.summary of TF1 beside a host_call."""
-
-    def function(step):
-        return tf.py_func(_noted(record), [step], tf.int32)
-
     def tensors(spec):
         tf.summary.scalar("in_model_fn", spec.loss)
         return [tf.reshape(tf.train.get_global_step(), [1])]
 
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function, tensors))
+    estimator = models.tpu_estimator(model_dir, _with_host_call(_noting(record), tensors))
     estimator.train(models.tpu_batches(), steps=4)
 
 
 def host_call_beside_hooks(model_dir, record):
-    """Calls, hooks and listeners in their order."""
-
-    def function(step):
-        return tf.py_func(_noted(record, "call"), [step], tf.int32)
-
-    models.tpu_estimator(model_dir, _with_host_call(function)).train(
-        models.tpu_batches(), steps=2, hooks=[models.Recording(record)]
-    )
+    models.tpu_estimator(
+        model_dir,
+        _with_host_call(lambda step: tf.py_func(models.noted(record, "call"), [step], tf.int32)),
+    ).train(models.tpu_batches(), steps=2, hooks=[models.Recording(record)])

@@ -4,8 +4,6 @@ The original takes the CPU for TPU code here (`use_tpu=False`); ours does, and r
 `use_tpu=True` besides, on one replica or two, of TensorFlow or of JAX.
 """
 
-from __future__ import annotations
-
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -188,8 +186,6 @@ def summaries_opened_by_the_model(model_dir: str, record: Any, side: Any) -> Any
 
 
 def _summaries(model_dir: str, side: Any, *, in_host_call: bool, init: bool) -> None:
-    """A summary writer in every mode, which records every second step."""
-
     def write(mode: str) -> Any:
         def of_step(step: Any, *unused: Any) -> Any:
             step = tf.reshape(step, [-1])[0]
@@ -214,8 +210,6 @@ def _summaries(model_dir: str, side: Any, *, in_host_call: bool, init: bool) -> 
 
 
 def summaries_of_a_failed_training(model_dir: str, record: Any, side: Any) -> Any:
-    """What was written before the step that fails is there."""
-
     def host_call(step: Any, loss: Any) -> Any:
         writer = tf2.summary.create_file_writer(f"{model_dir}/host", max_queue=1000)
         with writer.as_default(), tf2.summary.record_if(True):
@@ -296,8 +290,6 @@ def data_ends(model_dir: str, record: Any, side: Any) -> Any:
 
 
 def global_step_stays(model_dir: str, record: Any, side: Any) -> Any:
-    """A train_op that does not raise the global step: training warns."""
-
     class Stop(tf.train.SessionRunHook):
         runs = 0
 
@@ -320,8 +312,6 @@ def global_step_stays(model_dir: str, record: Any, side: Any) -> Any:
 
 
 def scaffolds(model_dir: str, record: Any, side: Any) -> Any:
-    """Scaffolds with init and ready ops of their own, in every mode."""
-
     def scaffold(first: Any, bonus: Any) -> Any:
         def make() -> Any:
             return tf.train.Scaffold(
@@ -359,8 +349,6 @@ def scaffolds(model_dir: str, record: Any, side: Any) -> Any:
 
 
 def scaffolds_that_are_never_ready(model_dir: str, record: Any, side: Any) -> Any:
-    """What a ready_op says counts."""
-
     def failing(**fields: Any) -> Any:
         def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
             loss = tf.reduce_mean(features * tf.get_variable("w", [1]))
@@ -453,10 +441,7 @@ def without_features(model_dir: str, record: Any, side: Any) -> Any:
         loss = tf.reduce_mean(tf.matmul(tf.ones([BATCH, 1]), weight))
         train_op = minimized(loss, params) if mode == "train" else None
         return tf.estimator.tpu.TPUEstimatorSpec(
-            mode,
-            loss=loss,
-            train_op=train_op,
-            predictions={"y": tf.tile(weight, [BATCH, 1])},
+            mode, loss=loss, train_op=train_op, predictions={"y": tf.tile(weight, [BATCH, 1])}
         )
 
     for name, nothing in (

@@ -1,5 +1,3 @@
-"""What input_fn may return, in every structure, and how the ends of data are met."""
-
 import collections
 import os
 
@@ -9,7 +7,6 @@ from scenarios import models
 
 
 def _described(value):
-    """The structure of features: types, shapes, names of keys."""
     if isinstance(value, dict):
         return {str(k): _described(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -22,8 +19,6 @@ def _described(value):
 
 
 def _through(model_dir, record, input_fn, modes=("train", "eval", "infer")):
-    """Runs an input_fn through a model_fn that takes whatever it gets."""
-
     def model_fn(features, labels, mode):
         record(mode, _described(features), _described(labels))
         leaves = [t for t in tf.nest.flatten([features, labels]) if isinstance(t, tf.Tensor)]
@@ -57,8 +52,6 @@ def a_dataset_of_a_pair(model_dir, record):
 
 
 def a_dataset_of_dicts(model_dir, record):
-    """Both features and labels may be dicts."""
-
     def input_fn():
         element = (
             {"a": tf.ones([2]), "b": tf.ones([2, 1])},
@@ -82,8 +75,6 @@ def a_dataset_of_nested_dicts(model_dir, record):
 
 
 def a_dataset_of_three(model_dir, record):
-    """A triple is an error, with the words of the original."""
-
     def input_fn():
         return tf.data.Dataset.from_tensors((tf.ones([2]), tf.ones([2]), tf.ones([2]))).repeat(4)
 
@@ -147,8 +138,6 @@ def keys_that_are_not_strings(model_dir, record):
 
 
 def unknown_shapes(model_dir, record):
-    """Dimensions that nobody knows stay unknown in model_fn."""
-
     def input_fn():
         def generator():
             while True:
@@ -164,10 +153,7 @@ def unknown_shapes(model_dir, record):
 def tensors(model_dir, record):
     """input_fn may return tensors, which are computed anew in each step."""
 
-    def input_fn():
-        return {"a": tf.ones([2])}, tf.ones([2])
-
-    _through(model_dir, record, input_fn)
+    _through(model_dir, record, lambda: ({"a": tf.ones([2])}, tf.ones([2])))
 
 
 def tensors_without_labels(model_dir, record):
@@ -175,13 +161,10 @@ def tensors_without_labels(model_dir, record):
 
 
 def a_list_of_two(model_dir, record):
-    """[features, labels], a list."""
     _through(model_dir, record, lambda: [{"a": tf.ones([2])}, tf.ones([2])])
 
 
 def random_tensors(model_dir, record):
-    """Random ops run in every step, seeded by the config."""
-
     def input_fn():
         return {"a": tf.random.uniform([2])}, tf.ones([2])
 
@@ -207,8 +190,6 @@ def an_initializable_iterator(model_dir, record):
 
 
 class _Initializing(tf.train.SessionRunHook):
-    """Initializes input_fn's iterator, whose data it feeds."""
-
     def after_create_session(self, session, coord):
         session.run(self.initializer, feed_dict=self.data)
 
@@ -232,12 +213,10 @@ def an_iterator_that_a_hook_initializes(model_dir, record):
 
 
 def no_features(model_dir, record):
-    """({}, None): a model without input; the step trains."""
     _through(model_dir, record, lambda: ({}, None), modes=("train",))
 
 
 def nothing(model_dir, record):
-    """None, and (None, None)."""
     _through(model_dir, record, lambda: None, modes=("train",))
     _through(model_dir + "_pair", record, lambda: (None, None), modes=("train",))
 
@@ -268,7 +247,6 @@ def input_fn_is_not_callable(model_dir, record):
 
 
 def input_fn_is_a_dataset(model_dir, record):
-    """A Dataset in the place of an input_fn."""
     models.estimator(model_dir).train(models.batches()(), steps=1)
 
 
@@ -280,22 +258,17 @@ def input_fn_that_fails(model_dir, record):
 
 
 def numpy_input_fn(model_dir, record):
-    """tf.estimator.inputs.numpy_input_fn: epochs, batches, the last one smaller."""
     x, y = {"x": np.arange(5, dtype=np.float32)}, np.arange(5, dtype=np.float32)
 
-    def model_fn(features, labels, mode):
-        return tf.estimator.EstimatorSpec(mode, predictions=features["x"])
-
     input_fn = tf.estimator.inputs.numpy_input_fn(x, y, 2, num_epochs=2, shuffle=False)
-    predictions = models.estimator(model_dir, model_fn).predict(
-        input_fn, yield_single_examples=False
-    )
+    predictions = models.estimator(
+        model_dir,
+        lambda features, labels, mode: tf.estimator.EstimatorSpec(mode, predictions=features["x"]),
+    ).predict(input_fn, yield_single_examples=False)
     return [p.tolist() for p in predictions]
 
 
 def input_context(model_dir, record):
-    """An input_fn that names input_context."""
-
     def input_fn(input_context=None):
         record(type(input_context).__name__)
         return models.batches()()
@@ -304,8 +277,6 @@ def input_context(model_dir, record):
 
 
 def input_fn_in_a_graph(model_dir, record):
-    """input_fn is called in a graph, on the CPU, with the graph's seed."""
-
     def input_fn():
         graph = tf.get_default_graph()
         record(tf.executing_eagerly(), graph.seed, tf.constant(1).device)
@@ -315,8 +286,6 @@ def input_fn_in_a_graph(model_dir, record):
 
 
 def shuffle_with_the_configs_seed(model_dir, record):
-    """A shuffle without a seed of its own follows tf_random_seed."""
-
     def input_fn():
         x = np.arange(8, dtype=np.float32)
         return tf.data.Dataset.from_tensor_slices(x).shuffle(8).batch(2)
@@ -330,8 +299,6 @@ def shuffle_with_the_configs_seed(model_dir, record):
 
 
 def data_ends_within_py_func(model_dir, record):
-    """A generator that ends: training, evaluation and prediction end with it."""
-
     def input_fn():
         def generator():
             for i in range(3):
@@ -373,8 +340,6 @@ def control_dependency_on_an_input(model_dir, record):
 
 
 def input_that_nobody_reads(model_dir, record):
-    """Training whose graph does not depend on the input: `steps` ends it."""
-
     def model_fn(features, labels, mode):
         loss = tf.square(models.weight() - 1.0)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
@@ -395,8 +360,6 @@ def hash_table_in_the_input_fn(model_dir, record):
 
 
 def keys_that_cannot_be_sorted(model_dir, record):
-    """Names beside numbers, in tensors that went through no dataset."""
-
     def input_fn():
         return {"a": tf.ones([2]), 1: tf.ones([2, 3])}, tf.zeros([2])
 
@@ -426,7 +389,6 @@ def _queues(model_dir, epochs):
 
 
 def queues_of_files(model_dir, record):
-    """Names of files, lines, batches: all by queue runners. The data end with the epochs."""
     estimator = models.trained(model_dir, 1)
     estimator.train(_queues(model_dir, epochs=2))  # five batches
     record(estimator.get_variable_value("global_step"))

@@ -1,5 +1,3 @@
-"""tf.keras.estimator.model_to_estimator."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -32,7 +30,6 @@ def _to_estimator(model, model_dir, **more):
 
 
 def a_sequential_model(model_dir, record):
-    """Trains, evaluates and predicts."""
     estimator = _to_estimator(_sequential(metrics=["mae"]), model_dir)
     record(type(estimator).__name__)
     estimator.train(_input_fn, steps=3)
@@ -41,14 +38,12 @@ def a_sequential_model(model_dir, record):
 
 
 def checkpoint_format_saver(model_dir, record):
-    """checkpoint_format='saver': checkpoints by name."""
     estimator = _to_estimator(_sequential(), model_dir, checkpoint_format="saver")
     estimator.train(_input_fn, steps=2)
     return sorted(estimator.get_variable_names())
 
 
 def a_functional_model(model_dir, record):
-    """Two inputs by name, two outputs."""
     a = tf.keras.Input((1,), name="a")
     b = tf.keras.Input((1,), name="b")
     dense = tf.keras.layers.Dense(1, kernel_initializer="ones", name="sum")
@@ -68,7 +63,6 @@ def a_functional_model(model_dir, record):
 
 
 def weights_of_the_model(model_dir, record):
-    """Weights of a trained model are where the estimator begins."""
     model = _sequential()
     model.set_weights([np.array([[3.0]], np.float32), np.array([1.0], np.float32)])
     estimator = _to_estimator(model, model_dir)
@@ -76,7 +70,6 @@ def weights_of_the_model(model_dir, record):
 
 
 def an_optimizer_of_tf_train(model_dir, record):
-    """compile with an optimizer of TF1."""
     estimator = _to_estimator(_sequential(tf.train.AdamOptimizer(0.1)), model_dir)
     estimator.train(_input_fn, steps=2)
     return estimator.evaluate(_finite)
@@ -90,7 +83,6 @@ def a_legacy_keras_optimizer(model_dir, record):
 
 
 def metric_names_map(model_dir, record):
-    """metric_names_map renames metrics."""
     estimator = _to_estimator(
         _sequential(metrics=["mae"]), model_dir, metric_names_map={"mae": "renamed"}
     )
@@ -103,7 +95,6 @@ def a_model_that_is_not_compiled(model_dir, record):
 
 
 def neither_model_nor_path(model_dir, record):
-    """keras_model and keras_model_path: one of them is needed."""
     tf.keras.estimator.model_to_estimator(model_dir=model_dir)
 
 
@@ -112,7 +103,6 @@ def a_checkpoint_format_that_is_unknown(model_dir, record):
 
 
 def updates_of_batch_normalization(model_dir, record):
-    """Moving averages are updated in training."""
     model = tf.keras.Sequential(
         [
             tf.keras.layers.BatchNormalization(momentum=0.5, input_shape=(1,)),

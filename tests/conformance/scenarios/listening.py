@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from scenarios import models
 from support.sides.races import late_zero
 
 FEATURES, CLASSES = 4, 3
@@ -29,8 +30,6 @@ def features_only(params: Any) -> Any:
 
 
 class Recording(tf.train.SessionRunHook):
-    """Records every call, with the arguments that a hook can go by."""
-
     def __init__(self, record: Any, name: str, stop_at: int | None = None):
         self.record, self.name, self.stop_at = record, name, stop_at
         self.calls = 0
@@ -59,26 +58,6 @@ class Recording(tf.train.SessionRunHook):
 
     def end(self, session: Any) -> None:
         self.record(self.name, "end", session.run(self.step))
-
-
-class Listener(tf.train.CheckpointSaverListener):
-    """Records every call; asks to stop at a step."""
-
-    def __init__(self, record: Any, stop_at: int | None = None):
-        self.record, self.stop_at = record, stop_at
-
-    def begin(self) -> None:
-        self.record("listener", "begin")
-
-    def before_save(self, session: Any, global_step_value: int) -> None:
-        self.record("listener", "before_save", global_step_value)
-
-    def after_save(self, session: Any, global_step_value: int) -> Any:
-        self.record("listener", "after_save", global_step_value)
-        return self.stop_at is not None and global_step_value >= self.stop_at
-
-    def end(self, session: Any, global_step_value: int) -> None:
-        self.record("listener", "end", global_step_value)
 
 
 def metric_fn(labels: Any, logits: Any) -> Any:
@@ -115,7 +94,6 @@ def model_fn(features: Any, labels: Any, mode: str, params: Any) -> Any:
 
 
 def _estimator(model_dir: str, record: Any, for_tpu: bool, spec_hooks: bool = False, **config: Any):
-    """An estimator of either kind; off TPU."""
     settings = {
         "model_dir": model_dir,
         "save_checkpoints_steps": 10,
@@ -141,20 +119,17 @@ def _estimator(model_dir: str, record: Any, for_tpu: bool, spec_hooks: bool = Fa
 
 
 class _Shared(dict):
-    """Params whose deep copies share the recorder."""
-
     def __deepcopy__(self, memo: Any) -> _Shared:
         return _Shared(self)
 
 
 def trains(model_dir: str, record: Any, for_tpu: bool, **config: Any) -> Any:
-    """All kinds of listeners in training, evaluation and prediction."""
     estimator = _estimator(model_dir, record, for_tpu, spec_hooks=True, **config)
     estimator.train(
         endless,
         hooks=[Recording(record, "user")],
         max_steps=25,
-        saving_listeners=[Listener(record)],
+        saving_listeners=[models.Listener(record)],
     )
     results = estimator.evaluate(endless, steps=4, hooks=[Recording(record, "user")])
     named = estimator.evaluate(finite, hooks=[Recording(record, "user")], name="named")
@@ -210,14 +185,14 @@ def never_saves(model_dir: str, record: Any, for_tpu: bool) -> Any:
 
 
 def data_ends(model_dir: str, record: Any, for_tpu: bool, **config: Any) -> Any:
-    """The data ends before any limit."""
     estimator = _estimator(model_dir, record, for_tpu, **config)
-    estimator.train(finite, hooks=[Recording(record, "user")], saving_listeners=[Listener(record)])
+    estimator.train(
+        finite, hooks=[Recording(record, "user")], saving_listeners=[models.Listener(record)]
+    )
     return estimator.evaluate(finite, hooks=[Recording(record, "user")])
 
 
 def hook_stops(model_dir: str, record: Any, for_tpu: bool) -> Any:
-    """One of two hooks stops training, evaluation and prediction."""
     estimator = _estimator(model_dir, record, for_tpu)
     hooks = [Recording(record, "first", stop_at=7), Recording(record, "second")]
     estimator.train(endless, hooks=hooks, steps=50)
@@ -228,12 +203,11 @@ def hook_stops(model_dir: str, record: Any, for_tpu: bool) -> Any:
 
 
 def listener_stops(model_dir: str, record: Any, for_tpu: bool) -> Any:
-    """A listener of the user's own saver stops training by returning True."""
     estimator = _estimator(model_dir, record, for_tpu)
     saver = tf.train.CheckpointSaverHook(
-        model_dir, save_steps=6, listeners=[Listener(record, stop_at=12)]
+        model_dir, save_steps=6, listeners=[models.Listener(record, stop_at=12)]
     )
-    more = [Listener(record)]
+    more = [models.Listener(record)]
     estimator.train(endless, hooks=[saver], steps=50, saving_listeners=more)
     return estimator.evaluate(finite)
 
@@ -257,13 +231,12 @@ def _exporter(record: Any, own_name: str) -> Any:
 def schedule(
     model_dir: str, record: Any, for_tpu: bool, *, throttle: float = 0, **config: Any
 ) -> Any:
-    """train_and_evaluate with hooks, listeners and exporters."""
     estimator = _estimator(model_dir, record, for_tpu, **config)
     train_spec = tf.estimator.TrainSpec(
         endless,
         max_steps=25,
         hooks=[Recording(record, "train")],
-        saving_listeners=[Listener(record)],
+        saving_listeners=[models.Listener(record)],
     )
     eval_spec = tf.estimator.EvalSpec(
         finite,
@@ -293,7 +266,6 @@ def schedule_to_the_end_of_the_data(model_dir: str, record: Any, for_tpu: bool) 
 
 
 def exporting(model_dir: str, record: Any, for_tpu: bool) -> Any:
-    """All three exporters, on SavedModels."""
     estimator = _estimator(model_dir, record, for_tpu)
 
     def receiver_fn() -> Any:
@@ -318,7 +290,6 @@ def exporting(model_dir: str, record: Any, for_tpu: bool) -> Any:
 
 
 def _stops_early(model_dir: str, record: Any, for_tpu: bool, hook: str, *how: Any, **more: Any):
-    """train_and_evaluate ends early, by one of the hooks."""
     estimator = _estimator(model_dir, record, for_tpu, save_checkpoints_steps=5)
     make = getattr(tf.estimator.experimental, f"stop_if_{hook}_hook")
     hooks = [make(estimator, *how, run_every_secs=None, run_every_steps=3, **more)]
@@ -345,7 +316,6 @@ def no_decrease(model_dir: str, record: Any, for_tpu: bool) -> Any:
 
 
 def in_memory(model_dir: str, record: Any, for_tpu: bool) -> Any:
-    """InMemoryEvaluatorHook."""
     estimator = _estimator(model_dir, record, for_tpu)
     hook = tf.estimator.experimental.InMemoryEvaluatorHook(
         estimator,
@@ -359,7 +329,6 @@ def in_memory(model_dir: str, record: Any, for_tpu: bool) -> Any:
 
 
 def stop_at_checkpoint(model_dir: str, record: Any, for_tpu: bool) -> Any:
-    """make_stop_at_checkpoint_step_hook on the chief."""
     estimator = _estimator(model_dir, record, for_tpu)
     hook = tf.estimator.experimental.make_stop_at_checkpoint_step_hook(estimator, 12)
     record("hook", type(hook).__name__)
@@ -367,7 +336,6 @@ def stop_at_checkpoint(model_dir: str, record: Any, for_tpu: bool) -> Any:
 
 
 def hooks_of_tf(model_dir: str, record: Any, for_tpu: bool) -> Any:
-    """TensorFlow's own hooks, in training and evaluation."""
     estimator = _estimator(model_dir, record, for_tpu)
     names = tf.estimator
     final = names.FinalOpsHook(final_ops=[])
@@ -381,8 +349,6 @@ def hooks_of_tf(model_dir: str, record: Any, for_tpu: bool) -> Any:
     fed = []
 
     class Feeds(names.FeedFnHook):
-        """Feeds a placeholder that it brings itself."""
-
         def __init__(self) -> None:
             super().__init__(lambda: {self.placeholder: 7.0 + len(fed)})
 
@@ -417,8 +383,6 @@ def hooks_of_tf(model_dir: str, record: Any, for_tpu: bool) -> Any:
 
 
 class Meddling(tf.train.SessionRunHook):
-    """Builds ops, reads all variables around steps, and assigns some."""
-
     def __init__(self, record: Any):
         self.record = record
 
@@ -455,7 +419,6 @@ class Meddling(tf.train.SessionRunHook):
 
 
 def meddles(model_dir: str, record: Any, for_tpu: bool) -> Any:
-    """A hook that reads and changes the model, and another that does so in evaluation."""
     estimator = _estimator(model_dir, record, for_tpu)
     estimator.train(endless, hooks=[Meddling(record)], steps=6)
     results = estimator.evaluate(endless, steps=2, hooks=[Recording(record, "user")])

@@ -22,12 +22,7 @@ def batches(count=None, size=2, features="x"):
 
 
 def tpu_batches(count=None):
-    """The same for a TPUEstimator, which names the batch size in params."""
-
-    def input_fn(params):
-        return batches(count, params["batch_size"])()
-
-    return input_fn
+    return lambda params: batches(count, params["batch_size"])()
 
 
 def weight():
@@ -35,12 +30,10 @@ def weight():
 
 
 def loss_of(features, labels):
-    """The squared error of the one weight."""
     return tf.reduce_mean(tf.square(weight() * features["x"] - labels))
 
 
 def descent(loss):
-    """A step down the gradient of the loss."""
     optimizer = tf.train.GradientDescentOptimizer(0.5)
     return optimizer.minimize(
         loss * (1.0 + late_zero()), global_step=tf.train.get_or_create_global_step()
@@ -52,7 +45,6 @@ def mean_error(labels, doubled):
 
 
 def model_fn(features, labels, mode):
-    """The model of most scenarios."""
     doubled = weight() * features["x"]
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.EstimatorSpec(mode, predictions={"doubled": doubled})
@@ -74,6 +66,12 @@ def spec_of(train=None, evaluation=None, prediction=None):
     return extended
 
 
+def named_loss_model_fn(features, labels, mode):
+    spec = model_fn(features, labels, mode)
+    tf.identity(spec.loss, name="named")
+    return spec
+
+
 def estimator(model_dir, fn=model_fn, params=None, warm_start_from=None, **config):
     config = {"tf_random_seed": 1, "save_summary_steps": 2, "log_step_count_steps": 2, **config}
     return tf.estimator.Estimator(
@@ -86,7 +84,6 @@ def estimator(model_dir, fn=model_fn, params=None, warm_start_from=None, **confi
 
 
 def tpu_model_fn(features, labels, mode, params):
-    """The same model for a TPUEstimator."""
     doubled = weight() * features["x"]
     if mode == tf.estimator.ModeKeys.PREDICT:
         return tf.estimator.tpu.TPUEstimatorSpec(mode, predictions={"doubled": doubled})
@@ -110,7 +107,6 @@ def tpu_config(model_dir, **config):
 
 
 def tpu_estimator(model_dir, fn=tpu_model_fn, params=None, config=None, **more):
-    """A TPUEstimator off TPU."""
     sizes = {"train_batch_size": 2, "eval_batch_size": 2, "predict_batch_size": 2}
     return tf.estimator.tpu.TPUEstimator(
         fn,
@@ -119,6 +115,24 @@ def tpu_estimator(model_dir, fn=tpu_model_fn, params=None, config=None, **more):
         use_tpu=False,
         **{**sizes, **more},
     )
+
+
+def attempt(record, call, *args, **kwargs):
+    """Records the type of what a call returns, or its error."""
+    try:
+        record(type(call(*args, **kwargs)).__name__)
+    except Exception as error:
+        record(error)
+
+
+def noted(record, *name):
+    """A function for `tf.py_func` that records the arrays that it is called with."""
+
+    def note(*values):
+        record(*name, *[np.asarray(v).tolist() for v in values])
+        return np.int32(0)
+
+    return note
 
 
 class Recording(tf.train.SessionRunHook):
@@ -154,9 +168,19 @@ class Recording(tf.train.SessionRunHook):
         self._called("end", int(session.run(tf.train.get_global_step())))
 
 
-class Listener(tf.train.CheckpointSaverListener):
-    """Records its calls; asks to stop at a step."""
+class Fetching(tf.train.SessionRunHook):
+    def __init__(self, record, fetches, label="run"):
+        self._record, self._fetches, self._label = record, fetches, label
 
+    def before_run(self, run_context):
+        fetches = self._fetches() if callable(self._fetches) else self._fetches
+        return tf.train.SessionRunArgs(fetches)
+
+    def after_run(self, run_context, run_values):
+        self._record(self._label, run_values.results)
+
+
+class Listener(tf.train.CheckpointSaverListener):
     def __init__(self, record, stop_at=None):
         self.record, self.stop_at = record, stop_at
 
@@ -174,8 +198,7 @@ class Listener(tf.train.CheckpointSaverListener):
         self.record("listener", "end", int(global_step_value))
 
 
-def trained(model_dir, steps=3, **config):
-    """An estimator of `model_fn` that has been trained."""
-    est = estimator(model_dir, **config)
+def trained(model_dir, steps=3, fn=model_fn, params=None, **config):
+    est = estimator(model_dir, fn, params, **config)
     est.train(batches(), steps=steps)
     return est

@@ -5,22 +5,7 @@ import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
-class Fetching(tf.train.SessionRunHook):
-    """Records what it fetches in each run, tensors by name or by object."""
-
-    def __init__(self, record, fetches, label="run"):
-        self._record, self._fetches, self._label = record, fetches, label
-
-    def before_run(self, run_context):
-        fetches = self._fetches() if callable(self._fetches) else self._fetches
-        return tf.train.SessionRunArgs(fetches)
-
-    def after_run(self, run_context, run_values):
-        self._record(self._label, run_values.results)
-
-
 def _model_fn(features, labels, mode):
-    """The loss is the weight, pulled to the features."""
     value = tf.cast(tf.reduce_sum(features), tf.float32)
     if mode == "infer":
         return tf.estimator.EstimatorSpec(mode, predictions={"value": tf.stack([value])})
@@ -43,12 +28,11 @@ def _position():
 
 
 def a_position_in_a_variable(model_dir, record):
-    """It is saved, restored, and goes on."""
     est = models.estimator(model_dir, _model_fn)
     est.train(_position, steps=3)
     record(est.get_variable_value("position"), est.get_variable_value("w"))
     est = models.estimator(model_dir, _model_fn)
-    est.train(_position, hooks=[Fetching(record, ["counted:0", "the_loss:0"])], steps=2)
+    est.train(_position, hooks=[models.Fetching(record, ["counted:0", "the_loss:0"])], steps=2)
     record(est.get_variable_value("position"), sorted(est.get_variable_names()))
     record(est.evaluate(_position, steps=2))
     predictions = est.predict(_position)
@@ -61,7 +45,7 @@ def the_global_step_in_tensors(model_dir, record):
         return tf.cast(tf.train.get_global_step(), tf.float32) * 10.0
 
     est = models.estimator(model_dir, _model_fn)
-    est.train(input_fn, hooks=[Fetching(record, "the_loss:0")], steps=4)
+    est.train(input_fn, hooks=[models.Fetching(record, "the_loss:0")], steps=4)
     est.train(input_fn, steps=3)
     record(est.evaluate(input_fn, steps=2), est.get_variable_value("w"))
     predictions = est.predict(input_fn)
@@ -81,7 +65,7 @@ def the_global_step_in_a_dataset(model_dir, record):
         return data.map(lambda i: tf.cast(i, tf.float32) + 100.0 * tf.cast(step, tf.float32))
 
     est = models.estimator(model_dir, _model_fn)
-    hook = Fetching(record, ["the_loss:0", "IteratorGetNext:0"])
+    hook = models.Fetching(record, ["the_loss:0", "IteratorGetNext:0"])
     est.train(input_fn, hooks=[hook], steps=4)
     record(est.evaluate(input_fn, steps=2))
 
@@ -94,8 +78,8 @@ def the_global_step_before_a_dataset(model_dir, record):
         return tf.data.Dataset.range(100).map(lambda i: tf.cast(i, tf.float32) + 100.0 * step)
 
     est = models.estimator(model_dir, _model_fn)
-    est.train(input_fn, hooks=[Fetching(record, "the_loss:0")], steps=2)
-    est.train(input_fn, hooks=[Fetching(record, "the_loss:0")], steps=2)
+    est.train(input_fn, hooks=[models.Fetching(record, "the_loss:0")], steps=2)
+    est.train(input_fn, hooks=[models.Fetching(record, "the_loss:0")], steps=2)
 
 
 def losses_summaries_and_collections(model_dir, record):
@@ -114,14 +98,12 @@ def losses_summaries_and_collections(model_dir, record):
         train_op = models.descent(loss)
         return tf.estimator.EstimatorSpec(mode, None, loss, train_op, metrics)
 
-    config = tf.estimator.RunConfig(tf_random_seed=3, save_summary_steps=1)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
+    est = models.estimator(model_dir, model_fn, tf_random_seed=3, save_summary_steps=1)
     est.train(input_fn, steps=3)
     record(est.evaluate(input_fn, steps=1))
 
 
 def tensors_tables_and_placeholders_by_closure(model_dir, record):
-    """model_fn takes what input_fn has made, by Python's own names."""
     made = {}
 
     def input_fn():
@@ -156,8 +138,6 @@ def tensors_tables_and_placeholders_by_closure(model_dir, record):
 
 
 def an_iterator_initialized_by_a_hook(model_dir, record):
-    """Its dataset is made of a placeholder that the hook feeds."""
-
     class Initializing(tf.train.SessionRunHook):
         def input_fn(self):
             self.end = tf.placeholder(tf.int64, [])
@@ -170,7 +150,7 @@ def an_iterator_initialized_by_a_hook(model_dir, record):
 
     est = models.estimator(model_dir, _model_fn)
     hook = Initializing()
-    est.train(hook.input_fn, hooks=[hook, Fetching(record, "IteratorGetNext:0")])
+    est.train(hook.input_fn, hooks=[hook, models.Fetching(record, "IteratorGetNext:0")])
     record(est.get_variable_value("global_step"), est.get_variable_value("w"))
 
 
@@ -184,9 +164,8 @@ def _initial_values(model_dir, record, input_fn):
         loss = tf.reduce_sum(first) + tf.reduce_sum(dropped) + 0 * total
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    config = tf.estimator.RunConfig(tf_random_seed=11, save_summary_steps=0)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
-    est.train(input_fn, hooks=[Fetching(record, "dropped:0")], steps=2)
+    est = models.estimator(model_dir, model_fn, tf_random_seed=11, save_summary_steps=0)
+    est.train(input_fn, hooks=[models.Fetching(record, "dropped:0")], steps=2)
     record(est.get_variable_value("first").tolist())
 
 
@@ -233,9 +212,8 @@ def shuffles_by_the_graphs_seed(model_dir, record):
         tf.random.uniform([])
         return tf.data.Dataset.range(20).shuffle(20).repeat(2)
 
-    config = tf.estimator.RunConfig(tf_random_seed=4, save_summary_steps=0)
-    est = tf.estimator.Estimator(_model_fn, model_dir, config)
-    est.train(input_fn, hooks=[Fetching(record, "IteratorGetNext:0")], steps=6)
+    est = models.estimator(model_dir, _model_fn, tf_random_seed=4, save_summary_steps=0)
+    est.train(input_fn, hooks=[models.Fetching(record, "IteratorGetNext:0")], steps=6)
 
 
 def names_of_ops(model_dir, record):
@@ -257,7 +235,6 @@ def names_of_ops(model_dir, record):
 
 
 def a_queue_of_python(model_dir, record):
-    """A py_func fills a queue; it ends by StopIteration."""
     numbers = iter(range(7))
 
     def input_fn():
@@ -281,9 +258,8 @@ def slices_of_a_producer(model_dir, record):
         one, _ = tf.train.slice_input_producer([x, 10.0 * x], num_epochs=2, shuffle=False)
         return tf.train.batch([one], 2)
 
-    config = tf.estimator.RunConfig(save_summary_steps=0)  # how full a queue is varies
-    est = tf.estimator.Estimator(_model_fn, model_dir, config)
-    est.train(input_fn, hooks=[Fetching(record, "the_loss:0")])
+    est = models.estimator(model_dir, _model_fn, save_summary_steps=0)  # how full a queue is varies
+    est.train(input_fn, hooks=[models.Fetching(record, "the_loss:0")])
     record(est.get_variable_value("global_step"), est.get_variable_value("w"))
     record(est.evaluate(input_fn), [p["value"].tolist() for p in est.predict(input_fn)])
 
@@ -321,7 +297,7 @@ def the_step_of_an_evaluation(model_dir, record):
         return tf.get_collection(tf.GraphKeys.EVAL_STEP)
 
     data = tf.data.Dataset
-    est.evaluate(lambda: data.range(5), hooks=[Fetching(record, eval_step)], steps=3)
+    est.evaluate(lambda: data.range(5), hooks=[models.Fetching(record, eval_step)], steps=3)
 
 
 def a_table_that_each_estimator_has_anew(model_dir, record):
@@ -340,7 +316,7 @@ def a_table_that_each_estimator_has_anew(model_dir, record):
 
     for part in ("a", "b"):
         est = models.estimator(f"{model_dir}/{part}", model_fn)
-        fetching = Fetching(record, "before:0", part)
+        fetching = models.Fetching(record, "before:0", part)
         est.train(lambda: tf.data.Dataset.range(5), hooks=[fetching], steps=3)
 
 
@@ -352,7 +328,7 @@ def the_position_of_an_input_pipeline(model_dir, record):
         est = tf.estimator.Estimator(_model_fn, model_dir, config)
         hooks = [
             tf.data.experimental.CheckpointInputPipelineHook(est),
-            Fetching(record, "IteratorGetNext:0"),
+            models.Fetching(record, "IteratorGetNext:0"),
         ]
         est.train(lambda: tf.data.Dataset.range(100).batch(2), hooks=hooks, steps=steps)
 
@@ -395,9 +371,7 @@ def a_summary_of_what_is_drawn(model_dir, record):
         loss = models.weight() * 0.0 + drawn
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    config = tf.estimator.RunConfig(save_summary_steps=2, log_step_count_steps=2, tf_random_seed=1)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
-    est.train(lambda: tf.data.Dataset.range(9), steps=5)
+    models.estimator(model_dir, model_fn).train(lambda: tf.data.Dataset.range(9), steps=5)
 
 
 def plain_reads_without_v2_behavior(model_dir, record):
@@ -412,8 +386,7 @@ def plain_reads_without_v2_behavior(model_dir, record):
         loss = tf.square(weight - tf.cast(features, tf.float32))
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    config = tf.estimator.RunConfig(save_summary_steps=3, log_step_count_steps=3)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
+    est = models.estimator(model_dir, model_fn, save_summary_steps=3, log_step_count_steps=3)
     fetches = ["w:0", "read:0", "added:0", "global_step:0"]
-    hooks = [Fetching(record, fetches), tf.train.LoggingTensorHook(["read"], every_n_iter=2)]
+    hooks = [models.Fetching(record, fetches), tf.train.LoggingTensorHook(["read"], every_n_iter=2)]
     est.train(lambda: tf.data.Dataset.range(1, 9), hooks=hooks)

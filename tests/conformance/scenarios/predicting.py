@@ -1,16 +1,12 @@
-"""`predict`: what the generator yields, and when."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
 def one_example_at_a_time(model_dir, record):
-    """Predictions come example by example, in the order of the data."""
     return list(models.trained(model_dir).predict(models.batches(2)))
 
 
 def whole_batches(model_dir, record):
-    """yield_single_examples=False gives batches as they are."""
     return list(models.trained(model_dir).predict(models.batches(2), yield_single_examples=False))
 
 
@@ -31,7 +27,6 @@ def _two_keys(features, labels, mode):
 
 
 def predict_keys(model_dir, record):
-    """predict_keys picks some of the predictions."""
     estimator = models.estimator(model_dir, _two_keys)
     keys = ["input"]
     return list(estimator.predict(models.batches(1), predict_keys=keys))
@@ -50,8 +45,6 @@ def predict_keys_that_are_missing(model_dir, record):
 
 
 def predict_keys_of_a_tensor(model_dir, record):
-    """predict_keys asks for predictions in a dict."""
-
     def model_fn(features, labels, mode):
         return tf.estimator.EstimatorSpec(mode, predictions=features["x"])
 
@@ -66,8 +59,6 @@ def predictions_are_a_tensor(model_dir, record):
 
 
 def batches_of_different_length(model_dir, record):
-    """Predictions whose first dimensions differ cannot be taken apart."""
-
     def model_fn(features, labels, mode):
         predictions = {"a": features["x"], "b": features["x"][:1]}
         return tf.estimator.EstimatorSpec(mode, predictions=predictions)
@@ -78,8 +69,6 @@ def batches_of_different_length(model_dir, record):
 
 
 def predictions_of_strings(model_dir, record):
-    """Strings, ints and bools keep their types."""
-
     def model_fn(features, labels, mode):
         x = features["x"]
         predictions = {
@@ -95,7 +84,6 @@ def predictions_of_strings(model_dir, record):
 
 
 def predict_without_a_checkpoint(model_dir, record):
-    """Variables have their first values then, and the log says so."""
     return list(models.estimator(model_dir).predict(models.batches(1)))
 
 
@@ -106,8 +94,6 @@ def predict_with_a_given_checkpoint(model_dir, record):
 
 
 def nothing_happens_before_next(model_dir, record):
-    """predict is a generator: input_fn is called by the first `next`."""
-
     def input_fn():
         record("input_fn")
         return models.batches(1)()
@@ -120,7 +106,6 @@ def nothing_happens_before_next(model_dir, record):
 
 
 def a_generator_given_up(model_dir, record):
-    """Hooks end when the generator is closed half-way."""
     estimator = models.trained(model_dir)
     hook = models.Recording(record)
     predictions = estimator.predict(models.batches(1, size=4), hooks=[hook])
@@ -130,8 +115,6 @@ def a_generator_given_up(model_dir, record):
 
 
 def labels_are_dropped(model_dir, record):
-    """Of (features, labels) prediction takes the features; the model_fn's labels are None."""
-
     def model_fn(features, labels, mode):
         record("labels", labels)
         return models.model_fn(features, labels, mode)
@@ -140,18 +123,11 @@ def labels_are_dropped(model_dir, record):
 
 
 def endless_predictions_without_a_dataset(model_dir, record):
-    """An input_fn of constants predicts for ever; a warning says so."""
-
-    def input_fn():
-        return {"x": tf.constant([1.0, 2.0])}
-
-    predictions = models.estimator(model_dir).predict(input_fn)
+    predictions = models.estimator(model_dir).predict(lambda: {"x": tf.constant([1.0, 2.0])})
     return [next(predictions) for _ in range(5)]
 
 
 def prediction_hooks_in_the_spec(model_dir, record):
-    """Hooks of the call come before prediction_hooks of the spec."""
-
     def hooks(spec):
         return {"prediction_hooks": [models.Recording(record, "spec")]}
 
@@ -165,15 +141,12 @@ def predictions_of_no_data(model_dir, record):
 
 
 def two_predictions_by_turns(model_dir, record):
-    """Two generators at once."""
     estimator = models.trained(model_dir)
     first, second = (estimator.predict(models.batches(2)) for _ in range(2))
     return [next(first), next(second), next(first), next(second)]
 
 
 def predictions_are_scalars(model_dir, record):
-    """A prediction without a batch dimension cannot be taken apart."""
-
     def model_fn(features, labels, mode):
         predictions = {"sum": tf.reduce_sum(features["x"])}
         return tf.estimator.EstimatorSpec(mode, predictions=predictions)
@@ -184,8 +157,6 @@ def predictions_are_scalars(model_dir, record):
 
 
 def predictions_of_an_empty_batch(model_dir, record):
-    """A batch without examples yields nothing, and prediction goes on."""
-
     def input_fn():
         x = tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0])
         return x.map(lambda v: {"x": tf.ones([tf.cast(v, tf.int32) - 1])})

@@ -1,13 +1,9 @@
-"""Scaffold in all its arguments, in every mode."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
 def _scaffold(make, modes=("train",)):
-    """A model_fn whose spec has the scaffold that `make(spec)` returns."""
-
     def more(spec):
         return {"scaffold": make(spec)}
 
@@ -20,21 +16,16 @@ def _noted(record, name):
 
 
 def init_op(model_dir, record):
-    """A init_op of one's own."""
-
     def make(spec):
         w = tf.trainable_variables()[0]
         with tf.control_dependencies([tf.global_variables_initializer()]):
             return tf.train.Scaffold(init_op=tf.group(w.assign(5.0), _noted(record, "init")))
 
-    estimator = models.estimator(model_dir, _scaffold(make))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, _scaffold(make))
     estimator.train(models.batches(), steps=1)
 
 
 def init_fn(model_dir, record):
-    """init_fn is called with scaffold and session when variables get their first values."""
-
     def make(spec):
         w = tf.trainable_variables()[0]
         value = tf.placeholder(tf.float32, [])
@@ -46,14 +37,11 @@ def init_fn(model_dir, record):
 
         return tf.train.Scaffold(init_fn=fn)
 
-    estimator = models.estimator(model_dir, _scaffold(make))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, _scaffold(make))
     estimator.train(models.batches(), steps=1)
 
 
 def init_feed_dict(model_dir, record):
-    """init_feed_dict is fed to init_op."""
-
     def make(spec):
         w = tf.trainable_variables()[0]
         value = tf.placeholder(tf.float32, [])
@@ -64,33 +52,24 @@ def init_feed_dict(model_dir, record):
 
 
 def local_init_op(model_dir, record):
-    """A local_init_op runs in each session, also after a restore."""
-
     def make(spec):
         local = tf.get_local_variable("local", [], initializer=tf.zeros_initializer())
         op = tf.group(tf.local_variables_initializer(), _noted(record, "local"))
         record("model", local.op.name)
         return tf.train.Scaffold(local_init_op=op)
 
-    estimator = models.estimator(model_dir, _scaffold(make))
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, _scaffold(make))
     estimator.train(models.batches(), steps=1)
 
 
 def local_init_op_in_an_evaluation(model_dir, record):
-    """A local_init_op of an EVAL spec: metrics are initialized, too."""
-
-    def make(spec):
-        return tf.train.Scaffold(local_init_op=_noted(record, "local"))
-
-    return models.estimator(model_dir, _scaffold(make, ("eval",))).evaluate(
-        models.batches(), steps=2
-    )
+    return models.estimator(
+        model_dir,
+        _scaffold(lambda spec: tf.train.Scaffold(local_init_op=_noted(record, "local")), ("eval",)),
+    ).evaluate(models.batches(), steps=2)
 
 
 def default_local_init_op_in_an_evaluation(model_dir, record):
-    """The same, grouped with Scaffold.default_local_init_op."""
-
     def make(spec):
         default = tf.train.Scaffold.default_local_init_op()
         return tf.train.Scaffold(local_init_op=tf.group(default, _noted(record, "local")))
@@ -108,8 +87,6 @@ def local_init_op_in_a_prediction(model_dir, record):
 
 
 def local_init_feed_dict(model_dir, record):
-    """local_init_feed_dict is fed to local_init_op."""
-
     def make(spec):
         value = tf.placeholder(tf.float32, [])
         local = tf.get_local_variable("local", [], initializer=tf.zeros_initializer())
@@ -121,8 +98,6 @@ def local_init_feed_dict(model_dir, record):
 
 
 def ready_op(model_dir, record):
-    """ready_op names variables that are not initialized; training waits for an empty list."""
-
     def make(spec):
         ready = tf.py_func(lambda: record("ready") or np.array([], object), [], tf.string)
         return tf.train.Scaffold(ready_op=ready)
@@ -131,8 +106,6 @@ def ready_op(model_dir, record):
 
 
 def ready_op_that_is_never_ready(model_dir, record):
-    """Something left: an error that names it."""
-
     def make(spec):
         return tf.train.Scaffold(ready_op=tf.constant(["left_over"]))
 
@@ -158,33 +131,25 @@ def ready_op_in_an_evaluation(model_dir, record):
 
 
 def saver_with_fewer_variables(model_dir, record):
-    """A saver of some variables: the checkpoint holds these."""
-
     def make(spec):
         tf.get_variable("not_saved", [], initializer=tf.zeros_initializer())
         kept = [v for v in tf.global_variables() if v.op.name != "not_saved"]
         return tf.train.Scaffold(saver=tf.train.Saver(kept, max_to_keep=2))
 
-    est = models.estimator(model_dir, _scaffold(make), save_checkpoints_steps=1)
-    est.train(models.batches(), steps=4)
+    models.trained(model_dir, 4, _scaffold(make), save_checkpoints_steps=1)
 
 
 def saver_with_other_names(model_dir, record):
-    """A saver with a dict of names writes and reads by those names."""
-
     def make(spec):
         names = {"renamed/" + v.op.name: v for v in tf.global_variables()}
         return tf.train.Scaffold(saver=tf.train.Saver(names))
 
-    estimator = models.estimator(model_dir, _scaffold(make))
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, _scaffold(make))
     estimator.train(models.batches(), steps=1)
     return sorted(estimator.get_variable_names())
 
 
 def saver_of_moving_averages(model_dir, record):
-    """EVAL reads the moving averages of training under the variables' names."""
-
     def model_fn(features, labels, mode):
         spec = models.model_fn(features, labels, mode)
         averages = tf.train.ExponentialMovingAverage(0.5)
@@ -194,15 +159,12 @@ def saver_of_moving_averages(model_dir, record):
         saver = tf.train.Saver(averages.variables_to_restore())
         return spec._replace(scaffold=tf.train.Scaffold(saver=saver))
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3, model_fn)
     record(list(estimator.predict(models.batches(1))))
     return estimator.evaluate(models.batches(), steps=1)
 
 
 def saver_max_to_keep(model_dir, record):
-    """Scaffold's saver decides how many are kept, not the config."""
-
     def make(spec):
         return tf.train.Scaffold(saver=tf.train.Saver(max_to_keep=3, sharded=True))
 
@@ -213,8 +175,6 @@ def saver_max_to_keep(model_dir, record):
 
 
 def copy_from_scaffold(model_dir, record):
-    """copy_from_scaffold takes the other's parts."""
-
     def make(spec):
         first = tf.train.Scaffold(init_fn=lambda scaffold, session: record("init_fn"))
         second = tf.train.Scaffold(
@@ -226,17 +186,10 @@ def copy_from_scaffold(model_dir, record):
 
 
 def a_scaffold_that_is_none(model_dir, record):
-    """A scaffold of the wrong type."""
-
-    def make(spec):
-        return object()
-
-    models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
+    models.estimator(model_dir, _scaffold(lambda spec: object())).train(models.batches(), steps=1)
 
 
 def scaffold_fn_of_a_tpu_spec(model_dir, record):
-    """scaffold_fn is called once per mode."""
-
     def model_fn(features, labels, mode, params):
         spec = models.tpu_model_fn(features, labels, mode, params)
 
@@ -269,8 +222,6 @@ def scaffold_fn_with_init_from_checkpoint(model_dir, record):
 
 
 def finalized_scaffold(model_dir, record):
-    """A hook sees the scaffold's parts: saver, init ops, summary_op."""
-
     def make(spec):
         scaffold = tf.train.Scaffold()
 
@@ -291,8 +242,6 @@ def finalized_scaffold(model_dir, record):
 
 
 def tables_are_initialized(model_dir, record):
-    """Tables of the model are initialized with local variables."""
-
     def model_fn(features, labels, mode):
         keys, values = tf.constant(["a", "b"]), tf.constant([10.0, 20.0])
         initializer = tf.lookup.KeyValueTensorInitializer(keys, values)
@@ -301,14 +250,11 @@ def tables_are_initialized(model_dir, record):
         loss = models.loss_of(features, labels) + tf.reduce_sum(looked_up)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn)
     return estimator.evaluate(models.batches(), steps=1)
 
 
 def variables_not_initialized(model_dir, record):
-    """An init_op that leaves a variable out: which error."""
-
     def make(spec):
         return tf.train.Scaffold(init_op=tf.train.get_global_step().initializer)
 

@@ -1,5 +1,3 @@
-"""train_and_evaluate, exporters, early stopping, evaluation in memory."""
-
 import os
 
 import tensorflow.compat.v1 as tf
@@ -17,7 +15,6 @@ def _receiver_fn():
 
 
 def train_and_evaluate(model_dir, record):
-    """Evaluates after each checkpoint, and at the end; returns metrics and exports."""
     estimator = models.estimator(model_dir, save_checkpoints_steps=2)
     train_spec = tf.estimator.TrainSpec(models.batches(), max_steps=5)
     return tf.estimator.train_and_evaluate(estimator, train_spec, _eval_spec())
@@ -39,14 +36,12 @@ def train_and_evaluate_with_fractions(model_dir, record):
 
 
 def train_and_evaluate_without_max_steps(model_dir, record):
-    """max_steps=None: until the data ends."""
     estimator = models.estimator(model_dir, save_checkpoints_steps=2)
     train_spec = tf.estimator.TrainSpec(models.batches(3))
     return tf.estimator.train_and_evaluate(estimator, train_spec, _eval_spec(steps=1))
 
 
 def train_and_evaluate_with_names_and_hooks(model_dir, record):
-    """The EvalSpec's name and hooks, and the TrainSpec's hooks."""
     estimator = models.estimator(model_dir, save_checkpoints_steps=2)
     train_spec = tf.estimator.TrainSpec(
         models.batches(), max_steps=3, hooks=[models.Recording(record, "train")]
@@ -64,14 +59,12 @@ def train_and_evaluate_with_listeners(model_dir, record):
 
 
 def throttled_evaluations(model_dir, record):
-    """throttle_secs: no evaluation of the checkpoints in between."""
     estimator = models.estimator(model_dir, save_checkpoints_steps=1)
     train_spec = tf.estimator.TrainSpec(models.batches(), max_steps=4)
     return tf.estimator.train_and_evaluate(estimator, train_spec, _eval_spec(throttle_secs=1000))
 
 
 def specs_refuse(model_dir, record):
-    """What TrainSpec and EvalSpec refuse, in the original's words."""
     good = models.batches()
     for make in (
         lambda: tf.estimator.TrainSpec(3),
@@ -90,14 +83,10 @@ def specs_refuse(model_dir, record):
             good, exporters=[tf.estimator.FinalExporter("a", _receiver_fn)] * 2
         ),
     ):
-        try:
-            record(type(make()).__name__)
-        except Exception as error:
-            record(error)
+        models.attempt(record, make)
 
 
 def specs_have_fields(model_dir, record):
-    """Their fields and defaults."""
     train_spec = tf.estimator.TrainSpec(models.batches())
     eval_spec = tf.estimator.EvalSpec(models.batches())
     record(list(train_spec._fields), list(eval_spec._fields))
@@ -113,15 +102,10 @@ def train_and_evaluate_refuses(model_dir, record):
         (estimator, 3, _eval_spec()),
         (estimator, train_spec, 3),
     ):
-        try:
-            tf.estimator.train_and_evaluate(*arguments)
-        except TypeError as error:
-            record(error)
+        models.attempt(record, tf.estimator.train_and_evaluate, *arguments)
 
 
 class _Notes(tf.estimator.Exporter):
-    """An exporter that notes what it is told."""
-
     def __init__(self, record, name="notes"):
         self.record, self._name = record, name
 
@@ -136,7 +120,6 @@ class _Notes(tf.estimator.Exporter):
 
 
 def an_exporter_of_ones_own(model_dir, record):
-    """What exporters are told, and what becomes of their results."""
     estimator = models.estimator(model_dir, save_checkpoints_steps=2)
     train_spec = tf.estimator.TrainSpec(models.batches(), max_steps=4)
     eval_spec = _eval_spec(exporters=[_Notes(record), _Notes(record, "second")])
@@ -165,7 +148,6 @@ def latest_exporter(model_dir, record):
 
 
 def best_exporter(model_dir, record):
-    """Only exports that are better than all before."""
     return _exports(model_dir, tf.estimator.BestExporter("best", _receiver_fn))
 
 
@@ -185,10 +167,7 @@ def exporters_refuse(model_dir, record):
         lambda: tf.estimator.BestExporter("a", _receiver_fn, compare_fn=None),
         lambda: tf.estimator.BestExporter("a", _receiver_fn, compare_fn=lambda a, b: True),
     ):
-        try:
-            record(type(make()).__name__)
-        except Exception as error:
-            record(error)
+        models.attempt(record, make)
 
 
 def _early(model_dir, name, *arguments, **more):
@@ -217,7 +196,6 @@ def stop_if_no_increase(model_dir, record):
 
 
 def early_stopping_of_ones_own(model_dir, record):
-    """make_early_stopping_hook calls should_stop_fn."""
     estimator = models.estimator(model_dir, save_checkpoints_steps=2)
     asked = []
 
@@ -233,7 +211,6 @@ def early_stopping_of_ones_own(model_dir, record):
 
 
 def early_stopping_refuses(model_dir, record):
-    """Both, or neither, of secs and steps; an estimator that is none."""
     estimator = models.estimator(model_dir)
     make = tf.estimator.experimental.make_early_stopping_hook
     for arguments in (
@@ -242,14 +219,10 @@ def early_stopping_refuses(model_dir, record):
         (3, lambda: True, None, 1),
         (estimator, 3, None, 1),
     ):
-        try:
-            record(type(make(*arguments)).__name__)
-        except Exception as error:
-            record(error)
+        models.attempt(record, make, *arguments)
 
 
 def read_eval_metrics(model_dir, record):
-    """early_stopping's reader of events, as scripts use it."""
     estimator = models.trained(model_dir)
     estimator.evaluate(models.batches(), steps=2)
     estimator.train(models.batches(), steps=1)
@@ -261,7 +234,6 @@ def read_eval_metrics(model_dir, record):
 
 
 def in_memory_evaluation(model_dir, record):
-    """InMemoryEvaluatorHook: at the start, every n steps, at the end."""
     estimator = models.estimator(model_dir)
     hook = tf.estimator.experimental.InMemoryEvaluatorHook(
         estimator, models.batches(), steps=2, every_n_iter=2, name="memory"
@@ -281,14 +253,10 @@ def in_memory_evaluation_refuses(model_dir, record):
     estimator = models.estimator(model_dir)
     hook = tf.estimator.experimental.InMemoryEvaluatorHook
     for arguments in ({"every_n_iter": 0}, {"every_n_iter": -3}):
-        try:
-            hook(estimator, models.batches(), **arguments)
-        except ValueError as error:
-            record(error)
+        models.attempt(record, hook, estimator, models.batches(), **arguments)
 
 
 def stop_at_checkpoint_step(model_dir, record):
-    """make_stop_at_checkpoint_step_hook: on a chief, and off it."""
     estimator = models.estimator(model_dir)
     make = tf.estimator.experimental.make_stop_at_checkpoint_step_hook
     hook = make(estimator, last_step=3)
@@ -305,8 +273,6 @@ def train_and_evaluate_a_tpu_estimator(model_dir, record):
 
 
 def an_error_in_the_schedule(model_dir, record):
-    """An error in the evaluation passes through train_and_evaluate."""
-
     def model_fn(features, labels, mode):
         if mode == "eval":
             raise KeyError("no evaluation")
@@ -318,7 +284,6 @@ def an_error_in_the_schedule(model_dir, record):
 
 
 def eval_dir_with_a_name(model_dir, record):
-    """Early stopping with an eval_dir of its own."""
     estimator = models.estimator(model_dir, save_checkpoints_steps=2)
     hook = tf.estimator.experimental.stop_if_lower_hook(
         estimator,

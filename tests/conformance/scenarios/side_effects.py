@@ -1,27 +1,16 @@
 """Effects of ops in model_fn: prints, files, variables, in branches and loops, in every mode."""
 
-import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
 def _with_effect(make):
-    """A model_fn whose input waits for `make(features, mode)`."""
-
     def model_fn(features, labels, mode):
         with tf.control_dependencies(make(features, mode)):
             x = tf.identity(features["x"])
         return models.model_fn({"x": x}, labels, mode)
 
     return model_fn
-
-
-def _noted(record, *name):
-    def note(*values):
-        record(*name, *[np.asarray(v).tolist() for v in values])
-        return np.int32(0)
-
-    return note
 
 
 def _in_every_mode(model_dir, make):
@@ -32,22 +21,19 @@ def _in_every_mode(model_dir, make):
 
 
 def py_func(model_dir, record):
-    """A py_func runs once per step."""
     return _in_every_mode(
         model_dir,
-        lambda features, mode: [tf.py_func(_noted(record, mode), [features["x"]], tf.int32)],
+        lambda features, mode: [tf.py_func(models.noted(record, mode), [features["x"]], tf.int32)],
     )
 
 
 def numpy_function_and_py_function(model_dir, record):
-    """Both run, the second eagerly."""
-
     def eager(x):
         record("eager", tf.executing_eagerly())
         return 1
 
     def make(features, mode):
-        first = tf.numpy_function(_noted(record, "numpy"), [features["x"]], tf.int32)
+        first = tf.numpy_function(models.noted(record, "numpy"), [features["x"]], tf.int32)
         with tf.control_dependencies([first]):
             return [tf.py_function(eager, [1], tf.int32)]
 
@@ -55,8 +41,6 @@ def numpy_function_and_py_function(model_dir, record):
 
 
 def print_to_a_file(model_dir, record):
-    """tf.print in order of control dependencies."""
-
     def make(features, mode):
         first = tf.print("first", features["x"], output_stream="file://printed.txt")
         with tf.control_dependencies([first]):
@@ -76,8 +60,6 @@ def print_to_standard_output(model_dir, record):
 
 
 def the_old_print(model_dir, record):
-    """tf.Print passes its tensor on."""
-
     def model_fn(features, labels, mode):
         x = tf.Print(features["x"], [features["x"]], "seen: ")
         return models.model_fn({"x": x}, labels, mode)
@@ -87,11 +69,9 @@ def the_old_print(model_dir, record):
 
 
 def effects_in_a_branch(model_dir, record):
-    """Only the branch that is taken has effects."""
-
     def make(features, mode):
         def branch(name):
-            return lambda: tf.py_func(_noted(record, mode, name), [features["x"]], tf.int32)
+            return lambda: tf.py_func(models.noted(record, mode, name), [features["x"]], tf.int32)
 
         return [tf.cond(features["x"][0] > 0.2, branch("above"), branch("below"))]
 
@@ -99,12 +79,10 @@ def effects_in_a_branch(model_dir, record):
 
 
 def effects_in_a_map(model_dir, record):
-    """map_fn and scan."""
-
     def make(features, mode):
         mapped = tf.map_fn(lambda x: x * 2, features["x"])
         added = tf.scan(lambda a, x: a + x, features["x"])
-        return [tf.py_func(_noted(record, mode), [mapped, added], tf.int32)]
+        return [tf.py_func(models.noted(record, mode), [mapped, added], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 
@@ -120,8 +98,6 @@ def assertions_that_hold(model_dir, record):
 
 
 def an_assertion_that_fails(model_dir, record):
-    """tf.assert_less in an evaluation: the error's type."""
-
     def make(features, mode):
         return [tf.assert_less(features["x"], 0.2, message="too large")]
 
@@ -133,8 +109,6 @@ def an_assertion_that_fails(model_dir, record):
 
 
 def an_error_in_a_py_func(model_dir, record):
-    """An exception of Python in a step: the error's type."""
-
     def fails(x):
         raise KeyError("no key")
 
@@ -153,10 +127,8 @@ def an_error_in_a_py_func(model_dir, record):
 
 
 def ops_that_nobody_asks_for(model_dir, record):
-    """Ops that nothing depends on do not run."""
-
     def make(features, mode):
-        tf.py_func(_noted(record, "unasked"), [features["x"]], tf.int32)
+        tf.py_func(models.noted(record, "unasked"), [features["x"]], tf.int32)
         tf.print("unasked", output_stream="file://unasked.txt")
         return []
 
@@ -164,7 +136,6 @@ def ops_that_nobody_asks_for(model_dir, record):
 
 
 def writing_files(model_dir, record):
-    """tf.io.write_file in a step."""
     return _in_every_mode(
         model_dir,
         lambda features, mode: [tf.io.write_file(f"{mode}.txt", tf.as_string(features["x"][0]))],
@@ -172,25 +143,21 @@ def writing_files(model_dir, record):
 
 
 def a_queue_of_the_model(model_dir, record):
-    """A FIFOQueue that the step itself fills and empties."""
-
     def make(features, mode):
         queue = tf.FIFOQueue(4, [tf.float32], [[]])
         with tf.control_dependencies([queue.enqueue(features["x"][0])]):
             taken = queue.dequeue()
-        return [tf.py_func(_noted(record, mode), [taken], tf.int32)]
+        return [tf.py_func(models.noted(record, mode), [taken], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 
 
 def a_mutable_table(model_dir, record):
-    """A MutableHashTable keeps what steps insert, within a session."""
-
     def make(features, mode):
         table = tf.lookup.experimental.MutableHashTable(tf.string, tf.float32, 0.0)
         seen = table.lookup(tf.constant("sum"))
         with tf.control_dependencies([table.insert(tf.constant("sum"), seen + features["x"][0])]):
-            return [tf.py_func(_noted(record, mode), [seen], tf.int32)]
+            return [tf.py_func(models.noted(record, mode), [seen], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 
@@ -200,23 +167,18 @@ def a_case_and_a_switch(model_dir, record):
         x = features["x"][0]
         chosen = tf.case([(x < 0.2, lambda: 1.0), (x < 0.6, lambda: 2.0)], default=lambda: 3.0)
         index = tf.switch_case(tf.cast(x * 2, tf.int32), [lambda: 10, lambda: 20])
-        return [tf.py_func(_noted(record, mode), [chosen, index], tf.int32)]
+        return [tf.py_func(models.noted(record, mode), [chosen, index], tf.int32)]
 
     return _in_every_mode(model_dir, make)
 
 
 def a_tf_function(model_dir, record):
-    """A tf.function called in model_fn has its effects."""
-
     @tf.function
     def inside(x):
         tf.print("inside", x, output_stream="file://inside.txt")
         return x * 2
 
-    def make(features, mode):
-        return [inside(features["x"])]
-
-    _in_every_mode(model_dir, make)
+    _in_every_mode(model_dir, lambda features, mode: [inside(features["x"])])
     with open("inside.txt") as file:
         return file.read()
 
@@ -224,6 +186,6 @@ def a_tf_function(model_dir, record):
 def a_tensor_array(model_dir, record):
     def make(features, mode):
         array = tf.TensorArray(tf.float32, 2).write(0, features["x"][0]).write(1, 5.0)
-        return [tf.py_func(_noted(record, mode), [array.stack()], tf.int32)]
+        return [tf.py_func(models.noted(record, mode), [array.stack()], tf.int32)]
 
     return _in_every_mode(model_dir, make)

@@ -1,5 +1,3 @@
-"""EstimatorSpec and TPUEstimatorSpec: what they demand in each mode, in which words."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
@@ -101,7 +99,6 @@ def modes_of_every_kind(model_dir, record):
 
 
 def fields_and_replace(model_dir, record):
-    """A spec is a named tuple; _replace changes it, but not its mode."""
     with tf.Graph().as_default():
         spec = tf.estimator.EstimatorSpec("train", loss=_loss(), train_op=tf.no_op())
         record(list(spec._fields), isinstance(spec, tuple))
@@ -111,7 +108,6 @@ def fields_and_replace(model_dir, record):
 
 
 def tensors_of_another_graph(model_dir, record):
-    """A spec's tensors must be of the default graph."""
     with tf.Graph().as_default():
         foreign = tf.constant(1.0)
     Spec = tf.estimator.EstimatorSpec
@@ -155,8 +151,8 @@ def model_fn_that_clears_the_global_step(model_dir, record):
 
 
 def tpu_specs(model_dir, record):
-    """What a TPUEstimatorSpec demands."""
     Spec = tf.estimator.tpu.TPUEstimatorSpec
+    record(list(Spec._fields))
     loss = _loss
     _each(
         record,
@@ -176,7 +172,6 @@ def tpu_specs(model_dir, record):
 
 
 def a_tpu_spec_as_an_estimator_spec(model_dir, record):
-    """as_estimator_spec: metrics are made, host_call is a hook, scaffold_fn is called."""
     with tf.Graph().as_default():
         tf.train.create_global_step()
         tensor = tf.constant([1.0])
@@ -191,8 +186,6 @@ def a_tpu_spec_as_an_estimator_spec(model_dir, record):
 
 
 def an_estimator_spec_in_a_tpu_estimator(model_dir, record):
-    """A TPUEstimator off TPU takes an EstimatorSpec."""
-
     def model_fn(features, labels, mode, params):
         return models.model_fn(features, labels, mode)
 
@@ -203,8 +196,6 @@ def an_estimator_spec_in_a_tpu_estimator(model_dir, record):
 
 
 def a_tpu_spec_in_an_estimator(model_dir, record):
-    """An Estimator does not take a TPUEstimatorSpec."""
-
     def model_fn(features, labels, mode):
         return models.tpu_model_fn(features, labels, mode, {})
 

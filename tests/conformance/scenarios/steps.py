@@ -1,5 +1,3 @@
-"""What steps do to variables: slots of every optimizer, moving averages, branches."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
@@ -34,8 +32,8 @@ def _with_every_optimizer(model_dir):
             train_op = make().minimize(loss, tf.train.get_global_step())
             return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-        config = tf.estimator.RunConfig(save_summary_steps=0, log_step_count_steps=2)
-        tf.estimator.Estimator(model_fn, f"{model_dir}/{name}", config).train(_data, steps=3)
+        est = models.estimator(f"{model_dir}/{name}", model_fn, save_summary_steps=0)
+        est.train(_data, steps=3)
 
 
 def every_optimizer(model_dir, record):
@@ -70,8 +68,7 @@ def _normalized(model_dir, record):
         metrics = {"mean": tf.metrics.mean(logits)}
         return tf.estimator.EstimatorSpec(mode, None, loss, train_op, metrics)
 
-    config = tf.estimator.RunConfig(save_summary_steps=2, log_step_count_steps=2)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
+    est = models.estimator(model_dir, model_fn)
     est.train(_data, steps=5)
     record(est.evaluate(_data, steps=2))
     record(next(est.predict(_data)))
@@ -109,8 +106,7 @@ def _branches(model_dir):
         train_op = tf.train.AdamOptimizer(0.1).minimize(loss, step)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    config = tf.estimator.RunConfig(save_summary_steps=2, log_step_count_steps=2)
-    tf.estimator.Estimator(model_fn, model_dir, config).train(_data, steps=5)
+    models.estimator(model_dir, model_fn).train(_data, steps=5)
 
 
 def branches_that_assign(model_dir, record):
@@ -123,24 +119,13 @@ def branches_that_assign_without_v2_behavior(model_dir, record):
 
 
 def hooks_of_an_evaluation_spec(model_dir, record):
-    class Recording(tf.train.SessionRunHook):
-        def begin(self):
-            record("begin")
-
-        def after_run(self, run_context, run_values):
-            record("after_run")
-
-        def end(self, session):
-            record("end")
-
     def model_fn(features, labels, mode):
         loss = tf.reduce_mean(tf.square(features[:, 0] * models.weight() - labels))
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    config = tf.estimator.RunConfig(save_checkpoints_steps=2, save_summary_steps=0)
-    est = tf.estimator.Estimator(model_fn, model_dir, config)
+    est = models.estimator(model_dir, model_fn, save_checkpoints_steps=2, save_summary_steps=0)
     train = tf.estimator.TrainSpec(_data, max_steps=4)
     evaluate = tf.estimator.EvalSpec(
-        _data, steps=2, hooks=[Recording()], start_delay_secs=0, throttle_secs=0
+        _data, steps=2, hooks=[models.Recording(record)], start_delay_secs=0, throttle_secs=0
     )
     record(tf.estimator.train_and_evaluate(est, train, evaluate))

@@ -1,12 +1,8 @@
-"""Summaries and writers: which events lie where, in every mode."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
 def _with_summaries(make):
-    """The model of the scenarios, which calls `make(features, mode)` before its spec."""
-
     def model_fn(features, labels, mode):
         extra = make(features, mode)
         spec = models.model_fn(features, labels, mode)
@@ -19,8 +15,6 @@ def _with_summaries(make):
 
 
 def scalar_summaries(model_dir, record):
-    """tf.summary.scalar is written every save_summary_steps, with loss."""
-
     def make(features, mode):
         tf.summary.scalar("first", features["x"][0])
         with tf.name_scope("scope"):
@@ -30,8 +24,6 @@ def scalar_summaries(model_dir, record):
 
 
 def other_summaries(model_dir, record):
-    """Histograms, images, text and tensors."""
-
     def make(features, mode):
         tf.summary.histogram("histogram", features["x"])
         tf.summary.image("image", tf.zeros([1, 2, 2, 1]))
@@ -43,15 +35,11 @@ def other_summaries(model_dir, record):
 
 
 def summaries_across_calls(model_dir, record):
-    """A second call of train goes on with steps of events."""
-    estimator = models.estimator(model_dir)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3)
     estimator.train(models.batches(), steps=3)
 
 
 def save_summary_steps(model_dir, record):
-    """Events of loss and summaries by save_summary_steps, speed by log_step_count_steps."""
-
     def make(features, mode):
         tf.summary.scalar("own", features["x"][0])
 
@@ -62,13 +50,11 @@ def save_summary_steps(model_dir, record):
 
 
 def save_summary_steps_none(model_dir, record):
-    """save_summary_steps=None: a RunConfig that the original may refuse."""
     models.estimator(model_dir, save_summary_steps=None).train(models.batches(), steps=3)
 
 
 def no_summaries_at_all(model_dir, record):
-    est = models.estimator(model_dir, save_summary_steps=0, log_step_count_steps=0)
-    est.train(models.batches(), steps=3)
+    models.trained(model_dir, 3, save_summary_steps=0, log_step_count_steps=0)
 
 
 def loss_summary_of_ones_own(model_dir, record):
@@ -81,8 +67,6 @@ def loss_summary_of_ones_own(model_dir, record):
 
 
 def summary_op_of_the_scaffold(model_dir, record):
-    """Scaffold(summary_op=) says what is written."""
-
     def more(spec):
         tf.summary.scalar("left_out", 1.0)
         own = tf.summary.scalar("own", 2.0, collections=[])
@@ -92,8 +76,6 @@ def summary_op_of_the_scaffold(model_dir, record):
 
 
 def merged_summaries_in_a_hook(model_dir, record):
-    """A SummarySaverHook with merge_all among training_hooks."""
-
     def more(spec):
         tf.summary.scalar("one", 1.0)
         tf.summary.scalar("two", spec.loss)
@@ -106,8 +88,6 @@ def merged_summaries_in_a_hook(model_dir, record):
 
 
 def eval_summaries_by_a_hook(model_dir, record):
-    """A SummarySaverHook among evaluation_hooks writes in evaluation."""
-
     def more(spec):
         tf.summary.scalar("batch_loss", spec.loss)
         hook = tf.train.SummarySaverHook(
@@ -115,8 +95,7 @@ def eval_summaries_by_a_hook(model_dir, record):
         )
         return {"evaluation_hooks": [hook]}
 
-    estimator = models.estimator(model_dir, models.spec_of(evaluation=more))
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, models.spec_of(evaluation=more))
     estimator.evaluate(models.batches(), steps=3)
 
 
@@ -133,26 +112,21 @@ def _v2_scalar(folder, name="v2", condition=True):
 
 
 def v2_summaries_in_the_model_fn(model_dir, record):
-    """A writer of tf.compat.v2.summary in model_fn, its ops under the train_op."""
     fn = _with_summaries(_v2_scalar(model_dir + "/v2"))
     models.estimator(model_dir, fn).train(models.batches(), steps=3)
 
 
 def v2_writer_in_the_model_dir(model_dir, record):
-    """The same, into model_dir itself."""
     fn = _with_summaries(_v2_scalar(model_dir))
     models.estimator(model_dir, fn).train(models.batches(), steps=3)
 
 
 def v2_summaries_switched_off(model_dir, record):
-    """record_if(False) writes nothing."""
     fn = _with_summaries(_v2_scalar(model_dir + "/v2", condition=False))
     models.estimator(model_dir, fn).train(models.batches(), steps=3)
 
 
 def v2_summaries_every_second_step(model_dir, record):
-    """record_if takes a tensor."""
-
     def make(features, mode):
         step = tf.train.get_or_create_global_step()
         return _v2_scalar(model_dir + "/v2", condition=tf.equal(step % 2, 0))(features, mode)
@@ -161,8 +135,6 @@ def v2_summaries_every_second_step(model_dir, record):
 
 
 def v2_summaries_initialized_by_hand(model_dir, record):
-    """A writer whose init() is in the local init op, flushed by a hook at the end."""
-
     def model_fn(features, labels, mode):
         summary = tf.compat.v2.summary
         spec = models.model_fn(features, labels, mode)
@@ -186,7 +158,6 @@ def v2_summaries_initialized_by_hand(model_dir, record):
 
 
 def events_of_an_evaluation(model_dir, record):
-    """Scalars of an evaluation, and the checkpoint that they are of."""
     estimator = models.trained(model_dir)
     estimator.evaluate(models.batches(), steps=2)
     estimator.train(models.batches(), steps=1)
@@ -194,13 +165,10 @@ def events_of_an_evaluation(model_dir, record):
 
 
 def session_log_of_checkpoints(model_dir, record):
-    """Each save leaves a session_log event."""
     models.estimator(model_dir, save_checkpoints_steps=2).train(models.batches(), steps=5)
 
 
 def image_metric_is_written(model_dir, record):
-    """Metrics of serialized summaries and of arrays reach the event file of the evaluation."""
-
     def more(spec):
         none = tf.no_op()
         summary = tf.summary.scalar("inside", 3.0, collections=[])
@@ -212,8 +180,6 @@ def image_metric_is_written(model_dir, record):
 
 
 def summaries_in_a_prediction(model_dir, record):
-    """tf.summary in PREDICT is not written."""
-
     def make(features, mode):
         tf.summary.scalar("first", features["x"][0])
 
@@ -222,7 +188,6 @@ def summaries_in_a_prediction(model_dir, record):
 
 
 def file_writer_of_the_script(model_dir, record):
-    """A tf.summary.FileWriter beside the estimator."""
     estimator = models.trained(model_dir, steps=1)
     writer = tf.summary.FileWriter(model_dir + "/own")
     for step in range(3):
@@ -233,8 +198,6 @@ def file_writer_of_the_script(model_dir, record):
 
 
 def summary_family_and_description(model_dir, record):
-    """family= puts a prefix before the tag."""
-
     def make(features, mode):
         tf.summary.scalar("value", features["x"][0], family="family")
         tf.summary.scalar("name with spaces", features["x"][0])
@@ -248,5 +211,4 @@ def summary_that_fails(model_dir, record):
     def make(features, mode):
         tf.summary.histogram("nan", features["x"] * float("nan"))
 
-    est = models.estimator(model_dir, _with_summaries(make), save_checkpoints_steps=1)
-    est.train(models.batches(), steps=3)
+    models.trained(model_dir, 3, _with_summaries(make), save_checkpoints_steps=1)

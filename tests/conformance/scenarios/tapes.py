@@ -1,5 +1,3 @@
-"""Gradient tapes, TF2 optimizers and object-based checkpoints in a model_fn."""
-
 import tensorflow.compat.v1 as tf
 from scenarios import models
 
@@ -15,8 +13,6 @@ def _trained_by(model_dir, train_op_of, steps=3):
 
 
 def a_tape(model_dir, record):
-    """Gradients of a GradientTape, applied by an optimizer of tf.train."""
-
     def train_op(features, labels):
         with tf.GradientTape() as tape:
             loss = models.loss_of(features, labels)
@@ -29,8 +25,6 @@ def a_tape(model_dir, record):
 
 
 def a_persistent_tape(model_dir, record):
-    """Two gradients of one tape, of a watched tensor."""
-
     def train_op(features, labels):
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(features["x"])
@@ -46,8 +40,6 @@ def a_persistent_tape(model_dir, record):
 
 
 def nested_tapes(model_dir, record):
-    """A gradient of a gradient."""
-
     def train_op(features, labels):
         with tf.GradientTape() as outer:
             with tf.GradientTape() as inner:
@@ -62,8 +54,6 @@ def nested_tapes(model_dir, record):
 
 
 def a_keras_optimizer(model_dir, record):
-    """An optimizer of tf.keras with its iterations set to the global step."""
-
     def train_op(features, labels):
         loss = models.loss_of(features, labels)
         optimizer = tf.keras.optimizers.legacy.SGD(0.5, momentum=0.9)
@@ -74,8 +64,6 @@ def a_keras_optimizer(model_dir, record):
 
 
 def a_keras_optimizer_with_a_tape(model_dir, record):
-    """optimizer.apply_gradients with the gradients of a tape."""
-
     def train_op(features, labels):
         with tf.GradientTape() as tape:
             loss = models.loss_of(features, labels)
@@ -102,16 +90,13 @@ def an_object_checkpoint(model_dir, record):
             mode, loss=loss, train_op=models.descent(loss), scaffold=scaffold
         )
 
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(models.batches(), steps=2)
+    estimator = models.trained(model_dir, 2, model_fn)
     estimator.train(models.batches(), steps=1)
     record(sorted(estimator.get_variable_names()))
     return estimator.evaluate(models.batches(), steps=1)
 
 
 def keras_layers_in_a_model_fn(model_dir, record):
-    """Layers of tf.keras: names of variables, updates, losses."""
-
     def train_op(features, labels):
         x = tf.reshape(features["x"], [-1, 1])
         layer = tf.keras.layers.Dense(
@@ -125,8 +110,6 @@ def keras_layers_in_a_model_fn(model_dir, record):
 
 
 def a_keras_model_in_a_model_fn(model_dir, record):
-    """A tf.keras.Sequential called in model_fn."""
-
     def train_op(features, labels):
         model = tf.keras.Sequential(
             [tf.keras.layers.Dense(1, kernel_initializer="ones", input_shape=(1,))]
@@ -139,8 +122,6 @@ def a_keras_model_in_a_model_fn(model_dir, record):
 
 
 def a_tape_in_a_prediction(model_dir, record):
-    """Gradients as predictions."""
-
     def model_fn(features, labels, mode):
         with tf.GradientTape() as tape:
             tape.watch(features["x"])

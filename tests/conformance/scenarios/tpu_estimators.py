@@ -5,8 +5,6 @@ from scenarios import models
 
 
 def batch_sizes_in_params(model_dir, record):
-    """params['batch_size'] is the batch size of the mode, for model_fn and input_fn."""
-
     def model_fn(features, labels, mode, params):
         record("model_fn", mode, {k: v for k, v in params.items() if k != "context"})
         return models.tpu_model_fn(features, labels, mode, params)
@@ -24,8 +22,6 @@ def batch_sizes_in_params(model_dir, record):
 
 
 def context_in_params(model_dir, record):
-    """params['context'] off TPU."""
-
     def model_fn(features, labels, mode, params):
         record("context" in params, sorted(params))
         return models.tpu_model_fn(features, labels, mode, params)
@@ -34,13 +30,8 @@ def context_in_params(model_dir, record):
 
 
 def reserved_params(model_dir, record):
-    """params may not hold batch_size, nor context."""
     for name in ("batch_size", "context", "use_tpu"):
-        try:
-            models.tpu_estimator(model_dir, params={name: 3})
-            record(name, "accepted")
-        except ValueError as error:
-            record(name, error)
+        models.attempt(record, models.tpu_estimator, model_dir, params={name: 3})
 
 
 def batch_sizes_that_are_missing(model_dir, record):
@@ -52,7 +43,6 @@ def batch_sizes_that_are_missing(model_dir, record):
 
 
 def constructor_refuses(model_dir, record):
-    """What the constructor refuses, in the original's words."""
     TPUEstimator, config = tf.estimator.tpu.TPUEstimator, models.tpu_config(model_dir)
     sizes = {"train_batch_size": 2}
     for arguments in (
@@ -81,8 +71,6 @@ def constructor_refuses(model_dir, record):
 
 
 def eval_metrics_of_a_list(model_dir, record):
-    """eval_metrics=(metric_fn, [tensors]), and of a dict."""
-
     def model_fn(features, labels, mode, params):
         spec = models.tpu_model_fn(features, labels, mode, params)
         if mode != "eval":
@@ -95,19 +83,16 @@ def eval_metrics_of_a_list(model_dir, record):
 
 
 def evaluation_until_the_data_ends(model_dir, record):
-    """Off TPU an evaluation may go to the end of the data."""
     return models.tpu_estimator(model_dir).evaluate(models.tpu_batches(3))
 
 
 def evaluation_of_a_tpu_estimator(model_dir, record):
-    """Its log lines, results and files."""
     estimator = models.tpu_estimator(model_dir)
     estimator.train(models.tpu_batches(), steps=3)
     return estimator.evaluate(models.tpu_batches(), steps=2, name="named")
 
 
 def training_of_a_tpu_estimator(model_dir, record):
-    """Its log lines: examples/sec, and what else."""
     estimator = models.tpu_estimator(model_dir)
     estimator.train(models.tpu_batches(), steps=5)
     estimator.train(models.tpu_batches(), max_steps=6)
@@ -115,8 +100,6 @@ def training_of_a_tpu_estimator(model_dir, record):
 
 
 def hooks_of_a_tpu_spec(model_dir, record):
-    """training_hooks, evaluation_hooks and prediction_hooks of a TPUEstimatorSpec."""
-
     def model_fn(features, labels, mode, params):
         spec = models.tpu_model_fn(features, labels, mode, params)
         name = {"train": "training", "eval": "evaluation", "infer": "prediction"}[mode]
@@ -135,8 +118,6 @@ def predictions_of_a_tpu_estimator(model_dir, record):
 
 
 def cross_shard_optimizer(model_dir, record):
-    """CrossShardOptimizer off TPU: what it does, or which error it is."""
-
     def model_fn(features, labels, mode, params):
         loss = models.loss_of(features, labels)
         optimizer = tf.tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.5))
@@ -147,13 +128,10 @@ def cross_shard_optimizer(model_dir, record):
 
 
 def input_fn_without_params(model_dir, record):
-    """An input_fn of a TPUEstimator must take params."""
     models.tpu_estimator(model_dir).train(models.batches(), steps=1)
 
 
 def model_fn_without_params(model_dir, record):
-    """A model_fn of a TPUEstimator must take params, at least off TPU."""
-
     def model_fn(features, labels, mode):
         return models.model_fn(features, labels, mode)
 
@@ -165,8 +143,6 @@ def params_that_are_no_dict(model_dir, record):
 
 
 def params_of_hparams(model_dir, record):
-    """params as an object with fields is refused, or taken."""
-
     class HParams(dict):
         pass
 
@@ -187,8 +163,6 @@ def a_subclass_that_overrides(model_dir, record):
 
 
 def summaries_of_a_tpu_estimator(model_dir, record):
-    """tf.summary in model_fn is written off TPU."""
-
     def model_fn(features, labels, mode, params):
         tf.summary.scalar("own", features["x"][0])
         return models.tpu_model_fn(features, labels, mode, params)
@@ -197,7 +171,6 @@ def summaries_of_a_tpu_estimator(model_dir, record):
 
 
 def properties_of_a_tpu_estimator(model_dir, record):
-    """eval_dir, params, config, model_fn, latest_checkpoint."""
     estimator = models.tpu_estimator(model_dir, params={"a": 1})
     record(estimator.eval_dir("x"), estimator.params, estimator.latest_checkpoint())
     record(estimator.model_dir, type(estimator.config).__name__)
@@ -218,21 +191,13 @@ def the_last_batch_of_a_tpu_estimator_is_smaller(model_dir, record):
 
 
 def steps_of_a_tpu_estimator(model_dir, record):
-    """steps of the wrong kind."""
     estimator = models.tpu_estimator(model_dir)
     for arguments in ({"steps": 0}, {"max_steps": -1}, {"steps": 1, "max_steps": 1}):
-        try:
-            estimator.train(models.tpu_batches(), **arguments)
-        except Exception as error:
-            record(arguments, error)
-    try:
-        estimator.evaluate(models.tpu_batches(), steps=0)
-    except Exception as error:
-        record(error)
+        models.attempt(record, estimator.train, models.tpu_batches(), **arguments)
+    models.attempt(record, estimator.evaluate, models.tpu_batches(), steps=0)
 
 
 def tpu_shard_functions_off_tpu(model_dir, record):
-    """tf.tpu.cross_replica_sum's context off TPU; the number of shards in model_fn."""
     from tensorflow.python.tpu import tpu_function
 
     def model_fn(features, labels, mode, params):

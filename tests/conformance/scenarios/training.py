@@ -1,5 +1,3 @@
-"""`train`: how long it lasts, what it continues, what it logs and returns."""
-
 import os
 import signal
 
@@ -9,16 +7,13 @@ from scenarios import models
 
 
 def steps_are_added_up(model_dir, record):
-    """Two calls of train(steps=3) make six steps."""
     estimator = models.estimator(model_dir)
     estimator.train(models.batches(), steps=3).train(models.batches(), steps=3)
     return estimator.get_variable_value("global_step")
 
 
 def max_steps_are_a_total(model_dir, record):
-    """The second call of train(max_steps=4) makes the steps that are missing, the third none."""
-    estimator = models.estimator(model_dir)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3)
     estimator.train(models.batches(), max_steps=4)
     estimator.train(models.batches(), max_steps=4)
     return estimator.get_variable_value("global_step")
@@ -42,20 +37,17 @@ def numbers_of_steps_with_a_fraction(model_dir, record):
 
 
 def train_returns_the_estimator(model_dir, record):
-    """`train` returns self, for chaining."""
     estimator = models.estimator(model_dir)
     return estimator.train(models.batches(), steps=1) is estimator
 
 
 def train_until_the_data_ends(model_dir, record):
-    """Without steps, training lasts until the input raises OutOfRange."""
     estimator = models.estimator(model_dir)
     estimator.train(models.batches(5))
     return estimator.get_variable_value("global_step")
 
 
 def data_ends_before_steps(model_dir, record):
-    """Training stops before `steps` where the data ends."""
     models.estimator(model_dir).train(models.batches(3), steps=10)
 
 
@@ -64,7 +56,6 @@ def data_ends_before_max_steps(model_dir, record):
 
 
 def no_data_at_all(model_dir, record):
-    """An empty dataset: what `train` makes of it."""
     estimator = models.estimator(model_dir)
     estimator.train(models.batches(0), steps=3)
     return estimator.latest_checkpoint()
@@ -73,21 +64,13 @@ def no_data_at_all(model_dir, record):
 def a_global_step_that_stays(model_dir, record):
     """A train_op that leaves the global step alone: the log says so; here, a hook ends training."""
 
-    class Stops(tf.train.SessionRunHook):
-        runs = 0
-
-        def after_run(self, run_context, run_values):
-            self.runs += 1
-            if self.runs == 4:
-                run_context.request_stop()
-
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels)
         train_op = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     estimator = models.estimator(model_dir, model_fn, log_step_count_steps=1)
-    estimator.train(models.batches(), hooks=[Stops()], max_steps=2)
+    estimator.train(models.batches(), hooks=[models.Recording(record, stop_after=4)], max_steps=2)
 
 
 def input_fn_raises_stop_iteration(model_dir, record):
@@ -105,8 +88,6 @@ def input_fn_raises_stop_iteration(model_dir, record):
 
 
 def input_error_within_the_data(model_dir, record):
-    """An error of the input pipeline is raised by `train`; the steps before it were made."""
-
     def input_fn():
         checked = models.batches()()
         return checked.map(
@@ -117,8 +98,6 @@ def input_error_within_the_data(model_dir, record):
 
 
 def error_of_an_op_in_the_step(model_dir, record):
-    """An assertion in the model ends `train` with its message."""
-
     def model_fn(features, labels, mode):
         check = tf.Assert(tf.train.get_global_step() < 2, ["too far:", tf.train.get_global_step()])
         with tf.control_dependencies([check]):
@@ -145,8 +124,6 @@ def ctrl_c(model_dir, record):
 
 
 def nan_loss_ends_training(model_dir, record):
-    """NaN in the loss: NanLossDuringTrainingError, and a line in the log."""
-
     def model_fn(features, labels, mode):
         step = tf.cast(tf.train.get_global_step(), tf.float32)
         loss = models.loss_of(features, labels) + tf.log(1.0 - step)
@@ -156,32 +133,25 @@ def nan_loss_ends_training(model_dir, record):
 
 
 def initial_step_of_the_log(model_dir, record):
-    """Loss and step are logged first, then every log_step_count_steps, with a final line."""
     models.estimator(model_dir, log_step_count_steps=3).train(models.batches(), steps=7)
 
 
 def no_log_of_steps(model_dir, record):
-    """log_step_count_steps=None: neither speed nor loss every so many steps."""
     models.estimator(model_dir, log_step_count_steps=None).train(models.batches(), steps=7)
 
 
 def params_reach_the_model_fn(model_dir, record):
-    """`params`, `config`, `mode` are passed to the model_fn that names them; params are copies."""
-
     def model_fn(features, labels, mode, params, config):
         record(mode, params, config.model_dir, config.save_summary_steps)
         params["changed"] = True
         return models.model_fn(features, labels, mode)
 
-    estimator = models.estimator(model_dir, model_fn, params={"a": 1, "b": [2.0]})
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, model_fn, params={"a": 1, "b": [2.0]})
     estimator.evaluate(models.batches(), steps=1)
     return estimator.params
 
 
 def params_reach_the_input_fn(model_dir, record):
-    """An input_fn is given what it names of `params`, `config`, `mode`."""
-
     def input_fn(params, config, mode):
         record(params, config.model_dir, mode)
         return models.batches()()
@@ -193,8 +163,6 @@ def params_reach_the_input_fn(model_dir, record):
 
 
 def calls_of_the_model_fn(model_dir, record):
-    """How often model_fn and input_fn are called, and in which order."""
-
     def model_fn(features, labels, mode):
         record("model_fn", mode, labels is None)
         return models.model_fn(features, labels, mode)
@@ -211,8 +179,6 @@ def calls_of_the_model_fn(model_dir, record):
 
 
 def model_fn_without_labels(model_dir, record):
-    """A model_fn that takes no labels: its input_fn must give none."""
-
     def model_fn(features, mode):
         loss = models.loss_of(features, 1.0)
         if mode == "infer":
@@ -229,7 +195,6 @@ def model_fn_without_labels(model_dir, record):
 
 
 def model_fn_is_an_object(model_dir, record):
-    """model_fn may be a partial, a bound method, or an object that is called."""
     import functools
 
     class Model:
@@ -245,8 +210,6 @@ def model_fn_is_an_object(model_dir, record):
 
 
 def train_op_is_a_tensor(model_dir, record):
-    """A train_op may be a tensor, or a group of several ops."""
-
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels)
         counter = tf.get_variable("counter", [], tf.int32, tf.zeros_initializer())
@@ -258,8 +221,6 @@ def train_op_is_a_tensor(model_dir, record):
 
 
 def loss_is_not_a_scalar(model_dir, record):
-    """A loss of shape [1] is squeezed; of shape [2] it is an error."""
-
     def model_fn(features, labels, mode, params):
         loss = tf.tile([models.loss_of(features, labels)], [params["n"]])
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
@@ -269,25 +230,19 @@ def loss_is_not_a_scalar(model_dir, record):
 
 
 def steps_and_max_steps(model_dir, record):
-    """Both `steps` and `max_steps` is a ValueError; so is zero, or less, of either."""
     estimator = models.estimator(model_dir)
     for steps in ({"steps": 1, "max_steps": 1}, {"steps": 0}, {"max_steps": 0}, {"steps": -1}):
-        try:
-            estimator.train(models.batches(), **steps)
-        except ValueError as error:
-            record(error)
+        models.attempt(record, estimator.train, models.batches(), **steps)
 
 
 def train_without_checkpoints(model_dir, record):
-    """save_checkpoints_steps=None and secs=None: none is saved."""
-    estimator = models.estimator(model_dir, save_checkpoints_steps=None, save_checkpoints_secs=None)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(
+        model_dir, 3, save_checkpoints_steps=None, save_checkpoints_secs=None
+    )
     return estimator.latest_checkpoint()
 
 
 def learning_rate_by_global_step(model_dir, record):
-    """A schedule goes on where training went on."""
-
     def model_fn(features, labels, mode):
         loss = models.loss_of(features, labels)
         step = tf.train.get_or_create_global_step()
@@ -296,14 +251,11 @@ def learning_rate_by_global_step(model_dir, record):
         train_op = tf.train.MomentumOptimizer(rate, 0.9).minimize(loss, step)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    estimator = models.estimator(model_dir, model_fn, save_summary_steps=1)
-    estimator.train(models.batches(), steps=3)
+    estimator = models.trained(model_dir, 3, model_fn, save_summary_steps=1)
     estimator.train(models.batches(), steps=3)
 
 
 def update_ops_run_with_the_step(model_dir, record):
-    """UPDATE_OPS run where the train_op depends on them, and not otherwise."""
-
     def model_fn(features, labels, mode, params):
         mean = tf.get_variable("mean", [], trainable=False, initializer=tf.zeros_initializer())
         tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_add(mean, 1.0))
@@ -314,25 +266,20 @@ def update_ops_run_with_the_step(model_dir, record):
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     for depends in (True, False):
-        est = models.estimator(f"{model_dir}{depends}", model_fn, {"depends": depends})
-        est.train(models.batches(), steps=3)
+        models.trained(f"{model_dir}{depends}", 3, model_fn, {"depends": depends})
 
 
 def seeds_of_the_config(model_dir, record):
-    """tf_random_seed decides about first values and random ops."""
-
     def model_fn(features, labels, mode):
         drawn = tf.get_variable("drawn", [3], initializer=tf.random_normal_initializer())
         loss = models.loss_of(features, labels) + tf.reduce_sum(drawn) * 0.0
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
     for seed in (1, 2):
-        est = models.estimator(f"{model_dir}{seed}", model_fn, tf_random_seed=seed)
-        est.train(models.batches(), steps=1)
+        models.trained(f"{model_dir}{seed}", 1, model_fn, tf_random_seed=seed)
 
 
 def optimizers_of_tf_train(model_dir, record):
-    """Slots of each optimizer have their names in the checkpoint."""
     optimizers = {
         "adam": tf.train.AdamOptimizer(0.1),
         "adagrad": tf.train.AdagradOptimizer(0.1),
@@ -347,5 +294,4 @@ def optimizers_of_tf_train(model_dir, record):
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
     for name in optimizers:
-        est = models.estimator(f"{model_dir}_{name}", model_fn, {"name": name})
-        est.train(models.batches(), steps=3)
+        models.trained(f"{model_dir}_{name}", 3, model_fn, {"name": name})

@@ -1,5 +1,3 @@
-"""warm_start_from, init_from_checkpoint and WarmStartSettings."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
@@ -24,45 +22,38 @@ def _first(model_dir):
 def from_a_directory(model_dir, record):
     """Weights come from the latest checkpoint there; the step begins at 0."""
     folder = _first(model_dir)
-    estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
-    estimator.train(models.batches(), steps=1)
+    estimator = models.trained(model_dir, 1, _two_variables, warm_start_from=folder)
     estimator.train(models.batches(), steps=1)
 
 
 def from_a_checkpoint(model_dir, record):
     path = _first(model_dir) + "/model.ckpt-3"
-    estimator = models.estimator(model_dir, _two_variables, warm_start_from=path)
-    estimator.train(models.batches(), steps=1)
+    models.trained(model_dir, 1, _two_variables, warm_start_from=path)
 
 
 def of_some_variables(model_dir, record):
     """vars_to_warm_start is a regular expression."""
     settings = tf.estimator.WarmStartSettings(_first(model_dir), vars_to_warm_start="head.*")
-    estimator = models.estimator(model_dir, _two_variables, warm_start_from=settings)
-    estimator.train(models.batches(), steps=1)
+    models.trained(model_dir, 1, _two_variables, warm_start_from=settings)
 
 
 def of_a_list_of_variables(model_dir, record):
     settings = tf.estimator.WarmStartSettings(
         _first(model_dir), vars_to_warm_start=["head/bias", "global_step"]
     )
-    estimator = models.estimator(model_dir, _two_variables, warm_start_from=settings)
-    estimator.train(models.batches(), steps=1)
+    models.trained(model_dir, 1, _two_variables, warm_start_from=settings)
 
 
 def by_other_names(model_dir, record):
-    """var_name_to_prev_var_name."""
     folder = model_dir + "_first"
     models.trained(folder, steps=2)
     settings = tf.estimator.WarmStartSettings(
         folder, vars_to_warm_start="head.*", var_name_to_prev_var_name={"head/bias": "w"}
     )
-    estimator = models.estimator(model_dir, _two_variables, warm_start_from=settings)
-    estimator.train(models.batches(), steps=1)
+    models.trained(model_dir, 1, _two_variables, warm_start_from=settings)
 
 
 def a_missing_variable(model_dir, record):
-    """A variable that the other checkpoint lacks."""
     folder = model_dir + "_first"
     models.trained(folder, steps=2)
     estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
@@ -73,7 +64,6 @@ def a_missing_variable(model_dir, record):
 
 
 def a_missing_directory(model_dir, record):
-    """A path without a checkpoint."""
     estimator = models.estimator(model_dir, warm_start_from=model_dir + "_nowhere")
     try:
         estimator.train(models.batches(), steps=1)
@@ -82,15 +72,12 @@ def a_missing_directory(model_dir, record):
 
 
 def not_where_there_is_a_checkpoint(model_dir, record):
-    """An own checkpoint goes before warm starting."""
     folder = _first(model_dir)
     models.estimator(model_dir, _two_variables).train(models.batches(), steps=1)
-    estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
-    estimator.train(models.batches(), steps=1)
+    models.trained(model_dir, 1, _two_variables, warm_start_from=folder)
 
 
 def in_evaluation_and_prediction(model_dir, record):
-    """Without a checkpoint of its own, evaluate and predict are warm-started, too."""
     folder = _first(model_dir)
     estimator = models.estimator(model_dir, _two_variables, warm_start_from=folder)
     record(list(estimator.predict(models.batches(1))))
@@ -102,7 +89,6 @@ def of_the_wrong_type(model_dir, record):
 
 
 def with_a_vocabulary(model_dir, record):
-    """VocabInfo: rows of an embedding follow their words."""
     for name, words in (("old", "a\nb\nc\n"), ("new", "c\nd\na\n")):
         with open(f"{name}.txt", "w") as file:
             file.write(words)
@@ -131,13 +117,8 @@ def with_a_vocabulary(model_dir, record):
 
 
 def init_from_checkpoint(model_dir, record):
-    """tf.train.init_from_checkpoint in model_fn: by scope, by name, by variable."""
     folder = _first(model_dir)
-    assignments = {
-        "all": {"/": "/"},
-        "scope": {"head/": "head/"},
-        "name": {"w": "w"},
-    }
+    assignments = {"all": {"/": "/"}, "scope": {"head/": "head/"}, "name": {"w": "w"}}
 
     def model_fn(features, labels, mode, params):
         spec = _two_variables(features, labels, mode)
@@ -145,25 +126,17 @@ def init_from_checkpoint(model_dir, record):
         return spec
 
     for which in assignments:
-        estimator = models.estimator(f"{model_dir}_{which}", model_fn, {"which": which})
-        estimator.train(models.batches(), steps=1)
+        models.trained(f"{model_dir}_{which}", 1, model_fn, {"which": which})
 
 
 def from_an_export(model_dir, record):
-    """A SavedModel is a place to start from."""
-    estimator = models.estimator(model_dir + "_first", _two_variables)
-    estimator.train(models.batches(), steps=3)
+    models.trained(model_dir + "_first", 3, _two_variables)
 
     def receiver_fn():
         x = tf.placeholder(tf.float32, [None])
         return tf.estimator.export.ServingInputReceiver({"x": x}, {"x": x})
 
-    def exported(features, labels, mode):
-        spec = _two_variables(features, labels, mode)
-        return spec
-
-    source = models.estimator(model_dir + "_first", exported)
+    source = models.estimator(model_dir + "_first", _two_variables)
     path = source.export_saved_model(model_dir + "_export", receiver_fn).decode()
-    estimator = models.estimator(model_dir, _two_variables, warm_start_from=path)
-    estimator.train(models.batches(), steps=1)
+    models.trained(model_dir, 1, _two_variables, warm_start_from=path)
     tf.gfile.DeleteRecursively(model_dir + "_export")

@@ -12,8 +12,6 @@ v1 = tf.compat.v1
 
 
 class Block(layers.Layer):
-    """Sublayers and no `build`."""
-
     def __init__(self, **arguments):
         super().__init__(**arguments)
         self.first, self.second = layers.Dense(4), layers.Dense(4)
@@ -23,8 +21,6 @@ class Block(layers.Layer):
 
 
 class Scaled(layers.Layer):
-    """A sublayer, and a weight of its own."""
-
     def __init__(self, **arguments):
         super().__init__(**arguments)
         self.inner = layers.Dense(4)
@@ -38,8 +34,6 @@ class Scaled(layers.Layer):
 
 
 class Stack(tf.keras.Model):
-    """Layers within layers."""
-
     def __init__(self):
         super().__init__()
         self.blocks = [Block(name=f"block_{i}") for i in range(2)]
@@ -121,7 +115,6 @@ MODELS += [named, embedded, attention, recurrent]
 
 
 def names_of(model, new_graph=lambda: tf.Graph().as_default()):
-    """Names of a model's variables, in the order of their making."""
     with new_graph():
         model(v1.placeholder(tf.float32, [3, 4]))
         names = [variable.op.name for variable in v1.global_variables()]

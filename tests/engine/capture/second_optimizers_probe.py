@@ -4,8 +4,6 @@ As a script it trains each for a few steps, and prints by name the losses and th
 checkpoint, as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile
@@ -18,7 +16,6 @@ STEPS = 4
 
 
 def namespace(side: str) -> Any:
-    """`tf` of TensorFlow 1: the original's, or this package's."""
     if side == "original":
         return tensorflow.compat.v1
     import tpu_estimator_compat.v1
@@ -27,11 +24,7 @@ def namespace(side: str) -> Any:
 
 
 class Models:
-    """One method per model_fn; each returns loss, train_op, and perhaps what is to be saved.
-
-    Args:
-      tf: the namespace of TensorFlow 1 that scripts import.
-    """
+    """One method per model_fn; each returns loss, train_op, and perhaps what is to be saved."""
 
     def __init__(self, tf: Any):
         self.tf, self.tf2 = tf, tf.compat.v2
@@ -50,7 +43,6 @@ class Models:
         return self.tf.train.get_or_create_global_step()
 
     def gradients(self, x, y):
-        """Loss, gradients by a tape, and variables."""
         weights = self.weights()
         with self.tf.GradientTape() as tape:
             loss = self.loss(x, y, weights)
@@ -62,7 +54,6 @@ class Models:
         return loss, optimizer.apply_gradients(zip(gradients, weights, strict=True), self.step())
 
     def penalized(self, x, y):
-        """Second derivatives."""
         weights = self.weights()
         with self.tf.GradientTape(persistent=True) as outer:
             with self.tf.GradientTape(watch_accessed_variables=False) as inner:
@@ -164,7 +155,6 @@ class Models:
             return loss, self.tf.group(*model.get_updates_for(None), *model.get_updates_for(x))
 
     def objects(self, x, y):
-        """An object-based checkpoint, by a `Scaffold`."""
         layer = self.tf2.keras.layers.Dense(1, kernel_initializer="ones")
         with self.tf.GradientTape() as tape:
             loss = self.tf.reduce_mean((layer(x) - y) ** 2)
@@ -190,7 +180,6 @@ def batches(tf: Any):
 
 
 def trained(tf: Any, name: str, config: Any = None) -> dict[str, Any]:
-    """Trains a model; its losses, and its checkpoint's variables."""
     losses: list[float] = []
 
     class Recorder(tf.train.SessionRunHook):
@@ -217,7 +206,6 @@ def trained(tf: Any, name: str, config: Any = None) -> dict[str, Any]:
 
 
 def outcome(tf: Any, name: str) -> dict[str, Any]:
-    """What `trained` gives, or the error."""
     try:
         return trained(tf, name)
     except Exception as error:  # both sides are asked to fail alike

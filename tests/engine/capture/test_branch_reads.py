@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from support.legacy_models import Fetching
 
 from tpu_estimator_compat.engine.capture import branch_reads
 from tpu_estimator_compat.estimator import Estimator
@@ -37,14 +38,7 @@ def within_another(value):
 @pytest.mark.parametrize("read", [by_cond, by_case, within_another])
 def test_an_update_waits_for_it(read, tmp_path):
     """As long as nothing else has the update wait: the branch takes its time."""
-    seen = []
-
-    class Hook(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs("read:0")
-
-        def after_run(self, run_context, run_values):
-            seen.append(float(run_values.results))
+    hook = Fetching("read:0")
 
     def model_fn(features, labels, mode):
         value = tf.get_variable("value", [], initializer=tf.zeros_initializer())
@@ -55,8 +49,8 @@ def test_an_update_waits_for_it(read, tmp_path):
         return EstimatorSpec(mode, loss=tf.constant(0.0), train_op=train_op)
 
     estimator = Estimator(model_fn, str(tmp_path))
-    estimator.train(lambda: tf.data.Dataset.from_tensors(0.0).repeat(), steps=3, hooks=[Hook()])
-    assert seen == [0.0, 1.0, 2.0]
+    estimator.train(lambda: tf.data.Dataset.from_tensors(0.0).repeat(), steps=3, hooks=[hook])
+    assert hook.seen == [0.0, 1.0, 2.0]
 
 
 def test_a_function_names_each_operation_once():

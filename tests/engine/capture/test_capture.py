@@ -1,11 +1,16 @@
-"""Summaries that a model_fn makes in a loop or a branch, where alone they have a value."""
-
-from __future__ import annotations
+import os
+import pathlib
 
 import pytest
+import tensorflow as tf2
 import tensorflow.compat.v1 as tf
+from support import python_path
 
 import tpu_estimator_compat as tec
+import tpu_estimator_compat.v1 as ours
+from tpu_estimator_compat.engine.capture import legacy_graph
+from tpu_estimator_compat.engine.capture.exchanging_optimizers import exchanging_optimizers
+from tpu_estimator_compat.engine.capture.legacy_graph import LegacyGraph
 
 
 def looped(value, weight):
@@ -26,8 +31,6 @@ def branched(value, weight):
 
 @pytest.mark.parametrize("compute", [looped, branched])
 def test_they_are_left_out_with_a_word(tmp_path, caplog, compute):
-    """The original's Scaffold cannot merge them, and ends the call."""
-
     def model_fn(features, labels, mode, params):
         weight = tf.get_variable("weight", [])
         output = compute(tf.reduce_mean(features), weight)
@@ -45,3 +48,143 @@ def test_they_are_left_out_with_a_word(tmp_path, caplog, compute):
     assert {value.tag for event in events for value in event.summary.value} == {"loss", "outside"}
     [said] = [r.getMessage() for r in caplog.records if "are not written" in r.getMessage()]
     assert "tf.while_loop or tf.cond are not written: inside." in said
+
+
+def test_every_tf_tells_the_number_of_replicas_and_gets_its_function_back():
+    """The last two look TensorFlow's functions up when they are asked for, and keep them."""
+    apis = [tf2, tf2.compat.v1, ours, ours.compat.v2]
+    with exchanging_optimizers(2):
+        assert [api.distribute.get_strategy().num_replicas_in_sync for api in apis] == 4 * [2]
+    assert ours.distribute.get_strategy is tf2.compat.v1.distribute.get_strategy
+    assert ours.compat.v2.distribute.get_strategy is tf2.distribute.get_strategy
+    assert tf2.distribute.get_strategy().num_replicas_in_sync == 1
+
+
+SCRIPT = """
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+import numpy as np, sys
+import tpu_estimator_compat as tpu
+def model_fn(features, labels, mode, params):
+    w = tf.get_variable("w", [])
+    x = tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + features), (0, features))[1]
+    loss = tf.reduce_mean(tf.square(x * w - labels))
+    op = tf.train.AdamOptimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=op)
+def input_fn(params):
+    return tf.data.Dataset.from_tensors((np.ones(4, "f"), np.ones(4, "f"))).repeat()
+assert tf.constant([[1]]).shape[0].value == 1
+config = tpu.RunConfig(model_dir=sys.argv[1])
+estimator = tpu.TPUEstimator(model_fn, config=config, use_tpu=False, train_batch_size=4)
+estimator.train(input_fn, steps=60)
+assert abs(estimator.get_variable_value("w") - 0.25) < 0.1
+"""
+
+
+def test_graphs_captured_under_v1_behavior_are_importable(tmp_path, forks):
+    """In a process of its own: nothing switches the behavior back on."""
+    done = forks.run("-c", SCRIPT, tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+REFS_SCRIPT = """
+import tensorflow as tf2
+
+def daisy_chain(getter, name, *args, **kwargs):
+    variable = getter(name, *args, **kwargs)
+    value = tf2.identity(variable._ref())
+    value.assign_sub = variable.assign_sub
+    return value
+
+def model_fn(features, labels, mode):
+    with tf2.variable_scope("chained", custom_getter=daisy_chain):
+        weight = tf2.get_variable("weight", [3, 6 / 2], initializer=tf2.zeros_initializer())
+    cell = tf2.nn.rnn_cell.LSTMCell(6 / 2)
+    outputs, _ = tf2.nn.dynamic_rnn(cell, tf2.matmul(features, weight)[:, None], dtype=tf2.float32)
+    loss = tf2.reduce_mean(tf2.square(outputs - 1.0))
+    train_op = tf2.train.GradientDescentOptimizer(1.0).minimize(loss, tf2.train.get_global_step())
+    return tf2.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+def input_fn():
+    return tf2.data.Dataset.from_tensors(tf2.ones([4, 3])).repeat()
+
+estimator = tf2.estimator.Estimator(model_fn, config=tf2.estimator.RunConfig(tf_random_seed=1))
+estimator.train(input_fn, steps=3)
+weight = estimator.get_variable_value("chained/weight")
+print(weight.shape, (weight != 0).all())
+try:
+    tf2.TensorShape([1.0])
+    print("a float is a size here")
+except TypeError:
+    print("a float is no size here")
+"""
+
+
+def test_values_of_variables_and_whole_floats_as_sizes(forks, tmp_path) -> None:
+    (tmp_path / "script.py").write_text(REFS_SCRIPT)
+    done = forks.run(
+        *("-m", "tpu_estimator_compat", "run", "script.py"),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": python_path.joined(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.stdout.splitlines() == ["(3, 3) True", "a float is no size here"], done.stderr
+
+
+def build(graph):
+    with graph.as_default():
+        x = tf.placeholder(tf.float32, [None, 3], name="x")
+        tf.cond(tf.reduce_sum(x) > 0, lambda: x * 1.5, lambda: x)
+    return graph
+
+
+def shapes(graph_def):
+    return {n.name: str(n.attr["_output_shapes"]) for n in graph_def.node}
+
+
+def test_the_graph_def_is_tensorflows_first_and_again():
+    theirs, ours = build(tf.Graph()), build(LegacyGraph())
+    for graph in (theirs, ours):
+        graph.finalize()
+    for add_shapes in (True, True, False):
+        expected = theirs.as_graph_def(add_shapes=add_shapes)
+        assert shapes(ours.as_graph_def(add_shapes=add_shapes)) == shapes(expected)
+
+
+def test_shapes_are_worked_out_once(monkeypatch):
+    graph = build(LegacyGraph())
+    graph.finalize()
+    graph.as_graph_def(add_shapes=True)
+    monkeypatch.setattr(tf.Tensor, "get_shape", None)
+    assert shapes(graph.as_graph_def(add_shapes=True))["x"].count("size") == 2
+
+
+def test_a_change_of_what_it_gave_changes_nothing():
+    graph = build(LegacyGraph())
+    graph.finalize()
+    for _ in range(2):
+        given = graph.as_graph_def(add_shapes=True)
+        assert given.node[0].name == "x"
+        given.node[0].name = "mine"
+
+
+def test_what_is_added_is_there():
+    graph = build(LegacyGraph())
+    with graph.as_default():
+        graph.get_tensor_by_name("x:0").set_shape([2, 3])
+        graph.finalize()
+        assert "size: 2" in shapes(graph.as_graph_def(add_shapes=True))["x"]
+        graph._unsafe_unfinalize()
+        tf.constant(1, name="late")
+        graph.finalize()
+    assert "late" in shapes(graph.as_graph_def(add_shapes=True))
+
+
+def test_a_large_one_is_not_kept(monkeypatch):
+    monkeypatch.setattr(legacy_graph, "_KEPT", 10)
+    graph = build(LegacyGraph())
+    graph.finalize()
+    first, second = (graph.as_graph_def(add_shapes=True) for _ in range(2))
+    assert first == second
+    assert graph._shaped is None

@@ -1,44 +1,11 @@
-"""How model_fn and input_fn are called: arguments, copies, batch sizes, contexts."""
-
-import functools
-
 import pytest
-import tensorflow.compat.v1 as tf
-from support.legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
+import tensorflow as tf2
+from support.legacy_models import make_estimator, make_model_fn, train_input_fn
+from tensorflow.python.autograph.impl import api
 
 import tpu_estimator_compat as tpu
 
 Modes = tpu.InputPipelineConfig
-
-
-def test_params_are_deep_copies_with_the_batch_size_of_the_mode(tmp_path):
-    seen = []
-    params = {"layers": [1, 2], "name": "x"}
-
-    def model_fn(features, labels, mode, params):
-        seen.append((mode, dict(params)))
-        params["layers"].append(3)
-        return make_model_fn()(features, labels, mode, params)
-
-    def input_fn(params):
-        assert params["layers"] == [1, 2]
-        params["layers"].append(4)
-        return train_input_fn(params)
-
-    estimator = make_estimator(
-        tmp_path, model_fn, params=params, eval_batch_size=8, predict_batch_size=4
-    )
-    estimator.train(input_fn, steps=1)
-    estimator.evaluate(input_fn, steps=1)
-    next(estimator.predict(finite_input_fn(8)))
-    assert [(m, p["batch_size"], p["use_tpu"]) for m, p in seen] == [
-        ("train", 16, False),
-        ("eval", 8, False),
-        ("infer", 4, False),
-    ]
-    assert all("context" not in p for _, p in seen)
-    assert params == {"layers": [1, 2], "name": "x"}
-    assert estimator.params == params
 
 
 @pytest.mark.parametrize(
@@ -86,51 +53,6 @@ def test_batch_sizes_under_tpu_semantics(tmp_path, strategy, mode, calls, input_
     assert models == [(model_size, model_size)]
 
 
-def test_functions_get_just_what_they_declare(tmp_path):
-    class Model:
-        def model_fn(self, features, labels, mode, params, config):
-            assert config.tf_random_seed == 1
-            assert isinstance(config, tpu.RunConfig)
-            return make_model_fn()(features, labels, mode, params)
-
-    class Input:
-        def __call__(self, params, mode, config):
-            assert mode == tpu.ModeKeys.TRAIN
-            assert config.model_dir == str(tmp_path)
-            return train_input_fn(params)
-
-    estimator = make_estimator(tmp_path, Model().model_fn)
-    estimator.train(Input(), steps=1)
-    estimator.train(
-        functools.partial(lambda params, extra: train_input_fn(params), extra=1), steps=1
-    )
-
-    def with_extra(features, labels, mode, params, config, *, flavour):
-        assert flavour == "plain"
-        return make_model_fn()(features, labels, mode, params)
-
-    partial = functools.partial(with_extra, flavour="plain")
-    make_estimator(tmp_path, partial).train(train_input_fn, steps=1)
-    assert int(estimator.get_variable_value("global_step")) == 3
-
-
-def test_model_fn_without_labels(tmp_path):
-    def model_fn(features, mode, params):
-        weight = tf.get_variable("weight", [4, 1])
-        loss = tf.reduce_mean(tf.square(tf.matmul(features, weight) - 1.0))
-        step = tf.train.get_global_step()
-        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    def features_only(params):
-        return train_input_fn(params).map(lambda x, y: x)
-
-    estimator = make_estimator(tmp_path, model_fn)
-    estimator.train(features_only, steps=2)
-    with pytest.raises(ValueError, match="model_fn does not take labels, but input_fn returns"):
-        estimator.train(train_input_fn, steps=2)
-
-
 def test_num_shards_one_is_one_core(tmp_path):
     estimator = make_estimator(
         tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=1, iterations_per_loop=2)
@@ -146,9 +68,60 @@ def test_all_logical_cpus_are_replicas_and_a_log_line_says_so(tmp_path, caplog):
     assert "No TPU: running train with TPU semantics on 4 local replica(s)" in caplog.text
 
 
-def test_public_model_fn_is_bound_to_params(tmp_path):
-    estimator = make_estimator(tmp_path, params={"use_tpu": False})
-    with tf.Graph().as_default():
-        tf.train.create_global_step()
-        spec = estimator.model_fn(tf.zeros([2, 4]), tf.zeros([2], tf.int32), "train", None)
-    assert spec.mode == "train"
+@pytest.fixture
+def converted(monkeypatch):
+    """The names of modules whose functions AutoGraph rewrites."""
+    modules = []
+    convert = api._convert_actual
+
+    def noting(entity, program_ctx):
+        modules.append(entity.__module__)
+        return convert(entity, program_ctx)
+
+    monkeypatch.setattr(api, "_convert_actual", noting)
+    return modules
+
+
+def model_fn(features, labels, mode, params):
+    weight = tf2.compat.v1.get_variable("weight", initializer=0.0)
+    predictions = {"y": features * weight}
+    if mode == tpu.ModeKeys.PREDICT:
+        return tpu.TPUEstimatorSpec(mode, predictions=predictions)
+    loss = tf2.reduce_mean((features * weight - labels) ** 2)
+    step = tf2.compat.v1.train.get_global_step()
+    train_op = tf2.compat.v1.train.GradientDescentOptimizer(0.01).minimize(loss, step)
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
+def tensors(params):
+    return tf2.random.uniform([2]), tf2.ones([2])
+
+
+def user_function(x, y):
+    if tf2.reduce_sum(x) > 0:
+        x = x + 1.0
+    return x, y
+
+
+def dataset(params):
+    data = tf2.data.Dataset.from_tensor_slices(([1.0] * 4, [2.0] * 4)).map(user_function)
+    return data.repeat(2).batch(2, drop_remainder=True)
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+@pytest.mark.parametrize("input_fn", [tensors, dataset])
+def test_nothing_of_ours_is_converted(tmp_path, strategy, converted, input_fn, use_tpu):
+    estimator = tpu.TPUEstimator(
+        model_fn,
+        config=tpu.RunConfig(model_dir=str(tmp_path), train_distribute=strategy(1)),
+        params={},
+        use_tpu=use_tpu,
+        train_batch_size=2,
+        eval_batch_size=2,
+        predict_batch_size=2,
+    )
+    estimator.train(input_fn, steps=2)
+    estimator.evaluate(input_fn, steps=2)
+    list(estimator.predict(dataset))
+    assert __name__ in converted  # the user's own is
+    assert not [name for name in converted if name.startswith("tpu_estimator_compat")]

@@ -14,7 +14,6 @@ from . import second_optimizers_probe as probe
 
 @pytest.fixture(scope="module")
 def originals(original):
-    """What the original makes of each model."""
     return original.run(probe.__file__, "original")
 
 
@@ -30,7 +29,6 @@ def test_trains_as_the_original(model, originals):
 
 
 def gradients_by(how, x, y):
-    """Loss, gradients and variables of a linear model."""
     weights = [tf1.get_variable("w", [3, 1], initializer=tf1.ones_initializer())]
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean((tf.matmul(x, weights[0]) - y) ** 2)
@@ -40,7 +38,6 @@ def gradients_by(how, x, y):
 
 
 def summed_model_fn(features, labels, mode, params):
-    """Adds its gradients up over replicas by itself."""
     loss, gradients, weights = gradients_by(params["how"], features, labels)
     optimizer = tpu.CrossShardOptimizer(tf1.train.GradientDescentOptimizer(0.1))
     train_op = optimizer.apply_gradients(

@@ -4,7 +4,6 @@ KINDS = ("cut", "flipped", "no data", "no index")
 
 
 def damage(model_dir, step, kind):
-    """Damages the checkpoint of a step, in one of the ways of `KINDS`."""
     data = model_dir / f"model.ckpt-{step}.data-00000-of-00001"
     if kind == "cut":
         data.write_bytes(data.read_bytes()[:20])

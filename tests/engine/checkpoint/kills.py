@@ -6,8 +6,6 @@ TensorFlow is imported once; every training is a fork of this process, which nev
 TensorFlow's runtime itself. It prints one JSON line: what was found, over all kills.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib
@@ -68,7 +66,6 @@ class Training:
         self.process = 0
 
     def start(self) -> None:
-        """Forks a training to the last step."""
         self.progress.unlink(missing_ok=True)
         self.process = os.fork()
         if self.process:
@@ -100,14 +97,12 @@ class Training:
         estimator.train(input_fn, hooks=[Progress(self.progress)], max_steps=STEPS)
 
     def step(self) -> int:
-        """The last step that the training made."""
         try:
             return int(self.progress.read_bytes() or b"0")
         except FileNotFoundError:
             return 0
 
     def weights(self) -> dict[str, np.ndarray]:
-        """The newest checkpoint's values."""
         reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(self.directory)))
         return {name: reader.get_tensor(name) for name in _NAMES}
 
@@ -172,7 +167,6 @@ def chain(training: Training, found: dict[str, Any], rng: random.Random, kills: 
 
 
 def run(kills: int, directory: pathlib.Path) -> dict[str, Any]:
-    """Kills trainings, several at a time, and compares each chain's end with the undisturbed."""
     rng = random.Random(int(os.environ.get("KILLS_SEED", "0")))
     found: dict[str, Any] = {"kills": 0, "chains": 0, "unfinished": 0, "lost": []}
     whole = {}

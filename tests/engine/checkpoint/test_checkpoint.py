@@ -1,57 +1,22 @@
-"""Checkpoints: file names, what is kept, and resuming."""
-
 import os
+import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from support import TESTS
 from support.legacy_models import logits_of, make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat import estimator as tf_estimator
+from tpu_estimator_compat.engine.checkpoint import saved_files
 
 from .training import checkpoint_steps, gradient_descent
 
 
-def test_files_are_named_as_the_original_named_them(tmp_path):
-    make_estimator(tmp_path, save_checkpoints_steps=4).train(train_input_fn, steps=10)
-    assert checkpoint_steps(tmp_path) == [0, 4, 8, 10]
-    files = os.listdir(tmp_path)
-    for step in (0, 4, 8, 10):
-        for suffix in ("data-00000-of-00001", "index", "meta"):
-            assert f"model.ckpt-{step}.{suffix}" in files
-    assert {"checkpoint", "graph.pbtxt"} <= set(files)
-    state = tf.train.get_checkpoint_state(str(tmp_path))
-    assert os.path.basename(state.model_checkpoint_path) == "model.ckpt-10"
-    assert 'model_checkpoint_path: "model.ckpt-10"' in (tmp_path / "checkpoint").read_text()
-
-
-@pytest.mark.parametrize(("keep", "left"), [(2, [8, 10]), (0, [0, 2, 4, 6, 8, 10]), (None, 6)])
-def test_keep_checkpoint_max(tmp_path, keep, left):
-    estimator = make_estimator(tmp_path, save_checkpoints_steps=2, keep_checkpoint_max=keep)
-    estimator.train(train_input_fn, steps=10)
-    steps = checkpoint_steps(tmp_path)
-    assert steps == left if isinstance(left, list) else len(steps) == left
-
-
-def test_keep_checkpoint_max_counts_over_calls(tmp_path):
-    estimator = make_estimator(tmp_path, save_checkpoints_steps=5, keep_checkpoint_max=3)
-    estimator.train(train_input_fn, steps=10)
-    estimator.train(train_input_fn, steps=10)
-    assert checkpoint_steps(tmp_path) == [10, 15, 20]
-
-
-def test_no_checkpoints_where_both_limits_are_none(tmp_path):
-    estimator = make_estimator(tmp_path, save_checkpoints_steps=None, save_checkpoints_secs=None)
-    estimator.train(train_input_fn, steps=3)
-    assert estimator.latest_checkpoint() is None
-    with pytest.raises(ValueError, match="Could not find trained model in model_dir"):
-        estimator.get_variable_names()
-
-
 def test_save_checkpoints_secs_saves_by_the_clock(tmp_path, monkeypatch):
     class Slow(tf.train.SessionRunHook):
-        """A step takes 0.4 seconds by the clock."""
-
         def after_run(self, run_context, run_values):
             now[0] += 0.4
 
@@ -102,3 +67,58 @@ def test_plain_estimator_shares_checkpoints_with_tpu_estimator(tmp_path):
     other.train(train_input_fn, steps=2)
     plain.train(input_fn, max_steps=45)
     assert int(plain.get_variable_value("global_step")) == 45
+
+
+FULL_DISK = f"""
+import resource, signal, sys, time
+sys.path[:0] = [{str(TESTS)!r}]
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+import tensorflow.compat.v1 as tf
+from support.legacy_models import *
+def big(features, labels, mode, params):
+    spec = make_model_fn()(features, labels, mode, params)
+    tf.get_variable("big", [1000, 1000], initializer=tf.zeros_initializer())
+    return spec
+class Fill(tf.train.SessionRunHook):
+    def after_run(self, context, values):
+        if context.session.run(tf.train.get_global_step()) == 6:
+            while not tf.train.latest_checkpoint(sys.argv[1]).endswith("-4"):
+                time.sleep(0.01)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+make_estimator(sys.argv[1], big, save_checkpoints_steps=4).train(
+    train_input_fn, hooks=[Fill()], steps=20)
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(tmp_path):
+    """The limit on file sizes stands for the disk: a write fails half-way."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, tmp_path], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 1, done.stderr[-2000:]
+    assert "Could not write a checkpoint; those written before are intact" in done.stderr
+    assert "model.ckpt-8: " in done.stderr
+    assert "See that the disk has room" in done.stderr
+    traceback = done.stderr.rpartition("Traceback (most recent call last):")[2]
+    assert "tpu_estimator_compat/" not in traceback
+    assert [n for n in os.listdir(tmp_path) if n.startswith(".")] == []
+    estimator = make_estimator(tmp_path)
+    assert estimator.latest_checkpoint().endswith("model.ckpt-4")
+    assert int(estimator.get_variable_value("global_step")) == 4
+    assert estimator.get_variable_value("big").shape == (1000, 1000)
+
+
+def test_files_move_only_when_all_are_complete(tmp_path):
+    def fail():
+        with saved_files.appearing_at_once(f"{tmp_path}/a") as prefix:
+            pathlib.Path(f"{prefix}.index").write_text("half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert os.listdir(tmp_path) == []
+    with saved_files.appearing_at_once(f"{tmp_path}/a") as prefix:
+        pathlib.Path(f"{prefix}.index").write_text("whole")
+        assert not (tmp_path / "a.index").exists()
+    assert (tmp_path / "a.index").read_text() == "whole"

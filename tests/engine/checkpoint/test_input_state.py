@@ -40,12 +40,7 @@ def same(one, other):
 
 @pytest.mark.parametrize(
     ("use_tpu", "replicas", "input_fn"),
-    [
-        (False, 1, shuffled),
-        (False, 2, ragged),
-        (True, 1, shuffled),
-        (True, 2, shuffled),
-    ],
+    [(False, 1, shuffled), (False, 2, ragged), (True, 1, shuffled), (True, 2, shuffled)],
 )
 def test_parts_equal_the_whole(tmp_path, strategy, use_tpu, replicas, input_fn):
     def make(name, **kwargs):

@@ -1,5 +1,3 @@
-"""Which checkpoint is the newest, and what is read where it is damaged."""
-
 import shutil
 import warnings
 
@@ -21,7 +19,6 @@ from .damages import KINDS, damage
 
 @pytest.fixture(scope="module")
 def two_checkpoints(tmp_path_factory):
-    """A model_dir with checkpoints of the steps 0, 4 and 8."""
     model_dir = tmp_path_factory.mktemp("model")
     make_estimator(model_dir, save_checkpoints_steps=4).train(train_input_fn, steps=8)
     return model_dir

@@ -1,5 +1,3 @@
-"""Fixtures of the export tests: the cases as modules of this process, and trained estimators."""
-
 import importlib
 import time
 import types
@@ -15,7 +13,6 @@ from . import export_driver
 
 @pytest.fixture(scope="session")
 def cases():
-    """The module `engine.export.export_cases`, on this package."""
     export_driver.install_namespace("ours")
     return importlib.import_module("engine.export.export_cases")
 

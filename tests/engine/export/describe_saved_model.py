@@ -1,7 +1,5 @@
 """What a SavedModel holds, as plain data: read here for both sides, so that one reader judges."""
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any
@@ -12,7 +10,6 @@ from tensorflow.python.saved_model import loader_impl
 
 
 def files(path: str) -> list[str]:
-    """Files below `path`, relative to it."""
     found = []
     for folder, _, names in os.walk(path):
         found += [os.path.relpath(os.path.join(folder, name), path) for name in names]
@@ -20,25 +17,20 @@ def files(path: str) -> list[str]:
 
 
 def variables(path: str) -> dict[str, Any]:
-    """Values of the SavedModel's variables."""
     return checkpoint(os.path.join(path, "variables", "variables"))
 
 
 def checkpoint(path: str) -> dict[str, Any]:
-    """Values of a checkpoint's variables."""
     reader = tf.train.load_checkpoint(path)
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
 def graphs(path: str) -> dict[tuple[str, ...], Any]:
-    """Meta graphs by their tags."""
     parsed = loader_impl.parse_saved_model(path)
     return {tuple(sorted(g.meta_info_def.tags)): g for g in parsed.meta_graphs}
 
 
 def signatures(graph: Any) -> dict[str, Any]:
-    """Signatures: method, and of each input and output tensor name, dtype and shape."""
-
     def side(infos: Any) -> dict[str, Any]:
         return {
             key: (
@@ -62,7 +54,6 @@ def _composite(info: Any) -> str:
 
 
 def collections(graph: Any) -> dict[str, list[str]]:
-    """Collections: names of nodes, or of what was serialized."""
     return {key: [_text(item) for item in _items(c)] for key, c in graph.collection_def.items()}
 
 
@@ -79,7 +70,6 @@ def _text(item: Any) -> str:
 
 
 def nodes(graph: Any) -> dict[str, Any]:
-    """Nodes of the graph: op, inputs and attributes by name."""
     return {node.name: _node(node) for node in graph.graph_def.node}
 
 
@@ -108,7 +98,6 @@ def _attribute(value: Any) -> str:
 
 
 def difference(ours: Any, theirs: Any) -> list[str]:
-    """Keys of two dicts whose values differ, with both values."""
     return [
         f"{key}: ours {ours.get(key)!r}\n    original {theirs.get(key)!r}"
         for key in sorted({*ours, *theirs})

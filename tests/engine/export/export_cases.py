@@ -3,8 +3,6 @@
 `legacy_namespace` holds the names that TensorFlow 2.21 lacks: `tpu`, `estimator`, `layers`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Callable
@@ -58,7 +56,6 @@ class Case:
 
 
 def logits_of(x):
-    """Two layers from TF1 variables."""
     with tf.variable_scope("tower"):
         hidden = tf.get_variable(
             "hidden", [FEATURES, 8], initializer=tf.glorot_uniform_initializer(1)
@@ -70,7 +67,6 @@ def logits_of(x):
 
 
 def metric_fn(labels, logits):
-    """Accuracy and a mean."""
     return {
         "accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, axis=-1)),
         "mean_logit": tf.metrics.mean(logits),
@@ -78,7 +74,6 @@ def metric_fn(labels, logits):
 
 
 def spec_of(mode, labels, logits, predictions, export_outputs=None, **fields):
-    """The TPUEstimatorSpec of a classifier."""
     if mode == estimator.ModeKeys.PREDICT:
         return tpu.TPUEstimatorSpec(
             mode, predictions=predictions, export_outputs=export_outputs, **fields
@@ -162,8 +157,6 @@ def heads_model_fn(features, labels, mode, params):
 
 
 class ExtremesOutput(estimator.export.ExportOutput):
-    """An output of the script's own."""
-
     def __init__(self, logits):
         self._logits = logits
 
@@ -301,8 +294,6 @@ def modes_model_fn(features, labels, mode, params):
 
 
 def _halved(logits):
-    """Control flow: a loop within a branch."""
-
     def halve(x):
         return tf.while_loop(lambda x: tf.reduce_max(tf.abs(x)) > 1.0, lambda x: [x / 2.0], [x])
 
@@ -444,7 +435,6 @@ def unbatched_model_fn(features, labels, mode, params):
 
 
 def tpu_case(model_fn, version, export_to_cpu=True):
-    """A case with a graph for TPU."""
     return Case(
         model_fn,
         dict_input_fn,
@@ -465,10 +455,7 @@ CASES = {
     "old_name": Case(plain_model_fn, dict_input_fn, export_old_name, default_request),
     "as_text": Case(plain_model_fn, dict_input_fn, export_as_text, default_request),
     "bare": Case(
-        bare_model_fn,
-        bare_input_fn,
-        export_bare,
-        lambda: {"serving_default": {"input": points(3)}},
+        bare_model_fn, bare_input_fn, export_bare, lambda: {"serving_default": {"input": points(3)}}
     ),
     "heads": Case(heads_model_fn, dict_input_fn, export_heads, heads_requests),
     "sparse": Case(sparse_model_fn, sparse_input_fn, export_sparse, sparse_requests),
@@ -489,7 +476,6 @@ CASES = {
 
 
 def make_estimator(case: Case, model_dir: str, **more: Any) -> Any:
-    """The case's estimator; `more` are further arguments."""
     params = {"vocabulary": write_vocabulary(os.path.dirname(model_dir))}
     if not case.use_tpu_estimator:
         config = estimator.RunConfig(model_dir=model_dir, tf_random_seed=3)

@@ -10,17 +10,14 @@ WORDS = ["the", "quick", "brown", "fox", "jumps"]
 
 
 def points(count: int = 16) -> np.ndarray:
-    """Float32 features of shape [count, 4]."""
     return np.random.RandomState(0).normal(size=(count, FEATURES)).astype(np.float32)
 
 
 def classes(count: int = 16) -> np.ndarray:
-    """Int32 labels of shape [count]."""
     return (points(count).sum(axis=1) > 0).astype(np.int32)
 
 
 def serialized(count: int = 5) -> np.ndarray:
-    """`tf.Example`s of points."""
     return np.array(
         [
             tf.train.Example(
@@ -40,27 +37,22 @@ def serialized(count: int = 5) -> np.ndarray:
 
 
 def dict_input_fn(params):
-    """Endless batches of {"x": points}, labels."""
     dataset = tf.data.Dataset.from_tensor_slices(({"x": points()}, classes()))
     return dataset.repeat().batch(8, drop_remainder=True)
 
 
 def bare_input_fn(params):
-    """Endless batches of points, labels."""
     dataset = tf.data.Dataset.from_tensor_slices((points(), classes()))
     return dataset.repeat().batch(8, drop_remainder=True)
 
 
 def word_input_fn(params):
-    """Endless batches of {"word": strings, "x": points}, labels."""
     words = np.array([WORDS[i % 5] for i in range(16)])
     dataset = tf.data.Dataset.from_tensor_slices(({"word": words, "x": points()}, classes()))
     return dataset.repeat().batch(8, drop_remainder=True)
 
 
 def sparse_input_fn(params):
-    """Endless batches of {"word": sparse strings}, labels."""
-
     def as_sparse(features, labels):
         return {"word": tf.sparse.from_dense(features["word"][:, None])}, labels
 
@@ -68,7 +60,6 @@ def sparse_input_fn(params):
 
 
 def write_vocabulary(directory):
-    """The vocabulary file of the tables case."""
     path = os.path.join(directory, "words.txt")
     with open(path, "w") as file:
         file.write("\n".join(WORDS) + "\n")

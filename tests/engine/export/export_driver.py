@@ -6,8 +6,6 @@ A case without a model in DIR/<case> is trained there first, for three steps. Pr
 the SavedModels by case, as JSON.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json
@@ -26,7 +24,6 @@ TRAIN_STEPS = 3
 
 
 def install_namespace(side: str) -> None:
-    """Makes the module `legacy_namespace`."""
     module = types.ModuleType("legacy_namespace")
     if side == "original":
         # What scripts reach by the original's own path is asked of the same place.
@@ -59,7 +56,6 @@ def main() -> None:
 
 
 def export(cases: Any, name: str, args: argparse.Namespace) -> str:
-    """Exports one case, trained first if need be."""
     case = cases.CASES[name]
     os.makedirs(args.models, exist_ok=True)
     model = cases.make_estimator(case, os.path.join(args.models, name))

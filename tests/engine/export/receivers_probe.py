@@ -11,7 +11,6 @@ import tensorflow.compat.v1 as tf
 
 
 def report(export, expression):
-    """What `expression` gives in a new graph, or its error."""
     with tf.init_scope():
         eager = tf.ones([2, 3])
     with tf.Graph().as_default():
@@ -32,7 +31,6 @@ def report(export, expression):
 
 
 def plain(value):
-    """Tensors by name, dtype and shape."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tf.Tensor):

@@ -20,7 +20,6 @@ est = cases.make_estimator(case, {model_dir!r})
 
 
 def run_script(name, model_dir, before="", action=""):
-    """Runs a script with a case's estimator in a process of its own."""
     code = SCRIPT.format(
         here=str(TESTS), name=name, model_dir=model_dir, before=before, action=action
     )

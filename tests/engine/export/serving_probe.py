@@ -11,8 +11,6 @@ Over HTTP it talks as TensorFlow Serving does: POST /v1/models/<name>:predict wi
 {"signature_name": ..., "inputs": {...}}, from the newest version.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import http.server
@@ -31,7 +29,6 @@ Requests = dict[str, dict[str, np.ndarray]]
 
 
 def answer_v2(path: str, requests: Requests) -> Requests:
-    """By `tf.saved_model.load`."""
     loaded = tf.saved_model.load(path, tags=["serve"])
     answers = {}
     for signature, inputs in requests.items():
@@ -79,7 +76,6 @@ def save(path: str, values: Requests) -> None:
 
 
 def load(path: str) -> Requests:
-    """Reads requests or answers."""
     values: Requests = {}
     with np.load(path, allow_pickle=True) as archive:
         for number, name in enumerate(archive["names"]):

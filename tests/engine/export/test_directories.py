@@ -1,5 +1,3 @@
-"""Directories of exports: their names, and what is left of exports that fail."""
-
 import os
 import re
 import time
@@ -9,23 +7,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.export import directories
 
-from . import describe_saved_model
 from .scripts import run_script
-
-
-def test_path_layout_and_return_value(trained, cases, tmp_path):
-    before = int(time.time())
-    path = trained("plain").export_saved_model(str(tmp_path / "a" / "b"), cases.raw_receiver)
-    assert isinstance(path, bytes)
-    folder, name = os.path.split(path.decode())
-    assert folder == str(tmp_path / "a" / "b")
-    assert before <= int(name) <= time.time()
-    assert os.listdir(folder) == [name]
-    assert describe_saved_model.files(path.decode()) == [
-        "saved_model.pb",
-        "variables/variables.data-00000-of-00001",
-        "variables/variables.index",
-    ]
 
 
 def test_exports_in_one_second_get_directories_of_their_own(trained, cases, tmp_path):

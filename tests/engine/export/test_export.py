@@ -1,11 +1,11 @@
-"""Exports by this package alone: what serves, and what is refused."""
-
 import os
 
 import numpy as np
 import pytest
-import tensorflow as tf
+import tensorflow as tf2
+import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.engine.export import receivers
 from tpu_estimator_compat.estimator import export
 
 from . import describe_saved_model, serving_probe
@@ -30,21 +30,11 @@ def test_serves_what_predict_says(name, trained, cases, tmp_path):
             np.testing.assert_allclose(value, [f[key] for f in found], rtol=1e-6)
 
 
-class Once(tf.compat.v1.train.SessionRunHook):
+class Once(tf2.compat.v1.train.SessionRunHook):
     """Ends an endless input after one batch."""
 
     def after_run(self, run_context, run_values):
         run_context.request_stop()
-
-
-def test_training_from_a_saved_model(trained, cases, tmp_path):
-    source = trained("plain")
-    path = source.export_saved_model(str(tmp_path / "out"), cases.raw_receiver).decode()
-    case = cases.CASES["plain"]
-    est = cases.make_estimator(case, str(tmp_path / "new"), warm_start_from=path)
-    est.train(case.input_fn, steps=1)
-    first = tf.train.load_variable(str(tmp_path / "new" / "model.ckpt-0"), "tower/hidden")
-    np.testing.assert_array_equal(first, source.get_variable_value("tower/hidden"))
 
 
 def test_exports_while_training_goes_on(cases, tmp_path):
@@ -53,7 +43,7 @@ def test_exports_while_training_goes_on(cases, tmp_path):
     est = cases.make_estimator(case, str(tmp_path / "model"))
     paths = []
 
-    class Exporter(tf.compat.v1.train.CheckpointSaverListener):
+    class Exporter(tf2.compat.v1.train.CheckpointSaverListener):
         def after_save(self, session, global_step_value):
             paths.append(est.export_saved_model(str(tmp_path / "out"), cases.raw_receiver))
 
@@ -65,43 +55,24 @@ def test_exports_while_training_goes_on(cases, tmp_path):
 # What is refused.
 
 
-def test_no_receiver_function(trained, tmp_path):
-    with pytest.raises(ValueError, match="An input_receiver_fn must be defined"):
-        trained("plain").export_saved_model(str(tmp_path), None)
-    with pytest.raises(ValueError, match=r"No valid modes for exporting found\. Got dict_keys"):
-        trained("plain").experimental_export_all_saved_models(str(tmp_path), {"x": lambda: None})
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_receiver_of_another_type(trained, cases, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"returned a dict \({'x': 1}\) without features and receiver_tensors"
-    ):
-        trained("plain").export_saved_model(str(tmp_path), lambda: {"x": 1})
-    assert os.listdir(tmp_path) == []
-
-
 def test_features_that_do_not_fit_the_model(trained, tmp_path):
     def receiver(shape, make=export.ServingInputReceiver):
-        x = tf.compat.v1.placeholder(tf.float32, shape, name="given")
+        x = tf2.compat.v1.placeholder(tf2.float32, shape, name="given")
         return lambda: make(x, x)
 
-    def bare():
-        return receiver([None, 4])()
-
     with pytest.raises(KeyError, match="x") as caught:
-        trained("plain").export_saved_model(str(tmp_path), bare)
+        trained("plain").export_saved_model(str(tmp_path), lambda: receiver([None, 4])())
     [note] = caught.value.__notes__
-    assert "'feature': <tf.Tensor 'given:0' shape=(None, 4)" in note
+    assert "'feature': <tf2.Tensor 'given:0' shape=(None, 4)" in note
     assert "TensorServingInputReceiver" in note
 
     def wide():
-        x = tf.compat.v1.placeholder(tf.float32, [None, 5], name="given")
+        x = tf2.compat.v1.placeholder(tf2.float32, [None, 5], name="given")
         return export.ServingInputReceiver({"x": x}, x)
 
     with pytest.raises(ValueError, match="Dimensions must be equal") as caught:
         trained("plain").export_saved_model(str(tmp_path), wide)
-    assert "'x': <tf.Tensor 'given:0' shape=(None, 5)" in caught.value.__notes__[0]
+    assert "'x': <tf2.Tensor 'given:0' shape=(None, 5)" in caught.value.__notes__[0]
     assert os.listdir(tmp_path) == []
 
 
@@ -128,3 +99,49 @@ def test_scripts_that_switch_v2_behavior_off(trained, cases, tmp_path):
     theirs = serving_probe.answer_v1(expected, request)["serving_default"]
     for key, value in theirs.items():
         np.testing.assert_array_equal(ours[key], value)
+
+
+def test_outputs_that_need_what_is_not_fed_are_left_out(trained, tmp_path):
+    def receiver():
+        x = tf2.compat.v1.placeholder(tf2.float32, [None, 4])
+        return export.ServingInputReceiver({"x": x}, tf2.compat.v1.placeholder(tf2.float32))
+
+    path = trained("plain").export_saved_model(str(tmp_path), receiver).decode()
+    [graph] = describe_saved_model.graphs(path).values()
+    assert not graph.signature_def  # As the original: it logs what was left out, and why.
+
+
+def test_raw_receivers_of_eager_tensors_and_arrays():
+    make = export.build_raw_serving_input_receiver_fn(
+        {"eager": tf.zeros([2, 3]), "array": np.zeros([2], np.int32)}
+    )
+    with tf.Graph().as_default():
+        features = make().features
+    assert features["eager"].shape.as_list() == [None, 3]
+    assert features["array"].shape.as_list() == [None]
+    assert features["array"].dtype == tf.int32
+
+
+def test_supervised_receivers_of_an_input_fn():
+    def input_fn(size):
+        return tf.data.Dataset.from_tensors(({"x": tf.zeros([size, 3])}, tf.zeros([size])))
+
+    make = export.build_supervised_input_receiver_fn_from_input_fn(input_fn, size=4)
+    with tf.Graph().as_default():
+        made = make()
+    assert made.features["x"].shape.as_list() == [None, 3]
+    assert set(made.receiver_tensors) == {"x", "label"}
+    with pytest.raises(ValueError, match="should return"):
+        export.build_supervised_input_receiver_fn_from_input_fn(lambda: tf.zeros([1]))
+
+
+def test_a_receiver_of_features_as_they_are():
+    spec = {"x": tf.TensorSpec([None, 2]), "ids": tf.SparseTensorSpec([None, None], tf.int64)}
+    with tf.Graph().as_default():
+        receiver = receivers.receiver_of(spec)
+        assert receiver.features is receiver.receiver_tensors
+        assert {name: tf.type_spec_from_value(t) for name, t in receiver.features.items()} == spec
+        bare = receivers.receiver_of(tf.TensorSpec([None], tf.string))
+        assert list(bare.receiver_tensors.values()) == [bare.features]
+        with pytest.raises(ValueError, match="A signature has tensors by name: export_saved_model"):
+            receivers.receiver_of({"x": {"deep": tf.TensorSpec([None])}})

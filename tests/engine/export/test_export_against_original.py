@@ -4,8 +4,6 @@ The original trains a model of each case; both export its checkpoint. What came 
 and compared, then loaded by both versions of TensorFlow and asked the same questions.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import glob
@@ -36,7 +34,6 @@ NOT_BY_THE_ORIGINAL = ["tpu_only"]  # it wanted a TPU, to write variables next t
 
 
 def run(forks: Forks, script: str, *arguments: str) -> None:
-    """Runs a script of this directory in a fork of an interpreter with TensorFlow."""
     done = forks.run(HERE / script, *arguments, env=ENVIRONMENT, timeout=300)
     if done.returncode:
         raise RuntimeError(f"{script}:\n{done.stderr[-3000:]}")

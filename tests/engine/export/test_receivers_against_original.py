@@ -1,5 +1,3 @@
-"""The same receivers built by the published original and here: same fields, same errors."""
-
 import pytest
 
 from tpu_estimator_compat.estimator import export
@@ -49,7 +47,6 @@ EXPRESSIONS = [
 
 @pytest.fixture(scope="module")
 def originals(original):
-    """What the original reports, in the order of `EXPRESSIONS`."""
     return original.run(receivers_probe.__file__, given=EXPRESSIONS)
 
 

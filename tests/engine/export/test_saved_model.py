@@ -1,5 +1,3 @@
-"""What is written in an export: assets, text, variables of a checkpoint or of a warm start."""
-
 import os
 
 import numpy as np
@@ -22,20 +20,6 @@ def test_assets_and_extra_assets_are_copied(trained, cases, tmp_path):
         os.rename(vocabulary + ".away", vocabulary)
     assert answers["ids"].tolist() == [0, 3, len(cases.WORDS)]
     assert set(answers["name"]) <= {b"red", b"green", b"blue"}
-
-
-def test_text_and_checkpoint_path(trained, cases, tmp_path):
-    est = trained("plain")
-    first = os.path.join(est.model_dir, "model.ckpt-0")
-    path = est.export_saved_model(
-        str(tmp_path), cases.raw_receiver, as_text=True, checkpoint_path=first
-    ).decode()
-    assert "saved_model.pbtxt" in os.listdir(path)
-    exported = describe_saved_model.variables(path)
-    assert exported["global_step"] == 0
-    np.testing.assert_array_equal(
-        exported["tower/hidden"], tf.train.load_variable(first, "tower/hidden")
-    )
 
 
 def test_old_name_warns_and_keeps_default_attributes(trained, cases, tmp_path):
@@ -61,13 +45,6 @@ def test_a_warm_start_is_exported_where_nothing_was_trained(trained, cases, tmp_
             describe_saved_model.variables(path)["tower/hidden"],
             source.get_variable_value("tower/hidden"),
         )
-
-
-def test_no_checkpoint(cases, tmp_path):
-    est = cases.make_estimator(cases.CASES["plain"], str(tmp_path / "model"))
-    with pytest.raises(ValueError, match=f"Couldn't find trained model at {tmp_path}/model"):
-        est.export_saved_model(str(tmp_path / "out"), cases.raw_receiver)
-    assert not (tmp_path / "out").exists()
 
 
 def test_variables_that_the_checkpoint_lacks(trained, cases, tmp_path):

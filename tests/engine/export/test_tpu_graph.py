@@ -23,7 +23,6 @@ def written(trained, cases, tmp_path):
 
 
 def by_type(nodes):
-    """Nodes by the type of their op."""
     found = {}
     for node in nodes:
         found.setdefault(node.op, []).append(node)
@@ -166,12 +165,6 @@ def test_other_modes_have_no_graph_for_tpu(trained, cases, tmp_path, caplog):
     assert not (tmp_path / "b").exists()
     path = alone.experimental_export_all_saved_models(str(tmp_path / "c"), receivers)
     assert set(describe.graphs(path.decode())) == {TPU_TAGS}
-
-
-def test_neither_graph(trained, cases, tmp_path):
-    est = trained("plain", export_to_cpu=False)
-    with pytest.raises(ValueError, match="One of export_to_cpu and export_to_tpu must be true"):
-        est.export_saved_model(str(tmp_path), cases.raw_receiver)
 
 
 def test_an_output_that_cannot_be_taken_apart(trained, cases, tmp_path):

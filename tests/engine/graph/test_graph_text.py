@@ -1,5 +1,3 @@
-"""A graph as text: what TensorFlow writes, letter by letter."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""What programs leave out, and what they must not: effects, and values that differ."""
-
 import keras
 import numpy as np
 import pytest
@@ -20,8 +18,6 @@ def nodes(graph, ops, kept=()):
 
 
 def training_step():
-    """(input, loss, train_op) of two dense layers that Adam trains."""
-
     def dense(x, units, name):
         kernel = tf.get_variable(f"{name}/kernel", [x.shape[1], units])
         bias = tf.get_variable(f"{name}/bias", [units], initializer=tf.zeros_initializer())

@@ -14,7 +14,6 @@ TABLE = (0.0, 1.0, 2.0)
 
 
 def out_of_range(x):
-    """Values of a table of three rows, by ids of which the eighth does not exist."""
     return tf.gather(tf.constant(TABLE), tf.cast(x, tf.int32))  # here
 
 

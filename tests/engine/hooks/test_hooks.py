@@ -1,23 +1,20 @@
 """Hooks of TensorFlow that the conformance tests do not cover, and several replicas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    examples,
-    finite_input_fn,
-    logits_of,
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import finite_input_fn, logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat.engine.hooks.early_stopping import (
+    StopAtCheckpointStepHook,
+    read_eval_metrics,
+)
+from tpu_estimator_compat.estimator import experimental
 
 
 def scaled_model_fn(features, labels, mode, params):
-    """Its loss can be fed: `scale`."""
     scale = tf.placeholder_with_default(1.0, [], name="scale")
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features)) * scale
     if mode == tpu.ModeKeys.EVAL:
@@ -28,8 +25,6 @@ def scaled_model_fn(features, labels, mode, params):
 
 
 class Feeds(tf.train.FeedFnHook):
-    """Feeds the scale, and notes the losses."""
-
     def __init__(self, scale):
         super().__init__(lambda: {"scale:0": scale})
         self.losses = []
@@ -137,34 +132,6 @@ def test_variables_are_read_before_the_last_of_many_steps(tmp_path):
     assert len(seen) < 20
 
 
-class ReadsByName(tf.train.SessionRunHook):
-    """Asks for variables by the names that TF1's variables had, with the step and besides it."""
-
-    def __init__(self):
-        self.within, self.besides = [], []
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs({"hidden": "hidden:0", "step": "global_step:0"})
-
-    def after_run(self, run_context, run_values):
-        self.within.append(run_values.results)
-        self.besides.append(run_context.session.run(["hidden:0", "global_step:0"]))
-
-
-def test_a_variables_name_stands_for_its_value(tmp_path, caplog):
-    caplog.set_level("INFO")
-    hook = ReadsByName()
-    logging = tf.train.LoggingTensorHook({"counted": "global_step:0"}, every_n_iter=1)
-    estimator = make_estimator(tmp_path, scaled_model_fn)
-    estimator.train(train_input_fn, hooks=[hook, logging], steps=3)
-    assert [int(found["step"]) for found in hook.within] == [0, 1, 2]
-    assert [int(step) for _, step in hook.besides] == [1, 2, 3]
-    hidden = estimator.get_variable_value("hidden")
-    np.testing.assert_array_equal(hook.besides[-1][0], hidden)
-    np.testing.assert_array_equal(hook.besides[0][0], hook.within[1]["hidden"])
-    assert any(line.startswith("counted = 2") for line in caplog.messages)
-
-
 def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
     """Wherever it ends, all steps count and the loss of the last is told."""
     for count in (1, 2, 3, 7, 8, 9):
@@ -177,25 +144,125 @@ def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
         assert "Loss for final step: None" not in caplog.text
 
 
-class FindsLabels(tf.train.SessionRunHook):
-    """Fetches labels by the name that they have where input_fn and model_fn share a graph."""
+@pytest.mark.parametrize(
+    ("loop", "every", "told"), [(5, 10, ["5", "15"]), (3, 4, ["3", "9", "15", "20"])]
+)
+def test_with_use_tpu_the_loss_is_told_with_the_step_after_the_loop(
+    tmp_path, caplog, loop, every, told
+):
+    def model_fn(features, labels, mode, params):
+        weight = tf2.compat.v1.get_variable("weight", initializer=0.0)
+        loss = tf2.reduce_mean((features * weight - labels) ** 2)
+        optimizer = tpu.CrossShardOptimizer(tf2.compat.v1.train.GradientDescentOptimizer(0.01))
+        train_op = optimizer.minimize(loss, tf2.compat.v1.train.get_global_step())
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    def __init__(self):
-        self.seen = []
+    def input_fn(params):
+        return tf2.data.Dataset.from_tensors(([1.0] * 4, [2.0] * 4)).repeat()
 
-    def begin(self):
-        self.labels = tf.get_default_graph().get_tensor_by_name("IteratorGetNext:1") + 0
+    config = tpu.RunConfig(
+        model_dir=str(tmp_path), tpu_config=tpu.TPUConfig(loop), log_step_count_steps=every
+    )
+    estimator = tpu.TPUEstimator(model_fn, config=config, use_tpu=True, train_batch_size=4)
+    tf2.get_logger().propagate = True
+    tf2.compat.v1.logging.set_verbosity("INFO")
+    with caplog.at_level("INFO", logger="tensorflow"):
+        estimator.train(input_fn, steps=20)
+    steps = [r.getMessage() for r in caplog.records if r.getMessage().startswith("loss = ")]
+    assert [line.partition("step = ")[2].split()[0] for line in steps] == told
 
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(self.labels)
 
-    def after_run(self, run_context, run_values):
-        self.seen.append(run_values.results.tolist())
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_the_error_notes_the_step(tmp_path, use_tpu):
+    def model_fn(features, labels, mode, params):
+        step = tf.train.get_global_step()
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        loss += tf.where(step >= 4, float("nan"), 0.0)
+        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
+        train_op = optimizer.minimize(loss, global_step=step)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    with pytest.raises(tf.train.NanLossDuringTrainingError, match="NaN loss during") as caught:
+        make_estimator(tmp_path, model_fn, use_tpu=use_tpu).train(train_input_fn, steps=50)
+    [note] = caught.value.__notes__
+    assert note.startswith("The loss of step 5 is NaN.")
 
 
-def test_a_hook_finds_the_input_by_name(tmp_path):
-    hook = FindsLabels()
-    estimator = make_estimator(tmp_path, scaled_model_fn)
-    estimator.train(train_input_fn, steps=2, hooks=[hook])
-    _, labels = examples()
-    assert hook.seen == [labels[:16].tolist(), labels[16:32].tolist()]
+def test_an_infinite_loss_ends_no_run(tmp_path):
+    """A hook gets control when it asked for it, and reads what was before that step."""
+
+    class EveryTenth(tf.train.SessionRunHook):
+        def begin(self):
+            [hidden] = [v for v in tf.global_variables() if v.op.name == "hidden"]
+            self._fetches = [tf.train.get_global_step(), hidden]
+
+        def steps_until_control(self, global_step):
+            return 10 - global_step % 10
+
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(self._fetches)
+
+        def after_run(self, run_context, run_values):
+            seen.append(int(run_values.results[0]))
+
+    def model_fn(features, labels, mode, params):
+        step = tf.train.get_global_step()
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+        loss += tf.where(tf.equal(step, 8), float("inf"), 0.0)  # in the last step but one
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    seen = []
+    make_estimator(tmp_path, model_fn).train(train_input_fn, hooks=[EveryTenth()], steps=30)
+    assert seen == [0, 2, 9, 19, 29]
+
+
+def test_events_are_read_in_the_order_of_steps_and_damage_is_skipped(tmp_path, caplog):
+    estimator = make_estimator(tmp_path)
+    assert read_eval_metrics(estimator.eval_dir()) == {}
+    results = {}
+    for steps in (10, 5):
+        estimator.train(train_input_fn, steps=steps)
+        one = estimator.evaluate(train_input_fn, steps=2)
+        results[int(one["global_step"])] = one
+    metrics = read_eval_metrics(estimator.eval_dir())
+    assert list(metrics) == [10, 15]
+    for step, one in results.items():
+        assert metrics[step] == {"accuracy": one["accuracy"], "loss": one["loss"]}
+    tf.summary.FileWriterCache.clear()
+    [path] = (tmp_path / "eval").iterdir()
+    path.write_bytes(path.read_bytes()[:-5])
+    with caplog.at_level("WARNING"):
+        assert list(read_eval_metrics(estimator.eval_dir())) == [10, 15]
+    assert "Skipping rest of the file" in caplog.text
+
+
+def test_a_worker_stops_once_the_checkpoint_is_written(tmp_path):
+    steps_in_checkpoint = iter([0, 4, 8])
+    hook = StopAtCheckpointStepHook(lambda: next(steps_in_checkpoint), 6, 0.01)
+    estimator = make_estimator(tmp_path)
+    estimator.train(train_input_fn, hooks=[hook], max_steps=50)
+    assert estimator.get_variable_value("global_step") == 8  # two steps more, waiting
+    with pytest.raises(ValueError, match="last_step must be specified"):
+        StopAtCheckpointStepHook(lambda: 0, None)
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_function_of_the_users_own_stops(tmp_path, strategy, use_tpu, replicas):
+    if not use_tpu and replicas > 1:
+        replicas = 1
+    estimator = make_estimator(tmp_path, use_tpu=use_tpu, train_distribute=strategy(replicas))
+    asked = []
+
+    def should_stop():
+        asked.append(True)
+        return len(asked) == 3
+
+    hook = experimental.make_early_stopping_hook(
+        estimator, should_stop, run_every_secs=None, run_every_steps=20
+    )
+    estimator.train(train_input_fn, hooks=[hook], max_steps=1000)
+    assert len(asked) == 3
+    assert 40 <= estimator.get_variable_value("global_step") <= 50
+    assert estimator.get_variable_value("signal_early_stopping/STOP")

@@ -1,19 +1,19 @@
-"""Keras callbacks given as hooks."""
-
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import finite_input_fn, make_estimator, train_input_fn
+from support.legacy_models import (
+    Fetching,
+    finite_input_fn,
+    last_loss,
+    make_estimator,
+    train_input_fn,
+)
 
 from tpu_estimator_compat import estimator as namespace
 
 
 class Notes(keras.callbacks.Callback):
-    """Notes every call."""
-
     def __init__(self, stop_after=None):
         super().__init__()
         self.calls = []
@@ -72,22 +72,15 @@ class Notes(keras.callbacks.Callback):
 
 
 def test_calls_in_training_are_those_of_one_epoch(tmp_path):
-    class Losses(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs(tf.get_collection(tf.GraphKeys.LOSSES)[-1])
-
-        def after_run(self, run_context, run_values):
-            expected.append(run_values.results)
-
-    notes, expected = Notes(), []
-    make_estimator(tmp_path).train(train_input_fn, hooks=[notes, Losses()], max_steps=3)
+    notes, expected = Notes(), Fetching(last_loss)
+    make_estimator(tmp_path).train(train_input_fn, hooks=[notes, expected], max_steps=3)
     batch = ["on_train_batch_begin", "on_train_batch_end"]
     begin, end = ["on_train_begin", "on_epoch_begin"], ["on_epoch_end", "on_train_end"]
     assert notes.names() == [*begin, *3 * batch, *end]
     assert notes.batches("on_train_batch_begin") == [0, 1, 2]
     assert notes.batches("on_train_batch_end") == [0, 1, 2]
     losses = [call[2]["loss"] for call in notes.calls if call[0] == "on_train_batch_end"]
-    assert losses == expected
+    assert losses == expected.seen
     assert len(losses) == 3
     assert notes.calls[-1][1] == {"loss": losses[-1]}
 
@@ -183,8 +176,6 @@ def test_callbacks_of_keras(tmp_path):
 
 def test_the_model_gives_and_takes_weights(tmp_path):
     class Undoes(keras.callbacks.Callback):
-        """Puts the weights back after the third step."""
-
         def on_train_begin(self, logs=None):
             self.first = self.model.get_weights()
 

@@ -1,7 +1,5 @@
 """The model that a Keras callback among the hooks finds: whole, and that of the steps at work."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

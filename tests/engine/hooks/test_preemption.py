@@ -55,8 +55,6 @@ class Kill(tf.train.SessionRunHook):
 
 
 class KillFit(keras.callbacks.Callback):
-    """Sends a signal to this process in the middle of an epoch, or of an evaluation."""
-
     def __init__(self, when, number):
         super().__init__()
         self._when = when

@@ -1,7 +1,3 @@
-"""The line of progress: in a terminal that is quiet otherwise, and nowhere else."""
-
-from __future__ import annotations
-
 import contextlib
 import os
 import pty

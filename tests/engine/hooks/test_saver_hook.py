@@ -1,7 +1,3 @@
-"""Saves in the background: what they hold, who is told, and what goes wrong with them."""
-
-from __future__ import annotations
-
 import os
 import shutil
 import threading
@@ -10,11 +6,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    make_estimator,
-    make_model_fn,
-    train_input_fn,
-)
+from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat.engine.checkpoint.writing import CheckpointWrite
 from tpu_estimator_compat.engine.hooks import saver_hook
@@ -50,8 +42,6 @@ def test_a_session_that_breaks_goes_on_from_the_last_save(tmp_path, monkeypatch)
 
 
 class ReadEveryStep(tf.train.SessionRunHook):
-    """Keeps the model's variables as they were after every step."""
-
     def begin(self):
         self.seen = {}
         self._variables = tf.global_variables()

@@ -1,6 +1,7 @@
-"""How long runs between two turns of the hooks are: what hooks ask for, and what time allows."""
-
+import numpy as np
 import pytest
+import tensorflow.compat.v1 as tf
+from support.legacy_models import make_estimator, train_input_fn
 from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
@@ -9,8 +10,6 @@ from tpu_estimator_compat.engine.runtime.tuning import Tuning
 
 
 class Wants:
-    """A hook that wants control after so many steps; None for never."""
-
     def __init__(self, steps):
         self._steps = steps
 
@@ -85,3 +84,15 @@ def test_limits_depend_on_hooks_and_loop():
     assert (off_tpu.reads.before_last_step, off_tpu.host_calls_may_lag) == (True, True)
     on_tpu = Schedule([object()], IterationsPerLoopCounter(7, "count")).limits
     assert (on_tpu.reads.before_last_step, on_tpu.host_calls_may_lag) == (False, False)
+
+
+def test_a_loop_may_be_given_in_seconds(tmp_path, strategy):
+    class Lengths(tf.train.SessionRunHook):
+        def after_run(self, run_context, run_values):
+            steps.append(int(run_context.session.run(tf.train.get_global_step())))
+
+    steps = []
+    estimator = make_estimator(tmp_path, use_tpu=True, loop="1s", train_distribute=strategy(1))
+    estimator.train(train_input_fn, hooks=[Lengths()], steps=5000)
+    assert steps[-1] == 5000
+    assert max(np.diff(steps)) > 50  # a second holds many of these steps

@@ -1,7 +1,5 @@
 """Trainings that do not get to their last step: by a global step that stays, or data that ends."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import finite_input_fn, logits_of, make_estimator, train_input_fn

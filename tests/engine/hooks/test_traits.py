@@ -1,5 +1,3 @@
-"""What is known of each class of hook: its row, and what an unknown class is taken for."""
-
 import threading
 
 import pytest
@@ -24,10 +22,7 @@ TRIGGERED = 20
 NOW = 23
 
 KNOWN = {
-    hooks_lib.CheckpointSaverHook: (
-        lambda d: hooks_lib.CheckpointSaverHook("", save_steps=10),
-        7,
-    ),
+    hooks_lib.CheckpointSaverHook: (lambda d: hooks_lib.CheckpointSaverHook("", save_steps=10), 7),
     hooks_lib.FinalOpsHook: (lambda d: hooks_lib.FinalOpsHook([]), None),
     hooks_lib.LoggingTensorHook: (
         lambda d: counted(hooks_lib.LoggingTensorHook({}, every_n_iter=10)),
@@ -35,10 +30,7 @@ KNOWN = {
     ),
     hooks_lib.NanTensorHook: (lambda d: hooks_lib.NanTensorHook("x"), 1),
     # The step that is profiled, or summarized, is the one before which the hook asks for it.
-    hooks_lib.ProfilerHook: (
-        lambda d: due(hooks_lib.ProfilerHook(10, output_dir=d)),
-        6,
-    ),
+    hooks_lib.ProfilerHook: (lambda d: due(hooks_lib.ProfilerHook(10, output_dir=d)), 6),
     hooks_lib.SummarySaverHook: (
         lambda d: due(hooks_lib.SummarySaverHook(10, output_dir="", summary_op="x")),
         6,

@@ -1,13 +1,8 @@
 """Subclasses of hooks that are known: what changes a turn does not change when it is due."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import make_estimator, train_input_fn
 
 
 class KeepsLosses(tf.train.LoggingTensorHook):
@@ -70,8 +65,6 @@ def test_a_subclass_that_changes_a_turn_is_told_the_same_in_fewer_turns(tmp_path
         hook.__class__ = type("Hook", (type(hook),), members)
 
         class Counts(tf.train.SessionRunHook):
-            """Has a turn when somebody else has one."""
-
             def steps_until_control(self, global_step):
                 return None
 

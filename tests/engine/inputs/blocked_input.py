@@ -42,8 +42,6 @@ ahead = dataset
 
 
 def slowly(loss):
-    """The loss, after some time."""
-
     def wait(loss):
         time.sleep(0.1 if kind == "ahead" else 0)
         return loss

@@ -9,7 +9,6 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 
 
 def called(call, seed=None):
-    """What a call of an input_fn gave; variables and tables have their first values."""
     with new_graph(seed) as graph:
         found = call_input_fn(call, VariableStore(tf.distribute.get_strategy()))
         session = GraphSession(graph, found.store)
@@ -19,5 +18,4 @@ def called(call, seed=None):
 
 
 def elements(call, count=100, seed=None):
-    """The first `count` elements of what an input_fn returns, as NumPy."""
     return list(called(call, seed).dataset().take(count).as_numpy_iterator())

@@ -29,7 +29,6 @@ def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, si
 
 
 def batches(size, count=16):
-    """The numbers from 0 in batches."""
     return tf.data.Dataset.range(count).batch(size, drop_remainder=True)
 
 
@@ -37,7 +36,6 @@ GLOBAL_BATCH = 32
 
 
 def resolved(mode, size, replicas, hosts=1, this_host=None, tpu_semantics=True, **tpu_config):
-    """The input mode for a global batch on so many replicas."""
     topology = Topology(FakeStrategy(replicas), tpu_semantics, hosts, this_host)
     return modes.resolve(mode, tpu.TPUConfig(**tpu_config), topology, size)
 

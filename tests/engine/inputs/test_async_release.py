@@ -1,5 +1,3 @@
-"""The end of an input: who waits for its destructor."""
-
 import itertools
 import subprocess
 import sys
@@ -18,8 +16,6 @@ LONG = 30.0  # seconds; only a test that fails waits for so long
 
 
 class Source:
-    """A generator that goes on without an end; when it is given up, it waits for `released`."""
-
     def __init__(self):
         self.given_up = threading.Event()
         self.released = threading.Event()

@@ -1,9 +1,14 @@
-"""input_fns of every kind become datasets."""
+import pathlib
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat import estimator as tf_estimator
 from tpu_estimator_compat.engine.inputs import check_apart
 
 from .calls import called, elements
@@ -22,112 +27,6 @@ def test_specs_are_kept(batched):
 
     spec = called(call).element_spec
     assert spec.shape == ([4] if batched else [])
-
-
-def test_one_shot_iterators():
-    def call():
-        dataset = tf.data.Dataset.range(10).batch(4, drop_remainder=True)
-        value = tf.data.make_one_shot_iterator(dataset).get_next()
-        return {"x": value * 2}, value
-
-    found = elements(call)
-    assert [f[1].tolist() for f in found] == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert found[1][0]["x"].tolist() == [8, 10, 12, 14]
-
-
-def test_initializable_iterators():
-    def call():
-        iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(3))
-        tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
-        return iterator.get_next()
-
-    assert [int(f) for f in elements(call)] == [0, 1, 2]
-
-
-def test_bare_tensors_are_fresh_in_every_element():
-    def call():
-        return tf.random.normal([3]), tf.zeros([3], tf.int32)
-
-    found = elements(call, count=3, seed=5)
-    assert not np.allclose(found[0][0], found[1][0])
-    again = elements(call, count=3, seed=5)
-    np.testing.assert_array_equal(found[0][0], again[0][0])
-
-
-def test_lists_none_labels_and_numpy():
-    assert len(elements(lambda: [tf.constant(1.0), tf.constant(2)], count=1)[0]) == 2
-    assert elements(lambda: (tf.constant([1.0]), None), count=1)[0][0].tolist() == [1.0]
-    assert elements(lambda: (np.ones(2), np.zeros(2)), count=1)[0][0].tolist() == [1.0, 1.0]
-
-
-def test_hash_tables_inside():
-    def call():
-        table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(["a", "b"], [10, 20]), default_value=-1
-        )
-        words = tf.data.Dataset.from_tensor_slices(["b", "a", "z"])
-        return words.map(table.lookup)
-
-    assert [int(f) for f in elements(call)] == [20, 10, -1]
-
-
-def test_generators_sparse_and_ragged():
-    def numbers():
-        yield from ([1], [2, 3])
-
-    def generated():
-        return tf.data.Dataset.from_generator(numbers, tf.int32, [None])
-
-    assert [f.tolist() for f in elements(generated)] == [[1], [2, 3]]
-
-    def sparse():
-        matrix = tf.sparse.from_dense([[0, 1], [2, 0]])
-        return {"s": matrix}, tf.constant([0, 1])
-
-    features, _ = next(iter(called(sparse).dataset()))
-    assert isinstance(features["s"], tf.sparse.SparseTensor)
-    assert features["s"].values.numpy().tolist() == [1, 2]
-
-    def ragged():
-        import tensorflow as tf2
-
-        return tf.data.Dataset.from_tensor_slices(tf2.ragged.constant([[1], [2, 3]]))
-
-    assert [f.tolist() for f in elements(ragged)] == [[1], [2, 3]]
-
-
-def test_shuffling_follows_the_seed():
-    def call():
-        return tf.data.Dataset.range(50).shuffle(50)
-
-    def order(seed):
-        return [int(f) for f in elements(call, seed=seed)]
-
-    assert order(3) == order(3)
-    assert order(3) != order(4)
-    assert sorted(order(3)) == list(range(50))
-
-
-def test_names_of_tensors():
-    """An iterator's are those of the original, which took elements in the same graph."""
-
-    def pairs():
-        return tf.data.Dataset.range(4).map(lambda i: ({"b": i, "a": i}, i))
-
-    def tensors():
-        with tf.name_scope("data"):
-            features, labels = tf.data.make_one_shot_iterator(pairs()).get_next()
-        return {"a": features["a"], "n": tf.negative(features["b"], name="minus")}, labels
-
-    names = []
-    for call in (pairs, tensors):
-        found = called(call)
-        with found.graph.as_default():
-            names.append([tensor.name for tensor in tf.nest.flatten(found.element())])
-    assert names == [
-        ["IteratorGetNext:0", "IteratorGetNext:1", "IteratorGetNext:2"],
-        ["data/IteratorGetNext:0", "minus:0", "data/IteratorGetNext:2"],
-    ]
 
 
 @pytest.mark.parametrize(
@@ -174,3 +73,64 @@ def test_what_only_devices_have_is_refused(call, on_tpu, name):
 
 def _counted(i):
     return i + tf.train.get_global_step(tf.get_default_graph().outer_graph)
+
+
+SCRIPT = pathlib.Path(__file__).with_name("blocked_input.py")
+CASES = [
+    ("dataset", "blocks", signal.SIGTERM, 143),
+    ("dataset", "blocks", signal.SIGINT, -signal.SIGINT),
+    ("ahead", "blocks", signal.SIGTERM, 143),
+    ("dataset", "fails", None, 1),
+    ("tensor", "blocks", signal.SIGTERM, 143),
+    ("tensor", "fails", None, 1),
+    ("queue", "blocks", signal.SIGTERM, 143),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "what", "number", "status"), CASES)
+def test_the_process_ends(tmp_path, kind, what, number, status):
+    """A process of its own: what is tested is how it ends."""
+    command = [sys.executable, str(SCRIPT), kind, what, str(tmp_path)]
+    root = SCRIPT.parents[2]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": root}
+    with subprocess.Popen(command, **pipes) as process:
+        try:
+            if number is not None:
+                assert process.stdout.readline() == "blocked\n"
+                process.send_signal(number)
+            _, errors = process.communicate(timeout=100)
+        finally:
+            process.kill()
+    assert process.returncode in (status, 128 - status if status < 0 else status), errors[-3000:]
+    if number == signal.SIGTERM:
+        step = int(tf2.train.latest_checkpoint(str(tmp_path)).rpartition("-")[2])
+        assert 0 < step < 30 if kind == "ahead" else 0 <= step <= 4
+    else:
+        assert ("KeyboardInterrupt" if number else "RuntimeError: no more of this") in errors
+
+
+def test_a_pair_of_features_without_labels(tmp_path):
+    seen = []
+
+    def model_fn(features, labels, mode):
+        seen.append((type(features), len(features), labels))
+        a, b = features
+        total = tf.reduce_sum(a, axis=1) + b
+        if mode == tf_estimator.ModeKeys.PREDICT:
+            return tf_estimator.EstimatorSpec(mode, predictions={"total": total})
+        step = tf.train.get_global_step()
+        return tf_estimator.EstimatorSpec(
+            mode, loss=tf.reduce_mean(total), train_op=step.assign_add(1)
+        )
+
+    def finite():
+        x, y = np.ones([4, 2], np.float32), np.arange(4, dtype=np.float32)
+        data = tf_estimator.inputs.numpy_input_fn(x, y, batch_size=4, shuffle=False)()
+        return data, None
+
+    est = tf_estimator.Estimator(model_fn, str(tmp_path))
+    est.train(lambda: ((tf.ones([4, 2]), tf.constant([1.0, 2.0, 3.0, 4.0])), None), steps=1)
+    found = [float(p["total"]) for p in est.predict(finite)]
+    assert found == [2.0, 3.0, 4.0, 5.0]
+    assert seen == [(tuple, 2, None), (tuple, 2, None)]

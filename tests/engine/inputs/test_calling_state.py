@@ -1,13 +1,18 @@
 """Input that is made of variables, under the rules of TPU execution: nothing is read ahead."""
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat import estimator as estimators
+from tpu_estimator_compat.engine.inputs.calling import warn_if_endless
+from tpu_estimator_compat.estimator import Estimator, EstimatorSpec
+
+from .calls import called
 
 
 def model_fn(features, labels, mode, params):
-    """The weight goes a tenth of the way to the features."""
     weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
     loss = tf.reduce_mean((weight - features) ** 2) / 2
     optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
@@ -37,3 +42,146 @@ def test_each_step_has_its_own(tmp_path, input_fn):
     assert estimator.get_variable_value("weight") == pytest.approx(weight, rel=1e-5)
     if input_fn is position:
         assert estimator.get_variable_value("position") == 6
+
+
+STEPS = 5
+
+
+def dataset():
+    return tf.data.Dataset.from_tensor_slices([[1.0]] * STEPS).batch(1)
+
+
+def tensors():
+    return tf.data.make_one_shot_iterator(dataset()).get_next()
+
+
+def queue():
+    value = tf.train.input_producer([1.0] * STEPS, num_epochs=1, shuffle=False).dequeue()
+    return tf.train.batch([value], 1)
+
+
+def counting_model_fn(features, mode, params):
+    made = {"trainable": False, "initializer": tf.zeros_initializer()}
+    first, second = (tf.get_variable(name, [], **made) for name in ("first", "second"))
+    if params["branch"]:
+        count = tf.cond(first >= 0, lambda: second.assign_add(1), lambda: second + 0)
+    else:
+        count = second.assign_add(1)
+    train_op = tf.group(first.assign_add(1), count, tf.train.get_global_step().assign_add(1))
+    return EstimatorSpec(mode, loss=tf.reduce_sum(features), train_op=train_op)
+
+
+@pytest.mark.parametrize("branch", [False, True])
+@pytest.mark.parametrize("input_fn", [dataset, tensors, queue])
+def test_counters_stand_at_the_number_of_elements(tmp_path, input_fn, branch):
+    estimator = Estimator(counting_model_fn, str(tmp_path), params={"branch": branch})
+    estimator.train(input_fn)
+    names = ("first", "second", "global_step")
+    assert [estimator.get_variable_value(name) for name in names] == [STEPS] * 3
+
+
+def fed_model_fn(features, labels, mode):
+    weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
+    predictions = {"y": features * weight}
+    if mode == estimators.ModeKeys.PREDICT:
+        return estimators.EstimatorSpec(mode, predictions)
+    loss = tf.reduce_mean((predictions["y"] - labels) ** 2)
+    step = tf.train.get_global_step()
+    train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, step)
+    metrics = {"mae": tf.metrics.mean_absolute_error(labels, predictions["y"])}
+    return estimators.EstimatorSpec(mode, predictions, loss, train_op, metrics)
+
+
+class Feeding(tf.train.SessionRunHook):
+    """Feeds other points of `y = 3 x` in every run."""
+
+    def __init__(self):
+        self.runs = 0
+
+    def input_fn(self):
+        self.x = tf.placeholder(tf.float32, [None], name="x")
+        self.y = tf.placeholder(tf.float32, [None])
+        return self.x, self.y
+
+    def before_run(self, run_context):
+        self.runs += 1
+        x = np.arange(self.runs, self.runs + 3, dtype=np.float32)
+        return tf.train.SessionRunArgs(None, feed_dict={self.x: x, self.y: 3 * x})
+
+
+def test_a_hook_feeds_all_modes(tmp_path):
+    """The numbers are those of the original on TensorFlow 2.15."""
+    estimator = estimators.Estimator(fed_model_fn, str(tmp_path))
+    hook = Feeding()
+    estimator.train(hook.input_fn, hooks=[hook], steps=4)
+    assert hook.runs == 4
+    assert estimator.get_variable_value("weight") == pytest.approx(2.2881258, rel=1e-6)
+    hook = Feeding()
+    results = estimator.evaluate(hook.input_fn, hooks=[hook], steps=3)
+    assert results["loss"] == pytest.approx(5.236571, rel=1e-5)
+    assert results["mae"] == pytest.approx(2.1356227, rel=1e-5)
+    hook = Feeding()
+    found = estimator.predict(lambda: hook.input_fn()[0], hooks=[hook])
+    values = [next(found)["y"] for _ in range(8)]
+    found.close()
+    expected = 2.2881258 * np.array([1, 2, 3, 2, 3, 4, 3, 4])
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
+
+
+def test_names_are_fed_too_and_what_is_made_of_placeholders(tmp_path):
+    def input_fn():
+        halves = tf.placeholder(tf.float32, [2], name="halves")
+        return halves * 2.0, halves * 6.0
+
+    hook = tf.train.FeedFnHook(lambda: {"halves:0": np.array([1.0, 2.0], np.float32)})
+    estimator = estimators.Estimator(fed_model_fn, str(tmp_path))
+    estimator.train(input_fn, hooks=[hook], steps=60)
+    assert estimator.get_variable_value("weight") == pytest.approx(3.0, abs=1e-3)
+
+
+def test_without_a_feed_it_says_what_is_missing(tmp_path):
+    estimator = estimators.Estimator(fed_model_fn, str(tmp_path))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must feed a value for placeholder"):
+        estimator.train(Feeding().input_fn, steps=1)
+
+
+def queued(strings=("1", "2", "3")):
+    text = tf.train.input_producer(tf.constant(strings), num_epochs=1, shuffle=False).dequeue()
+    number = tf.string_to_number(text)
+    numbers, texts = tf.train.batch([number, text], 2, allow_smaller_final_batch=True)
+    return {"number": numbers, "text": texts}, tf.sparse.from_dense(numbers)
+
+
+def returning_model_fn(features, labels, mode):
+    """Returns what it is given; counts steps."""
+    predictions = {**features, "sparse": tf.sparse.to_dense(labels)} if labels else features
+    step = tf.assign_add(tf.train.get_global_step(), 1)
+    metrics = {"sum": tf.metrics.mean(features["number"])}
+    loss = tf.reduce_sum(features["number"])
+    return estimators.EstimatorSpec(mode, predictions, loss, step, metrics)
+
+
+def test_what_a_queue_runner_raises_is_told(tmp_path):
+    estimator = estimators.Estimator(returning_model_fn, str(tmp_path))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="could not correctly convert string"):
+        estimator.train(lambda: queued(["1", "x"]))
+
+
+class RunnerOfNothing:
+    """Tells the original that the data end."""
+
+    def create_threads(self, sess, coord=None, daemon=False, start=False):
+        return []
+
+
+def test_runners_without_a_queue_are_no_obstacle(caplog):
+    def call():
+        tf.add_to_collection(tf.GraphKeys.QUEUE_RUNNERS, RunnerOfNothing())
+        return tf.constant(3.0)
+
+    found = called(call)
+    assert float(next(iter(found.dataset()))) == 3
+    warn_if_endless(found)
+    assert not caplog.records
+    warn_if_endless(called(lambda: tf.constant(3.0)))
+    assert "predict yields forever" in caplog.text

@@ -1,3 +1,1 @@
-"""JAX's devices, for the whole folder."""
-
 from support.jax_cpus import own_cache  # noqa: F401 (a fixture)

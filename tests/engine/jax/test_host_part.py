@@ -1,16 +1,8 @@
-"""What the host does of a step on JAX's devices: host calls, strings, tables."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import on
-from support.legacy_models import (
-    adam,
-    finite_input_fn,
-    logits_of,
-    make_model_fn,
-    train_input_fn,
-)
+from support.legacy_models import adam, finite_input_fn, logits_of, make_model_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
 
@@ -89,32 +81,6 @@ def test_host_calls_in_order(tmp_path, every):
     assert seen == [([n, n], 16) for n in steps]
 
 
-def test_summaries_of_a_host_call(tmp_path):
-    """By writers of TensorFlow 2, conditional ones too."""
-
-    def model_fn(features, labels, mode, params):
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        train_op = adam(loss, params)
-        with tf.control_dependencies([train_op]):
-            step = tf.reshape(tf.train.get_global_step().read_value(), [1])
-
-        def host_call(step, loss):
-            step = step[0]
-            summary = tf.compat.v2.summary
-            with summary.create_file_writer(str(tmp_path / "calls")).as_default():
-                with summary.record_if(tf.equal(step % 2, 0)):
-                    summary.scalar("even", tf.reduce_mean(loss), step=step)
-                    return tf.summary.all_v2_summary_ops()
-
-        call = (host_call, [step, tf.reshape(loss, [1])])
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, host_call=call)
-
-    on("jax", 2, tmp_path / "model", model_fn).train(train_input_fn, steps=7)
-    [path] = (tmp_path / "calls").iterdir()
-    steps = [e.step for e in tf.train.summary_iterator(str(path)) if e.summary.value]
-    assert steps == [2, 4, 6]
-
-
 def worded_model_fn(features, labels, mode, params):
     """Predictions that are strings, and numbers that a host makes of strings."""
     best = tf.argmax(logits_of(features), -1)
@@ -159,35 +125,3 @@ def test_a_prediction_of_the_host_waits_for_the_devices_and_repeats_none_of_thei
     rows = list(estimator.predict(finite_input_fn(12)))
     assert {row["word"] for row in rows} == {b"word"}
     assert rows[-1]["made"] in (2, 3)  # before or after its own step
-
-
-def test_a_loss_that_only_python_can_compute_is_refused_by_its_line(tmp_path):
-    def model_fn(features, labels, mode, params):
-        loss = tf.py_func(lambda: np.float32(1.0), [], tf.float32)
-        loss.set_shape([])
-        train_op = tf.train.get_global_step().assign_add(1)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    with pytest.raises(NotImplementedError, match=r"PyFunc 'PyFunc' \(.*test_host_part.py:\d+\)"):
-        on("jax", 1, tmp_path, model_fn).train(train_input_fn, steps=2)
-
-
-def test_a_branch_of_a_host_call_runs_what_is_asked_for(tmp_path):
-    seen = []
-
-    def host_call(step):
-        def note(name):
-            return tf.py_func(lambda: seen.append(name), [], [])
-
-        def branch():
-            note("nobody asks")
-            with tf.control_dependencies([note("asked")]):
-                return tf.no_op()
-
-        return tf.cond(step[0] > 1, branch, tf.no_op)
-
-    def spec_of():
-        return host_call, [tf.reshape(tf.train.get_global_step(), [1])]
-
-    on("jax", 1, tmp_path, make_model_fn(host_call=spec_of)).train(train_input_fn, max_steps=4)
-    assert set(seen) == {"asked"}

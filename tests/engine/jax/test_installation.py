@@ -3,8 +3,6 @@
 With another JAX, this says first which of it has moved.
 """
 
-from __future__ import annotations
-
 import configparser
 import importlib
 import inspect
@@ -87,7 +85,6 @@ GONE = object()
 
 
 def found(name: str):
-    """The object of a name; GONE where it is not there, or is to go."""
     module, _, attributes = name.partition(":")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a name that is to go says so when it is looked up

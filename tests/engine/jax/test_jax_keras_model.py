@@ -1,5 +1,3 @@
-"""`keras_model()` on JAX's devices: Keras' own loops, with the numbers of TensorFlow's replicas."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""Where arrays are on the devices of a mesh."""
-
 import jax
 import pytest
 from jax.sharding import PartitionSpec as P

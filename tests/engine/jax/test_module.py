@@ -1,5 +1,3 @@
-"""Lowered steps as operations of JAX: exchanges, numbers of replicas, and which steps differ."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -29,7 +27,6 @@ EXCHANGES = {
 
 
 def test_exchanges(tmp_path):
-    """Of 4 replicas: in groups, from one to another, in branches and loops."""
     seen = {}
 
     def model_fn(features, labels, mode, params):

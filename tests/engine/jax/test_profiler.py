@@ -1,5 +1,3 @@
-"""JAX's profiler beside TensorFlow's."""
-
 import pytest
 
 WITH_LIBTPU = """

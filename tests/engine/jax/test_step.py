@@ -1,12 +1,11 @@
-"""What values a step may have on JAX's devices: dtypes, scalars, gradients through branches."""
-
 import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from support.jax_estimators import RUNTIMES, on, variables
-from support.legacy_models import adam, logits_of, train_input_fn
+from support.jax_estimators import RUNTIMES, assert_near, on, variables
+from support.legacy_models import Fetching, adam, logits_of, train_input_fn
 from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
@@ -59,8 +58,6 @@ def typed_model_fn(features, labels, mode, params):
 
 
 class Typed(tf.train.SessionRunHook):
-    """Fetches the inputs of all dtypes, and constants."""
-
     def begin(self):
         tf.constant([1, 2], tf.int64, name="numbers")
         tf.constant("text", name="text")
@@ -80,11 +77,7 @@ def test_dtypes(tmp_path, replicas):
     for runtime in RUNTIMES:
         hook = Typed()
         estimator = on(
-            runtime,
-            replicas,
-            tmp_path / runtime,
-            typed_model_fn,
-            train_batch_size=8 * replicas,
+            runtime, replicas, tmp_path / runtime, typed_model_fn, train_batch_size=8 * replicas
         )
         estimator.train(typed_input_fn, steps=4)
         estimator.train(typed_input_fn, steps=3, hooks=[hook])
@@ -118,27 +111,15 @@ def scalar_model_fn(features, labels, mode, params):
     return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
 
 
-class Scales(tf.train.SessionRunHook):
-    def __init__(self):
-        self.seen = []
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs("scale:0")
-
-    def after_run(self, run_context, run_values):
-        self.seen.append(float(run_values.results))
-
-
 @pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_scalars_as_input(tmp_path, replicas):
-    """Every replica has its own."""
     found = {}
     for runtime in RUNTIMES:
         config = {
             "iterations_per_loop": 1,
             "per_host_input_for_training": tpu.InputPipelineConfig.PER_HOST_V2,
         }
-        hook = Scales()
+        hook = Fetching("scale:0")
         estimator = on(runtime, replicas, tmp_path / runtime, scalar_model_fn, tpu_config=config)
         estimator.train(scalar_input_fn, steps=4, hooks=[hook])
         estimator = on(
@@ -151,8 +132,7 @@ def test_scalars_as_input(tmp_path, replicas):
         estimator.train(scalar_input_fn, steps=5)
         found[runtime] = (hook.seen, variables(estimator))
     assert found["jax"][0] == found["tensorflow"][0]
-    for name, value in found["tensorflow"][1].items():
-        np.testing.assert_allclose(found["jax"][1][name], value, 1e-5, 1e-6, err_msg=name)
+    assert_near(found["jax"][1], found["tensorflow"][1])
 
 
 def test_gradients_through_branches(tmp_path):
@@ -182,5 +162,86 @@ def test_gradients_through_branches(tmp_path):
         estimator = on(runtime, 2, tmp_path / runtime, model_fn)
         estimator.train(train_input_fn, steps=4)
         values[runtime] = variables(estimator)
-    for name, value in values["tensorflow"].items():
-        np.testing.assert_allclose(values["jax"][name], value, 1e-5, 1e-6, err_msg=name)
+    assert_near(values["jax"], values["tensorflow"])
+
+
+def _python(x):
+    return tf.py_func(lambda v: v, [x], tf.float32)
+
+
+def _unknown_size(x):
+    return tf.tile(x, [tf.cast(tf.reduce_max(tf.abs(x)), tf.int32), 1])
+
+
+def _unbounded_loop(x):
+    """The gradient of which keeps something of each turn."""
+    weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
+    return tf.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, v * weight), [0, weight])[1]
+
+
+REFUSED = {
+    "EmptyTensorList": (_unbounded_loop, "give tf.while_loop a constant maximum_iterations"),
+    "PyFunc": (_python, "do it in input_fn"),
+    "Tile": (_unknown_size, "as Python numbers"),
+    "RandomPoissonV2": (lambda x: tf.random.poisson(3.0, []), ""),
+}
+
+
+@pytest.mark.parametrize("op", REFUSED)
+def test_refusals_name_the_line(tmp_path, op):
+    """Node, file, line, and what to write instead, where the table knows it."""
+    offend, advice = REFUSED[op]
+
+    def model_fn(features, labels, mode, params):
+        bad = offend(features)  # this line
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        loss += 0 * tf.reduce_mean(tf.cast(bad, tf.float32))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+
+    with pytest.raises(NotImplementedError, match='runtime="jax"') as raised:
+        on("jax", 2, tmp_path, model_fn).train(train_input_fn, steps=1)
+    message = str(raised.value)
+    for part in (op, "test_step.py:", advice):
+        assert part in message
+    for part in ("TF_DUMP_GRAPH_PREFIX", "dummy_file_name"):
+        assert part not in message
+
+
+def test_ragged_and_sparse_input_is_refused(tmp_path):
+    def input_fn(params):
+        sparse = tf2.sparse.from_dense(np.eye(16, dtype=np.float32))
+        return tf.data.Dataset.from_tensors(({"s": sparse}, [0] * 16)).repeat()
+
+    def model_fn(features, labels, mode, params):
+        return None
+
+    with pytest.raises(ValueError, match="static shape"):
+        on("jax", 1, tmp_path, model_fn).train(input_fn, steps=1)
+
+
+DYNAMIC = {
+    "boolean_mask": lambda rows, x: tf.boolean_mask(rows, x[:, 0] > 0),
+    "unique": lambda rows, x: (
+        rows[0] + tf.cast(tf.unique(tf.cast(x[:, 0] * 2, tf.int32))[0], tf.float32)
+    ),
+    "gather_nd": lambda rows, x: tf.gather_nd(rows, tf.where(x[:, 0] > 0)),
+    "in a branch": lambda rows, x: tf.cond(
+        x[0, 0] > 0,
+        lambda: tf.reduce_sum(tf.boolean_mask(rows, x[:, 0] > 0)),
+        lambda: tf.reduce_sum(rows),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DYNAMIC)
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
+def test_shapes_that_depend_on_data_are_refused(tmp_path, kind, replicas):
+    def model_fn(features, labels, mode, params):
+        logits = logits_of(features)
+        rows = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        loss = tf.reduce_mean(DYNAMIC[kind](rows, features))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+
+    with pytest.raises(NotImplementedError, match="depends on data") as raised:
+        on("jax", replicas, tmp_path, model_fn).train(train_input_fn, steps=1)
+    assert "test_step.py:" in str(raised.value)

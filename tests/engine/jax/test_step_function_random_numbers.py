@@ -81,10 +81,7 @@ DRAWS = {  # and their mean and standard deviation
     "keras_dropout": (_keras_dropout, DROPPED),
     "in_cond": (_in_cond, UNIFORM),
     "in_while": (_in_while, UNIFORM),
-    "in_cond_in_while": (
-        lambda f: _in_while(f, lambda f: _in_cond(f)[:, : COLUMNS // 4]),
-        UNIFORM,
-    ),
+    "in_cond_in_while": (lambda f: _in_while(f, lambda f: _in_cond(f)[:, : COLUMNS // 4]), UNIFORM),
     "in_a_function": (lambda f: tf2.function(_uniform)(), UNIFORM),
     "in_map": (lambda f: tf.map_fn(lambda x: 0 * x[0] + tf.random.uniform([COLUMNS]), f), UNIFORM),
 }
@@ -156,7 +153,6 @@ def test_seeds(tmp_path):
 
 
 def dropping_model_fn(features, labels, mode, params):
-    """A model with dropout in four places, one in a branch."""
     hidden = layers.dropout(features, 0.2, training=True)
     hidden = tf.cond(hidden[0, 0] > -99.0, lambda: tf.nn.dropout(hidden, rate=0.2), lambda: hidden)
     hidden = keras.layers.Dropout(0.2)(hidden, training=True)

@@ -183,8 +183,6 @@ def test_a_device_holds_its_share_and_hooks_see_whole_variables(split):
 
 
 def trained_by_adam(directory, cores, dtype):
-    """Variables after 10 steps on one replica; the loss does not depend on `unseen`."""
-
     def variable(name, shape, scale):
         value = scale * np.random.RandomState(len(name)).normal(size=shape)
         return tf.get_variable(name, initializer=tf.constant(value, dtype))
@@ -252,14 +250,11 @@ def test_many_steps_in_one_dispatch(tmp_path, monkeypatch, whole):
 
 
 def test_dimensions_that_cannot_be_split_evenly_stay_whole(tmp_path, caplog):
-    def odd_input_fn(params):
-        return input_fn(params, columns=7)
-
     losses = []
     for cores, partition in ((1, None), (2, [[1, 2], None])):
         observer = Observer()
         estimator = make(tmp_path / str(cores), cores, partition=partition)
-        estimator.train(odd_input_fn, max_steps=2, hooks=[observer])
+        estimator.train(lambda params: input_fn(params, columns=7), max_steps=2, hooks=[observer])
         losses.append(observer.losses)
     np.testing.assert_allclose(*losses, rtol=TOLERANCE)
     assert "dimension 1 of" in caplog.text

@@ -1,5 +1,3 @@
-"""JAX's devices as replicas: how many, and what is said of them."""
-
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -48,8 +46,6 @@ def test_tensorflow_for_tpus_is_refused(monkeypatch):
 
 
 class Gpu:
-    """Stands in for hardware: what JAX tells of a GPU."""
-
     platform, process_index = "gpu", 0
 
 

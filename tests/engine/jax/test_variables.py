@@ -1,21 +1,13 @@
-"""Variables on the devices, and what checkpoints, hooks and later trainings see of them."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.jax_estimators import RUNTIMES, on, variables
-from support.legacy_models import (
-    adam,
-    logits_of,
-    train_input_fn,
-)
+from support.jax_estimators import RUNTIMES, assert_near, on, variables
+from support.legacy_models import adam, logits_of, steps_done, train_input_fn
 
 import tpu_estimator_compat as tpu
 
 
 class Keeping(tf.train.CheckpointSaverListener):
-    """Keeps the variables of each checkpoint, as they were when it was due."""
-
     def __init__(self):
         self.seen = {}
 
@@ -69,10 +61,6 @@ def test_variables_that_steps_do_not_write(tmp_path):
     np.testing.assert_array_equal(estimator.get_variable_value("unused"), [1.0, 1.0])
 
 
-def steps_done(estimator):
-    return int(estimator.get_variable_value("global_step"))
-
-
 class Assigning(tf.train.SessionRunHook):
     """Assigns, adds to, and scatters into variables after every run; keeps what it read."""
 
@@ -112,8 +100,7 @@ def test_hooks_that_assign_variables(tmp_path, replicas):
         for read, copy in hook.kept:
             np.testing.assert_array_equal(read, copy)
         values[runtime] = variables(estimator)
-    for name, value in values["tensorflow"].items():
-        np.testing.assert_allclose(values["jax"][name], value, 1e-5, 1e-6, err_msg=name)
+    assert_near(values["jax"], values["tensorflow"])
 
 
 class ChangingTheStep(tf.train.SessionRunHook):

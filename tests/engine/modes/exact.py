@@ -2,9 +2,7 @@
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    examples,
-)
+from support.legacy_models import examples
 
 
 def count_a_step(loss):
@@ -21,3 +19,8 @@ def expected_of(estimator, count):
     log_sum = np.log(np.exp(logits).sum(axis=1))
     losses = log_sum - logits[np.arange(count), y]
     return (logits.argmax(axis=1) == y).mean(), losses
+
+
+def gradient_descent(loss):
+    step = tf.train.get_global_step()
+    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)

@@ -1,65 +1,12 @@
-"""Seeds of captured graphs: what is drawn, and first values."""
-
 import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    LossRecorder,
-    logits_of,
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 
-
-def _gradient_descent(loss):
-    step = tf.train.get_global_step()
-    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
-
-
-def test_keras_dropout_draws_a_new_mask_every_step(tmp_path):
-    import keras
-
-    masks = []
-
-    class Recorder(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs("dropped:0")
-
-        def after_run(self, run_context, run_values):
-            masks.append(run_values.results == 0)
-
-    def model_fn(features, labels, mode, params):
-        ones = tf.ones([16, 50])
-        dropped = tf.identity(keras.layers.Dropout(0.5)(ones, training=True), name="dropped")
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        loss += 0.0 * tf.reduce_sum(dropped)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
-
-    make_estimator(tmp_path, model_fn).train(train_input_fn, hooks=[Recorder()], steps=3)
-    assert len(masks) == 3
-    assert not (masks[0] == masks[1]).all()
-    assert not (masks[1] == masks[2]).all()
-
-
-def test_graph_seed_makes_runs_repeatable_and_steps_different(tmp_path):
-    def model_fn(features, labels, mode, params):
-        noisy = tf.nn.dropout(features, rate=0.5)
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(noisy))
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
-
-    losses = {}
-    for name, seed in (("one", 7), ("again", 7), ("other", 8)):
-        recorder = LossRecorder()
-        estimator = make_estimator(tmp_path / name, model_fn, tf_random_seed=seed)
-        estimator.train(train_input_fn, hooks=[recorder], steps=12)
-        losses[name] = recorder.losses
-    assert losses["one"] == losses["again"]
-    assert losses["one"] != losses["other"]
-    # The four batches of an epoch come again every four steps: only dropout differs.
-    assert len(set(losses["one"])) == 12
+from .exact import gradient_descent
 
 
 @pytest.mark.parametrize("library", ["keras", "tf1"])
@@ -73,7 +20,7 @@ def test_the_seed_reaches_the_first_values_of_layers(tmp_path, library):
     def model_fn(features, labels, mode, params):
         dense = keras.layers.Dense(3) if library == "keras" else layers.Dense(3)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, dense(features))
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=_gradient_descent(loss))
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=gradient_descent(loss))
 
     def first_values(name, seed):
         estimator = make_estimator(tmp_path / name, model_fn, tf_random_seed=seed)

@@ -1,5 +1,3 @@
-"""Evaluation: exact means, replicas, and what is evaluated."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -39,25 +37,6 @@ def test_metrics_and_loss_are_exact(tmp_path, strategy, use_tpu, replicas):
     assert isinstance(result["global_step"], np.int64)
 
 
-def test_runs_to_the_end_of_the_data_with_a_partial_batch(tmp_path):
-    estimator = make_estimator(tmp_path)
-    estimator.train(train_input_fn, steps=5)
-    result = estimator.evaluate(finite_input_fn(40))
-    accuracy, losses = expected_of(estimator, 40)
-    assert result["accuracy"] == pytest.approx(accuracy, rel=1e-6)
-    # The mean over steps, not over examples: the last batch has 8 of 16.
-    per_step = [losses[:16].mean(), losses[16:32].mean(), losses[32:].mean()]
-    assert result["loss"] == pytest.approx(np.mean(per_step), rel=1e-5)
-
-
-def test_fewer_steps_than_data(tmp_path):
-    estimator = make_estimator(tmp_path)
-    estimator.train(train_input_fn, steps=5)
-    assert estimator.evaluate(finite_input_fn(64), steps=1)["loss"] == pytest.approx(
-        expected_of(estimator, 16)[1].mean(), rel=1e-5
-    )
-
-
 def test_eval_on_tpu_false_takes_the_whole_batch_and_a_plain_spec(tmp_path, strategy):
     seen = {}
 
@@ -78,37 +57,6 @@ def test_eval_on_tpu_false_takes_the_whole_batch_and_a_plain_spec(tmp_path, stra
     assert result["accuracy"] == pytest.approx(expected_of(estimator, 64)[0], rel=1e-6)
     assert seen[tpu.ModeKeys.TRAIN] == (8, True, 8)
     assert seen[tpu.ModeKeys.EVAL] == (16, False, 16)
-
-
-def test_checkpoint_path_chooses_what_is_evaluated(tmp_path):
-    estimator = make_estimator(tmp_path, save_checkpoints_steps=5)
-    estimator.train(train_input_fn, steps=10)
-    path = str(tmp_path / "model.ckpt-5")
-    old = estimator.evaluate(train_input_fn, steps=2, checkpoint_path=path)
-    new = estimator.evaluate(train_input_fn, steps=2)
-    assert (old["global_step"], new["global_step"]) == (5, 10)
-    assert old["loss"] > new["loss"]
-
-
-def test_without_a_checkpoint_first_values_are_evaluated(tmp_path):
-    result = make_estimator(tmp_path).evaluate(train_input_fn, steps=1)
-    assert result["global_step"] == 0
-    assert result["loss"] > 0
-
-
-def test_evaluation_does_not_touch_the_model(tmp_path):
-    def model_fn(features, labels, mode, params):
-        spec = make_model_fn()(features, labels, mode, params)
-        tf.assign(tf.trainable_variables()[0], tf.zeros([4, 8]))  # nobody fetches it
-        return spec
-
-    estimator = make_estimator(tmp_path, model_fn)
-    estimator.train(train_input_fn, steps=5)
-    before = estimator.get_variable_value("hidden")
-    assert estimator.evaluate(train_input_fn, steps=2) == estimator.evaluate(
-        train_input_fn, steps=2
-    )
-    np.testing.assert_array_equal(before, estimator.get_variable_value("hidden"))
 
 
 def every_4():

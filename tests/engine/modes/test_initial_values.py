@@ -1,7 +1,3 @@
-"""A warning where predictions and evaluations are made of a model that nothing has trained."""
-
-from __future__ import annotations
-
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (

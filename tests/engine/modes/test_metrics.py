@@ -1,13 +1,7 @@
-"""Metrics of every kind, by names and without any."""
-
 import keras
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    logits_of,
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 
@@ -15,8 +9,6 @@ from .exact import count_a_step, expected_of
 
 
 def _model_fn(eval_metrics):
-    """A model_fn whose metrics see labels and logits."""
-
     def model_fn(features, labels, mode, params):
         logits = logits_of(features)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
@@ -60,11 +52,7 @@ def _keras_metrics(labels, logits):
 def test_metrics_of_any_kind(tmp_path, strategy, metrics, replicas):
     where = strategy(replicas)
     estimator = make_estimator(
-        tmp_path,
-        _model_fn(metrics),
-        use_tpu=True,
-        train_distribute=where,
-        eval_distribute=where,
+        tmp_path, _model_fn(metrics), use_tpu=True, train_distribute=where, eval_distribute=where
     )
     estimator.train(train_input_fn, steps=1)
     first = estimator.evaluate(train_input_fn, steps=4)
@@ -95,15 +83,3 @@ def test_metrics_by_name_and_without_any(tmp_path):
         assert "accuracy" in estimator.evaluate(train_input_fn, steps=1)
         result = make_estimator(tmp_path, bare, use_tpu=use_tpu).evaluate(train_input_fn, steps=1)
         assert sorted(result) == ["global_step", "loss"]
-
-
-@pytest.mark.parametrize("quoted", ['"loss"', "`global_step`"])  # as the original quotes them
-def test_reserved_metric_names_are_refused(tmp_path, quoted):
-    name = quoted.strip('"`')
-
-    def metrics(labels, logits):
-        return {name: tf.metrics.mean(logits)}
-
-    estimator = make_estimator(tmp_path, _model_fn(metrics))
-    with pytest.raises(ValueError, match=f"Metric with name {quoted} is not allowed"):
-        estimator.evaluate(train_input_fn, steps=1)

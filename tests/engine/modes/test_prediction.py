@@ -1,5 +1,3 @@
-"""Prediction: every example once, in order, whatever the batches and replicas."""
-
 import gc
 
 import numpy as np
@@ -10,7 +8,6 @@ from support.legacy_models import (
     finite_input_fn,
     logits_of,
     make_estimator,
-    make_model_fn,
     train_input_fn,
 )
 
@@ -40,18 +37,6 @@ def test_gives_every_example_once_in_order(tmp_path, strategy, count, use_tpu, r
     assert found[0]["class"].shape == ()
 
 
-def test_whole_batches_and_chosen_keys(tmp_path):
-    for use_tpu in (False, True):
-        estimator = make_estimator(tmp_path, use_tpu=use_tpu)
-        batches = list(
-            estimator.predict(
-                finite_input_fn(40), predict_keys=["class"], yield_single_examples=False
-            )
-        )
-        assert [b["class"].shape for b in batches] == [(16,), (16,), (8,)]
-        assert all(b.keys() == {"class"} for b in batches)
-
-
 def test_the_callers_time_is_not_taken_for_the_models(tmp_path, monkeypatch, tuned):
     """Else whoever takes long over each prediction would get them in short calls for ever."""
     now, happened = 0.0, []
@@ -70,12 +55,6 @@ def test_the_callers_time_is_not_taken_for_the_models(tmp_path, monkeypatch, tun
         happened.append(len(batch["class"]))
         now += 1000.0
     assert happened == [1, 16, *[2, *[16] * 2], *[4, *[16] * 4], *[4, 16]]
-
-
-def test_unknown_keys_are_refused(tmp_path):
-    predictions = make_estimator(tmp_path).predict(finite_input_fn(4), predict_keys=["nope"])
-    with pytest.raises(ValueError, match="Expected to run at least one output from"):
-        next(predictions)
 
 
 def test_a_generator_may_be_abandoned_and_interleaved(tmp_path):
@@ -128,14 +107,6 @@ def test_a_bare_tensor_of_predictions_off_tpu(tmp_path):
         list(make_estimator(tmp_path, model_fn, use_tpu=True).predict(input_fn))
 
 
-def test_predictions_of_unequal_length_are_refused(tmp_path):
-    def model_fn(features, labels, mode, params):
-        return tpu.TPUEstimatorSpec(mode, predictions={"a": features, "b": features[:1]})
-
-    with pytest.raises(ValueError, match="Batch length of predictions should be same"):
-        list(make_estimator(tmp_path, model_fn).predict(finite_input_fn(8)))
-
-
 def test_an_input_that_waits_for_predictions_is_not_read_ahead(tmp_path):
     import queue
 
@@ -154,38 +125,6 @@ def test_an_input_that_waits_for_predictions_is_not_read_ahead(tmp_path):
         assert next(found)["features"][0] == number
     requests.put(None)
     assert list(found) == []
-
-
-def test_hooks_are_called_for_every_batch(tmp_path):
-    class Counter(tf.train.SessionRunHook):
-        calls = ends = 0
-
-        def after_run(self, run_context, run_values):
-            self.calls += 1
-
-        def end(self, session):
-            self.ends += 1
-
-    counter = Counter()
-    found = list(make_estimator(tmp_path).predict(finite_input_fn(40), hooks=[counter]))
-    assert (len(found), counter.calls, counter.ends) == (40, 3, 1)
-
-
-def test_strings_and_checkpoint_path(tmp_path):
-    def model_fn(features, labels, mode, params):
-        logits = logits_of(features)
-        if mode == tpu.ModeKeys.PREDICT:
-            text = tf.as_string(tf.argmax(logits, -1))
-            return tpu.TPUEstimatorSpec(mode, predictions={"text": text, "logits": logits})
-        return make_model_fn()(features, labels, mode, params)
-
-    estimator = make_estimator(tmp_path, make_model_fn(), save_checkpoints_steps=5)
-    estimator.train(train_input_fn, steps=10)
-    reader = make_estimator(tmp_path, model_fn)
-    new = list(reader.predict(finite_input_fn(4)))
-    old = list(reader.predict(finite_input_fn(4), checkpoint_path=str(tmp_path / "model.ckpt-5")))
-    assert isinstance(new[0]["text"], bytes)
-    assert not np.allclose(new[0]["logits"], old[0]["logits"])
 
 
 @pytest.mark.parametrize("hooks", [[], [tf.train.SessionRunHook()]])

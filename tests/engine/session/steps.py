@@ -56,7 +56,6 @@ class Steps:
             return tf.compat.v2.data.Dataset.from_tensor_slices(rows)
 
     def iterator(self, *values):
-        """Gives the elements of `data(*values)`."""
         strategy, data = self.store.strategy, self.data(*values)
         with eager.eager_mode():
             if strategy.num_replicas_in_sync == 1:

@@ -1,5 +1,3 @@
-"""Sessions on captured graphs: fetches, feeds, variables, savers."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

@@ -1,5 +1,3 @@
-"""What runs a plan, by itself: n steps, the end of data, NaN, other fetches, host calls."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

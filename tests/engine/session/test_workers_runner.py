@@ -1,5 +1,3 @@
-"""Training by several processes of a TF_CONFIG cluster, over loopback."""
-
 import functools
 import pathlib
 import signal
@@ -28,7 +26,6 @@ def assert_same_variables(found, expected):
 
 
 def events(directory):
-    """(tag, step) of all events in a directory."""
     found = []
     for path in sorted(directory.glob("events*")):
         for event in tf.compat.v1.train.summary_iterator(str(path)):
@@ -38,7 +35,6 @@ def events(directory):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """What one process finds."""
     directory = tmp_path_factory.mktemp("alone")
     [found] = run(directory, 1, "train", model_dir=str(directory / "model"))
     return found
@@ -110,7 +106,6 @@ def test_the_end_of_everyones_data_ends_training(tmp_path):
     "kill", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.full)]
 )
 def test_a_lost_worker(kill, tmp_path):
-    """Its process ended, or it gives no sign of life."""
     model = tmp_path / "model"
     with Cluster(tmp_path, 2) as cluster:
         cluster.start("long", model_dir=str(model))

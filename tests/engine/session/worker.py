@@ -3,8 +3,6 @@
 python worker.py SCENARIO RESULT_FILE ARGUMENTS, with TF_CONFIG in the environment.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib
@@ -15,7 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))
 
 import tensorflow.compat.v1 as tf
-from support import legacy_models
+from support import legacy_models, recording
+from support.recording import attempt
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
@@ -25,35 +24,15 @@ from tpu_estimator_compat.engine.runtime import tuning
 GLOBAL_BATCH = 16
 
 
-class Recorder(tf.train.SessionRunHook):
-    """Notes losses and the last values of all variables; has its turn as often as it may."""
+class Recorder(recording.Recorder):
+    """Has its turn as often as it may."""
 
     def __init__(self, every: int = 1):
-        self.losses: dict[int, float] = {}
-        self.variables: dict[str, list] = {}
-        self.step = 0
+        super().__init__()
         self._every = every
-
-    def begin(self):
-        self._step = tf.train.get_global_step()
-        graph = tf.get_default_graph()
-        [self._loss] = graph.get_collection(tf.GraphKeys.LOSSES)[-1:]
-        self._variables = {v.op.name: v for v in tf.global_variables()}
 
     def steps_until_control(self, global_step):
         return self._every
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs([self._step, self._loss])
-
-    def after_run(self, run_context, run_values):
-        step, loss = run_values.results
-        self.losses[int(step)] = float(loss)
-
-    def end(self, session):
-        values = session.run(self._variables)
-        self.variables = {name: value.tolist() for name, value in values.items()}
-        self.step = int(session.run(self._step))
 
 
 class StopsAt(tf.train.SessionRunHook):
@@ -94,11 +73,7 @@ def make(model_dir, train_op=None, use_tpu=True, spec=None, **kwargs):
     model_fn = legacy_models.make_model_fn(train_op, **(spec or {}))
     config = {"save_checkpoints_steps": 10, "save_summary_steps": 5, "log_step_count_steps": 5}
     return legacy_models.make_estimator(
-        model_dir,
-        model_fn,
-        use_tpu=use_tpu,
-        loop=kwargs.pop("loop", 4),
-        **{**config, **kwargs},
+        model_dir, model_fn, use_tpu=use_tpu, loop=kwargs.pop("loop", 4), **{**config, **kwargs}
     )
 
 
@@ -108,7 +83,6 @@ def momentum(loss, params):
 
 
 def train(model_dir, steps=25, v1_behavior=False, delay_chief=0, **kwargs):
-    """Trains, then evaluates and predicts; every machine for itself."""
     if delay_chief and not is_worker_1():
         time.sleep(delay_chief)
     if v1_behavior:
@@ -143,23 +117,12 @@ def is_worker_1() -> bool:
 
 
 def finite_input_fn(batches):
-    """An input_fn of so many batches."""
     return lambda params: tf.data.Dataset.from_tensor_slices(
         legacy_models.examples(batches * params["batch_size"])
     ).batch(params["batch_size"], drop_remainder=True)
 
 
-def attempt(call) -> str:
-    """The error of `call`, as text; empty without one."""
-    try:
-        call()
-    except Exception as error:  # whatever it is: tests look at its words
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
 def own_dirs(model_dir, steps, **kwargs):
-    """Trains with a directory for each machine."""
     est = make(f"{model_dir}-{'worker' if is_worker_1() else 'chief'}", **kwargs)
     hook = Recorder()
     est.train(share, hooks=[hook], max_steps=steps)
@@ -195,14 +158,12 @@ def even(model_dir):
 
 
 def long(model_dir):
-    """Trains until somebody is killed."""
     est = make(model_dir, momentum, save_checkpoints_steps=50, loop=5)
     error = attempt(lambda: est.train(share, max_steps=1_000_000))
     return {"error": error}
 
 
 def preempted(model_dir):
-    """Trains until SIGTERM comes to one machine, or to all, in the middle of a long loop."""
     est = make(model_dir, momentum, save_checkpoints_steps=50, loop=10**6)
     marks = pathlib.Path(f"{model_dir}-chief"), pathlib.Path(f"{model_dir}-worker")
 
@@ -325,8 +286,6 @@ def exchanges(model_dir):
 
 
 def different_graphs(model_dir):
-    """The second machine's model has another variable."""
-
     def train_op(loss, params):
         if is_worker_1():
             loss += tf.reduce_sum(tf.get_variable("extra", [2]))
@@ -354,7 +313,6 @@ def chief_cannot_start(model_dir):
 
 
 def schedule(model_dir, stop_early):
-    """train_and_evaluate on all workers; the chief alone decides to stop early."""
     est = make(model_dir, momentum)
     make_hook = tpu.estimator.experimental.make_early_stopping_hook
     stopping = make_hook(est, lambda: stop_early, run_every_secs=None, run_every_steps=8)
@@ -368,43 +326,18 @@ def schedule(model_dir, stop_early):
 
 
 def lonely(model_dir):
-    """The other worker never comes."""
     return {"error": attempt(lambda: make(model_dir, session_creation_timeout_secs=4))}
 
 
 def too_late(model_dir):
-    """TensorFlow is in use before the estimator is made."""
     tf.compat.v2.constant(1).numpy() if tf.executing_eagerly() else None
     tf.config.list_logical_devices()
     return {"error": attempt(lambda: make(model_dir))}
 
 
-SCENARIOS = {
-    f.__name__: f
-    for f in (
-        train,
-        own_dirs,
-        one_stops,
-        uneven,
-        even,
-        long,
-        preempted,
-        host_calls,
-        plain_estimator,
-        fit,
-        exchanges,
-        different_graphs,
-        chief_cannot_start,
-        schedule,
-        lonely,
-        too_late,
-    )
-}
-
-
 def main(scenario: str, result: str, arguments: str) -> None:
     tf.logging.set_verbosity(tf.logging.INFO)
-    found = SCENARIOS[scenario](**json.loads(arguments))
+    found = globals()[scenario](**json.loads(arguments))
     pathlib.Path(result).write_text(json.dumps({**found, "pid": os.getpid()}))
 
 

@@ -1,5 +1,3 @@
-"""Host resources of a captured graph."""
-
 import tensorflow.compat.v1 as tf
 
 

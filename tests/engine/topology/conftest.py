@@ -1,5 +1,3 @@
-"""JAX's devices, and simulated TPUs, for the whole folder."""
-
 import importlib.util
 
 import pytest
@@ -23,6 +21,5 @@ def no_tpu_yet(monkeypatch):
 
 @pytest.fixture
 def chip():
-    """One chip of two cores, in this machine."""
     with simulated(SimulatedTPU((1, 1, 1, 2))) as made:
         yield made

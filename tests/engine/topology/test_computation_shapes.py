@@ -1,5 +1,3 @@
-"""Blocks of cores for replicas, on topologies of chips of one and of two cores."""
-
 import math
 
 import numpy as np

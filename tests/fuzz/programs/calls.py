@@ -14,7 +14,6 @@ BOUND = 4  # elements that are asked of an endless input
 
 
 def run(given, model_dir, record):
-    """Does what the choices say; what a call raises is recorded, and the next is made."""
     choices = consistent(given)
     record("choices", choices)
     if choices["v2"] == "off":
@@ -30,8 +29,6 @@ def _number(text):
 
 
 class Program:
-    """A program in the middle of its calls."""
-
     def __init__(self, choices, model_dir, record):
         self.choices, self.model_dir, self.record = choices, model_dir, record
         self.estimator = None
@@ -39,7 +36,6 @@ class Program:
         self._anew()
 
     def call(self, number, kind):
-        """Makes one of the calls."""
         if kind == "none":
             return
         self.record("call", number, kind)
@@ -53,7 +49,6 @@ class Program:
                 traceback.print_exc()
 
     def values(self):
-        """Variables of the latest checkpoint, rounded."""
         try:
             names = self.estimator.get_variable_names()
         except ValueError as error:
@@ -61,7 +56,6 @@ class Program:
         return {name: self.estimator.get_variable_value(name) for name in sorted(names)}
 
     def _warm(self):
-        """Another training, which this one starts from."""
         if self.choices["start"] == "nothing":
             return
         self.record("before")
@@ -118,7 +112,6 @@ class Program:
         return given.input_fn
 
     def _training(self):
-        """What every call of train is given."""
         given = self._input()
         stop_at = 3 if self.choices["listeners"] == "stops" else None
         listening = self.choices["listeners"] != "no"
@@ -232,7 +225,6 @@ class Program:
         return []
 
     def _receiver(self):
-        """The serving_input_receiver_fn."""
         if self.choices["receiver"] == "raw":
             x = tf.placeholder(tf.float32, [None, WIDTH], name="served")
             return tf.estimator.export.ServingInputReceiver({"x": x}, {"x": x})
@@ -248,7 +240,6 @@ class Program:
         self.record("exported", type(folder).__name__, *self._served(folder))
 
     def _served(self, folder):
-        """What an export answers."""
         x = np.arange(2 * WIDTH, dtype=np.float32).reshape(2, WIDTH) / 10
         if self.choices["receiver"] == "parsing":
             values = [tf.train.Feature(float_list=tf.train.FloatList(value=row)) for row in x]

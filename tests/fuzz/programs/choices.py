@@ -4,8 +4,6 @@ A choice is drawn from the seed and its own name, so that another choice, or an 
 elsewhere, changes nothing of it. A program is a dict of choices; nothing else tells it what to do.
 """
 
-from __future__ import annotations
-
 import random
 
 Choices = dict[str, str]
@@ -175,12 +173,10 @@ TABLE: dict[str, dict[str, float]] = {
 
 
 def simplest() -> Choices:
-    """The program in which everything is the simplest."""
     return {name: next(iter(options)) for name, options in TABLE.items()}
 
 
 def drawn(seed: int) -> Choices:
-    """The choices of a seed."""
     return {name: _one(f"{seed} {name}", options) for name, options in TABLE.items()}
 
 
@@ -248,7 +244,6 @@ def _of_races(made: Choices) -> Choices:
 
 
 def _of_models(made: Choices) -> Choices:
-    """Parts of a model that need others."""
     found = {}
     if made["optimizer"] == "two":
         found["gradients"] = "minimize"

@@ -9,15 +9,12 @@ import tensorflow.compat.v1 as tf
 
 
 class Forward:
-    """Tensors of the forward pass, and who records what the host sees."""
-
     def __init__(self, x, prediction, loss, record, mode):
         self.x, self.prediction, self.loss = x, prediction, loss
         self.record, self.mode = record, mode
 
 
 def all_of(choices, forward):
-    """Everything that a training step does besides learning."""
     found = []
     for function in FUNCTIONS:
         found += function(choices, forward)
@@ -25,7 +22,6 @@ def all_of(choices, forward):
 
 
 def _table(choices, forward):
-    """Counts in a table how often a key was seen."""
     kind = choices["table"]
     if kind == "none":
         return []
@@ -116,7 +112,6 @@ def _average(choices, forward):
 
 
 def _host(choices, forward):
-    """A function of Python in the step."""
     kind = choices["host"]
     if kind == "none":
         return []
@@ -177,20 +172,10 @@ def _summaries(choices, forward):
     return []
 
 
-FUNCTIONS = (
-    _table,
-    _counter,
-    _average,
-    _host,
-    _asserts,
-    _prints,
-    _random_step,
-    _summaries,
-)
+FUNCTIONS = (_table, _counter, _average, _host, _asserts, _prints, _random_step, _summaries)
 
 
 def after_update(choices, update):
-    """What comes after the update."""
     if choices["average"] not in ("variables", "swapped"):
         return update
     averages = tf.train.ExponentialMovingAverage(0.7, tf.train.get_global_step())

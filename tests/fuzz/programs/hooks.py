@@ -5,8 +5,6 @@ import tensorflow.compat.v1 as tf
 
 
 class Recording(tf.train.SessionRunHook):
-    """Records tensors that it fetches, in every step or in every n-th, and its other calls."""
-
     def __init__(self, record, label, fetches, every=1):
         self.record, self.label, self.fetches, self.every = record, label, fetches, every
         self.turn = -1
@@ -31,8 +29,6 @@ class Recording(tf.train.SessionRunHook):
 
 
 class InSession(tf.train.SessionRunHook):
-    """Runs in the session of training between steps."""
-
     def __init__(self, record, kind):
         self.record, self.kind = record, kind
 
@@ -78,8 +74,6 @@ class Stopping(tf.train.SessionRunHook):
 
 
 class Listener(tf.train.CheckpointSaverListener):
-    """Records its calls; asks to stop at a step."""
-
     def __init__(self, record, label, stop_at=None):
         self.record, self.label, self.stop_at = record, label, stop_at
 
@@ -98,8 +92,6 @@ class Listener(tf.train.CheckpointSaverListener):
 
 
 class Finals(tf.train.FinalOpsHook):
-    """Records its values at the end."""
-
     def __init__(self, record):
         super().__init__(final_ops=None)
         self.record = record
@@ -113,8 +105,6 @@ class Finals(tf.train.FinalOpsHook):
 
 
 class OwnSummary(tf.train.SummarySaverHook):
-    """Saves a summary of the loss, which it makes when it begins."""
-
     def begin(self):
         tensor = tf.get_default_graph().get_tensor_by_name("the_loss:0")
         self._summary_op = tf.summary.scalar("own", tensor * 2.0, collections=[])
@@ -122,7 +112,6 @@ class OwnSummary(tf.train.SummarySaverHook):
 
 
 def of_training(choices, record, model_dir):
-    """The hooks of a call of train."""
     found = []
     for function in FUNCTIONS:
         found += function(choices, record, model_dir)
@@ -208,8 +197,6 @@ def _feeding(choices, record, model_dir):
 
 
 class FeedingOnce(tf.train.SessionRunHook):
-    """Feeds the learning rate in its second run only."""
-
     runs = 0
 
     def before_run(self, run_context):

@@ -8,14 +8,11 @@ WIDTH = 4
 
 
 def examples():
-    """All features and labels."""
     x = np.random.RandomState(7).uniform(-1, 1, (EXAMPLES, WIDTH)).astype(np.float32)
     return x, np.dot(x, np.float32([[1.0], [-2.0], [3.0], [0.5]])) / 2
 
 
 class Input:
-    """The input of one call: its `input_fn`, and hooks that it needs."""
-
     def __init__(self, choices, batch=None):
         self.choices = choices
         self.batch = batch or int(choices["batch"])
@@ -42,12 +39,10 @@ class Input:
         return ({}, None) if x is None else (self._features(x), y)
 
     def input_fn_of_params(self, params):
-        """For a TPUEstimator."""
         assert params["batch_size"] == self.batch
         return self.input_fn()
 
     def _make_aside(self):
-        """What an input_fn leaves in the graph for model_fn."""
         aside = self.choices["aside"]
         if aside == "loss":
             tf.losses.add_loss(tf.reduce_mean(tf.constant([0.5, 1.0])))
@@ -103,8 +98,6 @@ class Input:
 
 
 class Feeding(tf.train.SessionRunHook):
-    """Feeds placeholders in every step."""
-
     def __init__(self, given):
         self.given, self.turn = given, 0
 
@@ -115,8 +108,6 @@ class Feeding(tf.train.SessionRunHook):
 
 
 class Initializing(tf.train.SessionRunHook):
-    """Initializes an iterator of placeholders."""
-
     def __init__(self, given):
         self.given = given
 
@@ -152,11 +143,8 @@ def _variable_in_map(given):
 
 
 def _py_func_in_map(given):
-    def doubled(x):
-        return np.float32(2.0) * x
-
     def mapped(x, y):
-        x = tf.py_func(doubled, [x], tf.float32)
+        x = tf.py_func(lambda x: np.float32(2.0) * x, [x], tf.float32)
         x.set_shape([WIDTH])
         return x, y
 

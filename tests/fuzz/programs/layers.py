@@ -6,7 +6,6 @@ from programs.inputs import WIDTH
 
 
 def x_of(features):
-    """The numbers of each example, from any structure of features."""
     if isinstance(features, dict):
         if not features:
             return tf.constant(np.arange(2 * WIDTH, dtype=np.float32).reshape(2, WIDTH) / 8.0)
@@ -15,7 +14,6 @@ def x_of(features):
 
 
 def initializer(choices, number=0):
-    """The initializer of the model's weights."""
     kind = choices["initial"]
     if kind == "zeros":
         return tf.constant_initializer(0.1 * (number + 1))
@@ -25,7 +23,6 @@ def initializer(choices, number=0):
 
 
 def prediction_of(choices, x, training):
-    """Predictions, a column."""
     hidden = MODELS[choices["model"]](choices, x, training)
     hidden = _normalized(choices, hidden, training)
     hidden = _disturbed(choices, hidden, training)
@@ -193,7 +190,6 @@ MODELS = {
 
 
 def loss_of(choices, labels, prediction):
-    """The loss, with the losses that are collected."""
     kind = choices["loss"]
     if kind == "square":
         loss = tf.reduce_mean(tf.square(prediction - labels))

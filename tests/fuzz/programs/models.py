@@ -8,8 +8,6 @@ MODES = tf.estimator.ModeKeys
 
 
 class Model:
-    """The model_fn of a program; calls made of it are recorded."""
-
     def __init__(self, choices, record):
         self.choices, self.record = choices, record
 
@@ -29,7 +27,6 @@ class Model:
         return self._training(x, prediction, loss)
 
     def _with_nan(self, loss):
-        """A loss that is NaN in a step, if the program wants that."""
         if self.choices["nan_at"] == "never":
             return loss
         now = tf.equal(tf.train.get_or_create_global_step(), int(self.choices["nan_at"]))
@@ -71,7 +68,6 @@ class Model:
         return self._lazily({"local_init_op": local})
 
     def _lazily(self, fields):
-        """A TPUEstimatorSpec takes a function that makes the scaffold."""
         if self.choices["estimator"] == "TPUEstimator":
             return lambda: tf.train.Scaffold(**fields)
         return tf.train.Scaffold(**fields)
@@ -118,7 +114,6 @@ def _several(labels, prediction):
 
 
 def _own(labels, prediction):
-    """A metric of variables of its own."""
     total = tf.get_local_variable("total", [], initializer=tf.zeros_initializer())
     update = tf.assign_add(total, tf.reduce_sum(prediction))
     return {"total": (total.read_value(), update), "mean": tf.metrics.mean(labels)}

@@ -28,7 +28,6 @@ OPTIMIZERS = {
 
 
 def _rate(choices):
-    """The learning rate, a number or a tensor."""
     kind, step = choices["rate"], tf.train.get_global_step()
     if kind == "fixed":
         return 0.1
@@ -51,7 +50,6 @@ def _rate(choices):
 
 
 def train_op(choices, loss, before):
-    """The update of a step, after all that is to come before it."""
     step = tf.train.get_or_create_global_step()
     rate = _rate(choices)
     if choices["rate"] not in ("fixed", "fed"):
@@ -74,7 +72,6 @@ def _updated(choices, loss, rate, step):
 
 
 def _by_two_optimizers(loss, rate, step):
-    """One for the first variable, one for the rest, if there is one."""
     variables = tf.trainable_variables()
     gradients = tf.gradients(loss, variables)
     pairs = list(zip(gradients, variables, strict=True))
@@ -114,9 +111,7 @@ def _every_second(optimizer, loss, step):
     now = tf.train.get_global_step()
     pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
     optimizer_step = tf.cond(
-        tf.equal(now % 2, 0),
-        lambda: tf.group(optimizer.apply_gradients(pairs)),
-        lambda: tf.no_op(),
+        tf.equal(now % 2, 0), lambda: tf.group(optimizer.apply_gradients(pairs)), lambda: tf.no_op()
     )
     return _counted(optimizer_step, step)
 
@@ -151,7 +146,6 @@ def _accumulated(optimizer, loss, step):
 
 
 def _nan_guarded(optimizer, loss, step):
-    """An update whose gradients are not finite is left out."""
     pairs = [(tf.convert_to_tensor(g), v) for g, v in optimizer.compute_gradients(loss)]
     norm = tf.global_norm([g for g, _ in pairs])
     kept = [

@@ -1,8 +1,21 @@
-"""The modules of tensorflow-estimator: another release, or none."""
+"""Canned models: what they learn, also on replicas; other releases of their package, or none."""
 
 from importlib import metadata
 
+import numpy as np
 import pytest
+import tensorflow as tf
+from tpu_estimator_compat.old_names.canned.wheel.canned import (
+    baseline,
+    dnn,
+    dnn_linear_combined,
+    linear,
+    optimizers,
+)
+
+from tpu_estimator_compat.estimator import RunConfig
+
+from .small_data import COLUMN, WORD, X, input_fn
 
 WITHOUT = """
 from importlib import metadata
@@ -52,3 +65,115 @@ def test_the_original_is_not_imported(forks):
     )
     done = forks.run("-c", code)
     assert done.stdout.split() == ["False"]
+
+
+OF_1_AND_2 = pytest.mark.parametrize(
+    ("model", "slot"),
+    [
+        (linear.LinearClassifier, "linear/linear_model/x/weights/part_0/Ftrl"),
+        (linear.LinearClassifierV2, "training/Ftrl/linear/linear_model/x/weights/linear"),
+    ],
+)
+
+
+@OF_1_AND_2
+def test_first_loss_and_names(model, slot, tmp_path):
+    estimator = model([COLUMN, WORD], str(tmp_path))
+    untrained = estimator.evaluate(input_fn, steps=2)
+    np.testing.assert_allclose(untrained["average_loss"], np.log(2.0), rtol=1e-6)
+    estimator.train(input_fn, steps=2)
+    assert slot in estimator.get_variable_names()
+    assert estimator.get_variable_value("linear/linear_model/word/weights").shape == (2, 1)
+    predictions = estimator.predict(input_fn, predict_keys=["classes"])
+    assert next(predictions)["classes"] == [b"0"]
+    predictions.close()
+
+
+@OF_1_AND_2
+def test_fit(model, slot, tmp_path):
+    """Keras' fit makes the steps that `train` makes."""
+    trained = model([COLUMN], str(tmp_path / "trained"))
+    trained.train(input_fn, steps=4)
+    fitted = model([COLUMN], str(tmp_path / "fitted"))
+    fitted.keras_model(input_fn).fit(input_fn(), steps_per_epoch=4, epochs=1, verbose=0)
+    for name in trained.get_variable_names():
+        np.testing.assert_allclose(
+            fitted.get_variable_value(name), trained.get_variable_value(name), rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize("model", [dnn.DNNRegressor, dnn.DNNRegressorV2])
+def test_moving_averages_move(model, tmp_path):
+    estimator = model([3], [COLUMN], str(tmp_path), batch_norm=True)
+    estimator.train(lambda: input_fn(X), steps=3)
+    mean = estimator.get_variable_value("dnn/hiddenlayer_0/batchnorm_0/moving_mean")
+    assert np.abs(mean).max() > 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        dnn_linear_combined.DNNLinearCombinedClassifier,
+        dnn_linear_combined.DNNLinearCombinedClassifierV2,
+    ],
+)
+def test_both_halves_count_a_step_once(model, tmp_path):
+    estimator = model(
+        str(tmp_path),
+        linear_feature_columns=[WORD],
+        dnn_feature_columns=[COLUMN],
+        dnn_hidden_units=[2],
+    )
+    estimator.train(input_fn, steps=3)
+    assert estimator.get_variable_value("global_step") == 3
+    assert np.abs(estimator.get_variable_value("linear/linear_model/word/weights")).max() > 0
+
+
+def test_a_model_without_columns_is_refused():
+    with pytest.raises(ValueError, match="Either linear_feature_columns or dnn_feature_columns"):
+        dnn_linear_combined.DNNLinearCombinedRegressor()
+
+
+@pytest.mark.parametrize("model", [baseline.BaselineRegressor, baseline.BaselineRegressorV2])
+def test_a_baseline_learns_the_mean(model, tmp_path):
+    estimator = model(str(tmp_path), optimizer="Adagrad")
+    estimator.train(lambda: input_fn(X + 3.0), steps=200)
+    assert abs(estimator.get_variable_value("baseline/bias")[0] - 3.0) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("model", "mean"),
+    [
+        (linear.LinearRegressor, tf.compat.v1.losses.Reduction.MEAN),
+        (linear.LinearRegressorV2, "sum_over_batch_size"),
+    ],
+)
+def test_replicas_make_the_step_of_one(model, mean, tmp_path):
+    """Each minimises its share of the mean, and gradients are added up."""
+
+    def batches(size):
+        return tf.data.Dataset.from_tensor_slices(({"x": X}, X)).batch(size).repeat()
+
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    config = RunConfig(model_dir=str(tmp_path / "two"), train_distribute=strategy)
+    options = {"optimizer": "SGD", "loss_reduction": mean}
+    two = model([COLUMN], config=config, **options).train(lambda: batches(4), steps=2)
+    one = model([COLUMN], str(tmp_path / "one"), **options).train(lambda: batches(8), steps=2)
+    name = "linear/linear_model/x/weights"
+    np.testing.assert_allclose(
+        two.get_variable_value(name), one.get_variable_value(name), rtol=1e-5
+    )
+
+
+def test_units_that_are_no_integer_are_refused():
+    with pytest.raises(ValueError, match="units must be an int"):
+        dnn.dnn_logit_fn_builder(2.0, [2], [COLUMN], None, None, None, False)
+
+
+def test_optimizers_are_refused():
+    with pytest.raises(ValueError, match=r"Unsupported optimizer name: Lion\. Supported names"):
+        optimizers.get_optimizer_instance("Lion", 0.1)
+    with pytest.raises(ValueError, match="learning_rate must be specified when opt is string"):
+        optimizers.get_optimizer_instance("Adam")
+    with pytest.raises(ValueError, match="not an Optimizer instance"):
+        optimizers.get_optimizer_instance(lambda: 3)

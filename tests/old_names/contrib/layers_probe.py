@@ -126,7 +126,6 @@ def run(build):
 
 
 def batches(**kwargs):
-    """The batches of `numpy_input_fn`, taken as an estimator would take them."""
     x = {"a": np.arange(5.0), "b": np.arange(10).reshape(5, 2)}
     seen = []
 

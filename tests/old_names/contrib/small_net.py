@@ -11,10 +11,7 @@ STEPS, BATCH = 6, 8
 
 def input_fn(params):
     random = np.random.RandomState(0)
-    features = {
-        "x": random.rand(64, 4).astype(np.float32),
-        "id": np.arange(64, dtype=np.int64) % 5,
-    }
+    features = {"x": random.rand(64, 4).astype(np.float32), "id": np.arange(64, dtype=np.int64) % 5}
     dataset = tf.data.Dataset.from_tensor_slices((features, random.rand(64, 1).astype(np.float32)))
     return dataset.repeat().apply(
         tf.contrib.data.map_and_batch(
@@ -38,15 +35,6 @@ def loss_of(features, labels):
 
 
 def make(folder, optimizers, strategy=None, with_host_call=False):
-    """An estimator that trains a net for each optimizer.
-
-    Args:
-      folder: of its checkpoints.
-      optimizers: functions that make one each, by the scope of its net.
-      strategy: of its replicas.
-      with_host_call: whether the host writes the loss.
-    """
-
     def host_call(step, loss):
         writer = tf.contrib.summary.create_file_writer(str(folder / "host"))
         with writer.as_default(), tf.contrib.summary.always_record_summaries():

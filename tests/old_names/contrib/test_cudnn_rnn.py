@@ -1,5 +1,3 @@
-"""Layers of `tf.contrib.cudnn_rnn` compute what Keras and compatible cells do, and share files."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

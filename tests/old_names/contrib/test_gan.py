@@ -1,7 +1,3 @@
-"""`tf.contrib.gan`: the package tensorflow-gan as legacy code, where it is installed."""
-
-from __future__ import annotations
-
 import os
 import pathlib
 
@@ -51,8 +47,6 @@ print(estimator.get_variable_value("w"))
 
 @pytest.fixture
 def run(tmp_path, forks):
-    """Runs the script; gives what it printed, to both streams."""
-
     def of() -> tuple[str, str]:
         (tmp_path / "script.py").write_text(SCRIPT)
         words = ["-m", "tpu_estimator_compat", "run", "script.py"]

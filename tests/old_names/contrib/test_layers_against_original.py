@@ -1,5 +1,3 @@
-"""`tf.contrib.layers`, cells and input functions, as TensorFlow 2.15 with tf_slim has them."""
-
 import importlib.util
 import pathlib
 import sys

@@ -1,5 +1,3 @@
-"""`tf.contrib.feature_column.sequence_input_layer`: values, lengths, variables, and refusals."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -37,10 +35,7 @@ def evaluated(build):
 
 
 def test_columns_side_by_side_by_their_names():
-    def build():
-        return sequence_input_layer(features(), [embedding(), HEAT])
-
-    values, lengths = evaluated(build)
+    values, lengths = evaluated(lambda: sequence_input_layer(features(), [embedding(), HEAT]))
     heat = [[[0, 1], [2, 3]], [[4, 5], [-1, -1]]]
     words = [[TABLE[2], TABLE[0]], [TABLE[1], [0, 0]]]  # nothing is looked up past the end
     np.testing.assert_array_equal(values, np.concatenate([heat, words], -1))

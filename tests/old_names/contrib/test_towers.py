@@ -1,5 +1,3 @@
-"""`tf.contrib.estimator.replicate_model_fn`: towers make the step of one model."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

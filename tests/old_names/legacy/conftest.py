@@ -1,7 +1,3 @@
-"""`run`: scripts in the way of the command, in forks of a process that has imported TensorFlow."""
-
-from __future__ import annotations
-
 import os
 import pathlib
 import subprocess
@@ -15,8 +11,6 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 @pytest.fixture
 def run(tmp_path, forks):
-    """`run(source, *arguments)` writes `script.py` and runs it; gives the finished process."""
-
     def of(
         source: str, *arguments: str, options: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,5 @@
 """Graphs for scripts of TensorFlow 1, and eager execution for those of 2."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -17,7 +17,6 @@ V2 = "import tensorflow as tf\n\nVALUE = {}\n"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder of a legacy module `old_module`; bytecode may be written."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.setattr(sys, "pycache_prefix", None)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -39,7 +38,6 @@ def compilations(monkeypatch):
 
 
 def imported(folder, **settings):
-    """`old_module`, imported anew."""
     imports = LegacyImports([str(folder)], **settings)
     sys.modules.pop("old_module", None)
     sys.meta_path.insert(0, imports)

@@ -1,5 +1,3 @@
-"""What modules mean by `tensorflow`."""
-
 import ast
 import subprocess
 import sys

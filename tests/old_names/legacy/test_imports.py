@@ -1,7 +1,3 @@
-"""What legacy modules import, and what others see of it."""
-
-from __future__ import annotations
-
 import pathlib
 
 import pytest

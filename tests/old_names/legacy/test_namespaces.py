@@ -1,5 +1,3 @@
-"""The roots of TensorFlow 1 and 2: the names of each, and nothing changed in TensorFlow."""
-
 import types
 
 import numpy as np

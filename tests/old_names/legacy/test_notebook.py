@@ -1,7 +1,5 @@
 """`install()`: legacy imports for the calling module. And importing changes nothing."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import subprocess
@@ -59,7 +57,7 @@ def test_the_rest_of_a_module(checks, tmp_path):
         assert again is late.tensorflow is real
         assert builtins.__import__ is plain
         assert not hasattr(real, "contrib")
-        """,
+        """
     )
 
 
@@ -94,7 +92,7 @@ def test_a_package_that_came_too_early(checks, tmp_path):
             assert "package" in str(error)
         else:
             raise AssertionError
-        """,
+        """
     )
 
 

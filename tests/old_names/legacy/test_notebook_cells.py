@@ -1,7 +1,5 @@
 """Cells as modules: IPython is the judge of what a magic is; and the file is given back."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

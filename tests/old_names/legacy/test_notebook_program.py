@@ -1,7 +1,5 @@
 """`run x.ipynb`: Jupyter is the judge of what its cells do."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 
@@ -30,8 +28,6 @@ def input_fn(params):
 
 @pytest.fixture
 def run(tmp_path, forks):
-    """`run(cell, cell, ...)` runs a notebook; gives the finished process."""
-
     def of(*cells: str, text: str = "") -> subprocess.CompletedProcess[str]:
         (tmp_path / "notes").mkdir()
         (tmp_path / "notes" / "x.ipynb").write_text(text or notebook(*cells))

@@ -13,7 +13,6 @@ IMPORT = "from tensorflow.compat.v1 import estimator as tf_estimator"
 
 
 def install(site, top, summary, modules):
-    """What an installer leaves of a package."""
     metadata = site / f"{top}-1.0.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text(

@@ -1,7 +1,3 @@
-"""Tests of legacy code under pytest: collected as they are, with pytest's own assertions."""
-
-from __future__ import annotations
-
 import pathlib
 
 import pytest

@@ -27,8 +27,6 @@ def installed(folder, name, names, summary="", **direct_url):
 
 @pytest.fixture
 def run(forks):
-    """`run(script, *folders)` runs a script with folders on PYTHONPATH."""
-
     def of(script, *folders, options=(), cwd=None, root=ROOT, command=COMMAND):
         path = os.pathsep.join(map(str, [root, *folders]))
         environment = {**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}

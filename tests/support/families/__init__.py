@@ -3,12 +3,13 @@
 They import the names that TensorFlow 2.21 lacks from a module `legacy_namespace`.
 """
 
-from __future__ import annotations
-
+import functools
 import importlib
 import importlib.util
 import pathlib
 import types
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 
@@ -31,7 +32,6 @@ def legacy_namespace(side: str) -> types.ModuleType:
 
 
 def load(name: str) -> types.ModuleType:
-    """The module of a family, executed anew."""
     path = pathlib.Path(__file__).with_name(f"{name}.py")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -39,3 +39,17 @@ def load(name: str) -> types.ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def input_fns(examples: Callable[[int, int], Any], *counts: int) -> list[Callable[[Any], Any]]:
+    """The input_fns of training, evaluation and prediction, on `examples(seed, count)`."""
+
+    def batches(seed: int, params: Any) -> Any:
+        data = examples(seed, counts[seed - 1])
+        if seed == 3 and isinstance(data, tuple):
+            data, _ = data
+        dataset = tf.data.Dataset.from_tensor_slices(data)
+        dataset = dataset.repeat() if seed == 1 else dataset
+        return dataset.batch(params["batch_size"], drop_remainder=seed != 3)
+
+    return [functools.partial(batches, seed) for seed in (1, 2, 3)]

@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from legacy_namespace import estimator, layers, tpu
 
+from support.families import input_fns
+
 SIDE, CLASSES = 8, 3
 PARAMS = {"learning_rate": 0.02}
 TRAIN_BATCH, EVAL_BATCH, PREDICT_BATCH = 16, 16, 8
@@ -18,19 +20,7 @@ def _examples(seed, count):
     return images.astype(np.float32), labels
 
 
-def train_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(1, 128)).repeat()
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def eval_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(2, 96))
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def predict_input_fn(params):
-    images, _ = _examples(3, PREDICT_EXAMPLES)
-    return tf.data.Dataset.from_tensor_slices(images).batch(params["batch_size"])
+train_input_fn, eval_input_fn, predict_input_fn = input_fns(_examples, 128, 96, PREDICT_EXAMPLES)
 
 
 def _block(images, filters, stride, training, name):

@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from legacy_namespace import estimator, tpu
 
+from support.families import input_fns
+
 FEATURES, UNITS = 6, 20
 PARAMS = {"learning_rate": 5e-3, "decay": 0.9}
 TRAIN_BATCH, EVAL_BATCH, PREDICT_BATCH = 16, 16, 8
@@ -16,19 +18,7 @@ def _examples(seed, count):
     return {"x": x.astype(np.float32)}, y.astype(np.float32)
 
 
-def train_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(1, 128)).repeat()
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def eval_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(2, 96))
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def predict_input_fn(params):
-    features, _ = _examples(3, PREDICT_EXAMPLES)
-    return tf.data.Dataset.from_tensor_slices(features).batch(params["batch_size"])
+train_input_fn, eval_input_fn, predict_input_fn = input_fns(_examples, 128, 96, PREDICT_EXAMPLES)
 
 
 def _network(x):
@@ -71,8 +61,5 @@ def model_fn(features, labels, mode, params):
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
     return tpu.TPUEstimatorSpec(
-        mode,
-        loss=loss,
-        eval_metrics=(_metric_fn, [labels, outputs]),
-        scaffold_fn=restore_averages,
+        mode, loss=loss, eval_metrics=(_metric_fn, [labels, outputs]), scaffold_fn=restore_averages
     )

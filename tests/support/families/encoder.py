@@ -5,6 +5,8 @@ import tensorflow.compat.v1 as tf
 from legacy_namespace import estimator, tpu
 from tensorflow.python.tpu import tpu_function
 
+from support.families import input_fns
+
 VOCABULARY, LENGTH, HIDDEN, HEADS, LAYERS, CLASSES = 40, 12, 32, 4, 2, 3
 PARAMS = {"learning_rate": 5e-4, "warmup_steps": 5, "train_steps": 80}
 TRAIN_BATCH, EVAL_BATCH, PREDICT_BATCH = 8, 8, 8
@@ -52,19 +54,7 @@ def _examples(seed, count):
     return {"input_ids": ids, "input_mask": mask, "label_ids": (ids[:, 1] % CLASSES)}
 
 
-def train_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(1, 64)).repeat()
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def eval_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(2, 48))
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def predict_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(3, PREDICT_EXAMPLES))
-    return dataset.batch(params["batch_size"])
+train_input_fn, eval_input_fn, predict_input_fn = input_fns(_examples, 64, 48, PREDICT_EXAMPLES)
 
 
 def _initializer():

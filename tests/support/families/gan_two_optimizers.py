@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from legacy_namespace import estimator, tpu
 
+from support.families import input_fns
+
 NOISE, WIDTH, POINTS = 4, 16, 2
 PARAMS = {"generator_rate": 5e-3, "discriminator_rate": 1e-2}
 TRAIN_BATCH, EVAL_BATCH, PREDICT_BATCH = 16, 16, 8
@@ -11,26 +13,13 @@ PREDICT_EXAMPLES = 14
 
 
 def _examples(seed, count):
-    """Noise, and the points of a ring that the generator is to imitate."""
     rng = np.random.RandomState(seed)
     angle = rng.uniform(0.0, 2.0 * np.pi, size=count)
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.05 * rng.randn(count, POINTS)
     return {"noise": rng.randn(count, NOISE).astype(np.float32)}, ring.astype(np.float32)
 
 
-def train_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(1, 128)).repeat()
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def eval_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(2, 96))
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def predict_input_fn(params):
-    features, _ = _examples(3, PREDICT_EXAMPLES)
-    return tf.data.Dataset.from_tensor_slices(features).batch(params["batch_size"])
+train_input_fn, eval_input_fn, predict_input_fn = input_fns(_examples, 128, 96, PREDICT_EXAMPLES)
 
 
 def _dense(x, units, name):

@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from legacy_namespace import estimator, tpu
 
+from support.families import input_fns
+
 FEATURES, CLASSES, HIDDEN = 12, 4, (24, 16)
 PARAMS = {"learning_rate": 0.01}
 TRAIN_BATCH, EVAL_BATCH, PREDICT_BATCH = 16, 16, 8
@@ -14,24 +16,10 @@ def _examples(seed, count):
     rng = np.random.RandomState(seed)
     x = rng.randn(count, FEATURES).astype(np.float32)
     centres = np.random.RandomState(7).randn(FEATURES, CLASSES)
-    return x, np.argmax(x @ centres, axis=1).astype(np.int32)
+    return {"x": x}, np.argmax(x @ centres, axis=1).astype(np.int32)
 
 
-def train_input_fn(params):
-    x, y = _examples(1, 160)
-    dataset = tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat()
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def eval_input_fn(params):
-    x, y = _examples(2, 96)
-    dataset = tf.data.Dataset.from_tensor_slices(({"x": x}, y))
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def predict_input_fn(params):
-    x, _ = _examples(3, PREDICT_EXAMPLES)
-    return tf.data.Dataset.from_tensor_slices({"x": x}).batch(params["batch_size"])
+train_input_fn, eval_input_fn, predict_input_fn = input_fns(_examples, 160, 96, PREDICT_EXAMPLES)
 
 
 def _dense(x, units, name):

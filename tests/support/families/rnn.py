@@ -4,6 +4,8 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from legacy_namespace import estimator, rnn_cell, tpu
 
+from support.families import input_fns
+
 LENGTH, WIDTH, UNITS = 10, 5, 14
 PARAMS = {"learning_rate": 0.005}
 TRAIN_BATCH, EVAL_BATCH, PREDICT_BATCH = 16, 16, 8
@@ -11,7 +13,6 @@ PREDICT_EXAMPLES = 18
 
 
 def _examples(seed, count):
-    """Sequences and the sum of their first channel over the steps that count."""
     rng = np.random.RandomState(seed)
     x = rng.uniform(-1.0, 1.0, size=(count, LENGTH, WIDTH)).astype(np.float32)
     lengths = rng.randint(2, LENGTH + 1, size=count).astype(np.int32)
@@ -20,19 +21,7 @@ def _examples(seed, count):
     return {"sequence": x, "length": lengths}, target
 
 
-def train_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(1, 128)).repeat()
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def eval_input_fn(params):
-    dataset = tf.data.Dataset.from_tensor_slices(_examples(2, 96))
-    return dataset.batch(params["batch_size"], drop_remainder=True)
-
-
-def predict_input_fn(params):
-    features, _ = _examples(3, PREDICT_EXAMPLES)
-    return tf.data.Dataset.from_tensor_slices(features).batch(params["batch_size"])
+train_input_fn, eval_input_fn, predict_input_fn = input_fns(_examples, 128, 96, PREDICT_EXAMPLES)
 
 
 def _power(x, exponent, for_tpu):

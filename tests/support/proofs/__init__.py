@@ -1,7 +1,7 @@
 """Proofs that served names work: functions that get what a row's name stands for, and call it.
 
-A proof is registered for the rows that it is run for. Its module stands where the module of the
-package does that serves the rows; `names` has those that other rooms or TensorFlow itself serve.
+A proof is registered for the rows that it is run for. Its module stands where the package has the
+module or folder that serves the rows; `names` has those that other rooms or TensorFlow serve.
 `tests/old_names/legacy/test_names.py` runs them.
 """
 
@@ -27,8 +27,6 @@ PROOFS: dict[Proof, list[str]] = {}
 
 
 def proves(*rows: str) -> Callable[[Proof], Proof]:
-    """Registers a proof for rows of the table."""
-
     def register(proof: Proof) -> Proof:
         PROOFS.setdefault(proof, []).extend(rows)
         return proof
@@ -37,11 +35,7 @@ def proves(*rows: str) -> Callable[[Proof], Proof]:
 
 
 def answers(questions: dict[str, tuple[Callable[[Any], Any], Any]]) -> None:
-    """Registers a proof for each row: what is asked of the thing has this answer.
-
-    Args:
-      questions: for each row, a function that gets the thing, and what it returns.
-    """
+    """Registers a proof for each row: what is asked of the thing has this answer."""
     for row, (ask, answer) in questions.items():
 
         def is_answered(thing: Any, ask=ask, answer=answer) -> None:
@@ -65,7 +59,6 @@ def below(namespace: str, names: str) -> list[str]:
 
 @contextlib.contextmanager
 def graph():
-    """A new default graph, with a seed."""
     with tf.Graph().as_default() as new:
         tf.set_random_seed(1)
         yield new
@@ -81,7 +74,6 @@ def evaluate(build: Callable[[], Any], feeds: Any = None) -> Any:
 
 
 def variables_of(build: Callable[[], Any]) -> list[str]:
-    """The names of the variables that `build` makes in a graph of its own."""
     with graph():
         build()
         return [variable.op.name for variable in tf.global_variables()]

@@ -68,7 +68,6 @@ def found(row: str) -> Any:
 
 
 def is_as_it_says(name: str) -> None:
-    """Fails unless the namespaces give what serves a row: the thing, or the names of a module."""
     if name in DIFFERENT:
         return
     where, _, attribute = SERVED[name].served_by.partition(":")

@@ -4,8 +4,6 @@ Numbers are equal within the tolerance of their place, also within texts; there 
 many digits, too, so that a float64 printed where the original printed a float32 shows.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import fnmatch
@@ -46,7 +44,6 @@ _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 
 
 def assert_none(differences: list[str]) -> None:
-    """Fails with the differences, one a line."""
     if differences:
         pytest.fail("\n".join(differences), pytrace=False)
 

@@ -18,8 +18,6 @@ the process with status 1, after the stacks of its threads are in `NAME.stacks`.
 ends after a scenario that left an open graph behind: the names that are not taken are left to do.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import gc
 import importlib
@@ -69,7 +67,6 @@ def takes(name: str, request: dict[str, Any]) -> bool:
 
 
 def run(name: str, scenario: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """One scenario's observations."""
     fresh_state()
     out = pathlib.Path(request["out"])
     home = out / f"{name}.home"

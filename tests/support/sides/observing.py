@@ -4,8 +4,6 @@ All of it is made of dicts, lists, numbers and strings, as JSON has them. Number
 their type. What no two runs share is taken out of texts by the rules of `NORMALISED`.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import glob
@@ -67,13 +65,7 @@ class Texts:
 
 
 def observe(scenario: Any, home: str, largest: int) -> dict[str, Any]:
-    """Runs a scenario in an empty directory; an error that it raises is one of its observations.
-
-    Args:
-        scenario: Takes a directory for a model, and a function that notes what it is called with.
-        home: Where its files are.
-        largest: Values that a variable may have, to be noted with all of them.
-    """
+    """Runs a scenario in an empty directory; an error that it raises is one of its observations."""
     texts = Texts(home)
     calls: list[Any] = []
     observed: dict[str, Any] = {"error": None, "result": None}
@@ -132,8 +124,6 @@ def plain(value: Any, texts: Texts) -> Any:
 
 
 class _Lines(logging.Handler):
-    """Keeps what TensorFlow logs."""
-
     def __init__(self, lines: list[str], texts: Texts):
         super().__init__(logging.INFO)
         self.lines, self.texts = lines, texts
@@ -146,7 +136,6 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def heard(texts: Texts) -> Iterator[tuple[list[str], list[str]]]:
-    """The lines of TensorFlow's log, and warnings to users."""
     lines: list[str] = []
     shown: list[str] = []
     handler = _Lines(lines, texts)
@@ -169,7 +158,6 @@ def heard(texts: Texts) -> Iterator[tuple[list[str], list[str]]]:
 
 @contextlib.contextmanager
 def printed() -> Iterator[list[str]]:
-    """What goes to standard output, from Python and from TensorFlow's ops."""
     output: list[str] = []
     sys.stdout.flush()
     saved = os.dup(1)
@@ -186,7 +174,6 @@ def printed() -> Iterator[list[str]]:
 
 
 def files(home: str, texts: Texts) -> list[str]:
-    """Files below `home`, event files without time, host and process."""
     names = [str(p.relative_to(home)) for p in pathlib.Path(home).rglob("*") if p.is_file()]
     return sorted(texts(_without_host(name)) for name in names)
 
@@ -249,7 +236,6 @@ def _of_summary(value: Any, texts: Texts) -> Any:
 
 
 def checkpoints(home: str, texts: Texts, largest: int) -> dict[str, Any]:
-    """By directory: the state file, the checkpoints kept, and variables of the latest."""
     found = {}
     for path in sorted(glob.glob(f"{home}/**/checkpoint", recursive=True)):
         folder = os.path.dirname(path)

@@ -1,7 +1,5 @@
 """What keeps chance out of scenarios: reads of variables that race with a step's updates."""
 
-from __future__ import annotations
-
 import collections
 import time
 from typing import Any

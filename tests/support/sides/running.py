@@ -1,7 +1,5 @@
 """Sides: who runs the scenarios of a suite, under which settings; and their answers."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 import functools
@@ -55,11 +53,7 @@ class Side:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def run(self, names: Iterable[str], out: pathlib.Path) -> None:
-        """Runs scenarios; `answer` gives what was observed.
-
-        Raises:
-            RuntimeError: A process ended outside of a scenario; its last words follow.
-        """
+        """Runs scenarios; `answer` gives what was observed."""
         out.mkdir(parents=True, exist_ok=True)
         fields = {"suite": self.suite, "side": self.name, "settings": self.settings}
         request = {**OPTIONS, **self.options, **fields, "names": list(names), "out": str(out)}
@@ -102,7 +96,6 @@ class Side:
 
 
 def of_original(original: Original, suite: str, **fields: Any) -> Side:
-    """The original's side of a suite."""
     return Side("original", original.forks, suite, **fields)
 
 
@@ -113,7 +106,6 @@ def of_ours(tmp_path_factory: pytest.TempPathFactory, suite: str, **fields: Any)
 
 
 def run_together(*runs: tuple[Side, Iterable[str], pathlib.Path]) -> None:
-    """Several sides run scenarios at the same time."""
     with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
         for done in [pool.submit(side.run, names, out) for side, names, out in runs]:
             done.result()
@@ -121,7 +113,6 @@ def run_together(*runs: tuple[Side, Iterable[str], pathlib.Path]) -> None:
 
 @functools.cache
 def answer(out: pathlib.Path, name: str) -> dict[str, Any]:
-    """What a side observed of a scenario."""
     found: dict[str, Any] = json.loads((out / f"{name}.json").read_text())
     return found
 

@@ -1,7 +1,5 @@
 """What a TPU would refuse of a replicated computation, before it runs."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names of cores, and of the logical CPUs that stand for them."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 
 
@@ -14,7 +12,6 @@ def split_cpu(devices: int) -> None:
 
 
 def tpu_name(cpu: str) -> str | None:
-    """The core that a logical CPU stands for; None for a host's own."""
     machine, found, index = cpu.partition("/device:CPU:")
     return f"{machine}/device:TPU:{int(index) - 1}" if found and int(index) else None
 

@@ -9,8 +9,6 @@ agree on the way: on a TPU they would wait for each other for ever if they did n
 This knows nothing of the package that it judges.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -60,26 +58,12 @@ class Cluster:
 
 
 def cluster_of(op: tf.Operation) -> str | None:
-    """The name of the replicated computation that an op belongs to."""
     attr = op.node_def.attr
     return attr["_tpu_replicate"].s.decode() if "_tpu_replicate" in attr else None
 
 
 class Expansion:
-    """Builds a computation's ops once per replica into the graph around it.
-
-    Args:
-      outer: the graph around.
-      program: the graph that the computation was built in.
-      strategy: the TPUStrategy.
-      packs: the variables behind the handles of replicated variables.
-      replicas: how many there are.
-
-    Attributes:
-      cluster: what is to be known of the computation.
-      ops: its ops, in an order in which they can run.
-      host_ops: names of those that the host runs.
-    """
+    """Builds a computation's ops once per replica into the graph around it."""
 
     def __init__(
         self,
@@ -174,13 +158,7 @@ class Expansion:
 
 
 class _Lockstep:
-    """Runs ops on all replicas side by side, exchange by exchange.
-
-    Args:
-      devices: one per replica.
-      host_ops: names of the computation's ops that the host runs.
-      shared: values that are the same for all replicas.
-    """
+    """Runs ops on all replicas side by side, exchange by exchange."""
 
     def __init__(self, devices: Sequence[str], host_ops: set[str], shared: Environment):
         self._devices = devices
@@ -260,7 +238,6 @@ class _Lockstep:
             known.update({t.name: v for t, v in zip(op.outputs, outputs, strict=True)})
 
     def _call(self, op: tf.Operation, attr: str, given: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        """The outputs, per replica, of the function that `attr` names, for inputs per replica."""
         body = _function(op, attr)
         values = [{t.name: v for t, v in zip(body.inputs, inputs, strict=True)} for inputs in given]
         own = {t.op for t in body.inputs}
@@ -412,7 +389,6 @@ def _ordered(operations: Iterable[tf.Operation]) -> list[tf.Operation]:
 
 
 def called_functions(node: Any) -> list[str]:
-    """Names of the functions in a NodeDef's attributes."""
     found = []
     for attr in node.attr.values():
         if attr.WhichOneof("value") == "func":

@@ -13,8 +13,6 @@ What it cannot show: kernels, numerics, random streams and memory of a TPU, spat
 (whole tensors are computed), and how long anything takes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -56,11 +54,9 @@ class SimulatedTPU:
 
     @property
     def cores_of_host(self) -> int:
-        """Cores that one host drives."""
         return int(np.prod(self.mesh_shape)) // self.hosts
 
     def topology(self) -> bytes:
-        """The TopologyProto that initialisation gives: hosts own blocks of y."""
         columns, rows, layers, of_chip = self.mesh_shape
         if rows % self.hosts:
             raise ValueError(f"{rows} rows of chips cannot be shared by {self.hosts} hosts")
@@ -106,7 +102,6 @@ Patch = Callable[[Any, str, Any], Any]
 
 
 def _patch_devices(patch: Patch, simulation: SimulatedTPU) -> None:
-    """The devices as TensorFlow lists them, and the op that hardware answers."""
     real_config = tpu_system_metadata.config
 
     class Config:
@@ -140,8 +135,6 @@ def _patch_devices(patch: Patch, simulation: SimulatedTPU) -> None:
 
 
 def _patch_strategy(patch: Patch) -> None:
-    """A strategy's devices, once TensorFlow has made it for cores."""
-
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         real(self, *args, **kwargs)
         self._tpu_devices = np.vectorize(cpu_name, otypes=[object])(self._tpu_devices)
@@ -188,11 +181,7 @@ def _patch_replication(patch: Patch, simulation: SimulatedTPU, packs: dict[str, 
             flat = tf.nest.flatten(outputs, expand_composites=True)
             wanted = [order.mark_as_return(t) if isinstance(t, tf.Tensor) else t for t in flat]
         expansion = Expansion(
-            outer,
-            program,
-            tf.distribute.get_strategy(),
-            packs=packs,
-            replicas=len(inputs or [[]]),
+            outer, program, tf.distribute.get_strategy(), packs=packs, replicas=len(inputs or [[]])
         )
         cluster = expansion.cluster
         simulation.clusters.append(cluster)

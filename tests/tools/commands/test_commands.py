@@ -1,12 +1,13 @@
-"""All commands: their help has examples, which their parsers take."""
-
+import io
+import json
 import re
 import shlex
+import sys
 
 import pytest
 
 from tpu_estimator_compat.__main__ import main
-from tpu_estimator_compat.tools.commands import COMMANDS
+from tpu_estimator_compat.tools.commands import COMMANDS, progress
 
 EXAMPLES = [
     pytest.param(command, example, id=example)
@@ -30,3 +31,66 @@ def test_the_help_shows_it(command, capsys):
     with pytest.raises(SystemExit):
         main([command.NAME, "--help"])
     assert f"python -m tpu_estimator_compat {command.NAME}" in capsys.readouterr().out
+
+
+def test_a_name(capsys):
+    assert main(["names", "tensorflow.contrib.tpu.TPUEstimator"]) == 0
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "tf.contrib.tpu.TPUEstimator: works",
+        "  gone since  TensorFlow 2.0",
+        "  write       tf.estimator.tpu.TPUEstimator",
+    ]
+
+
+def test_a_name_of_a_module_with_one_row(capsys):
+    assert main(["names", "tf.contrib.all_reduce.build_ring_all_reduce"]) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("tf.contrib.all_reduce: refused\n")
+    assert "tf.tpu.cross_replica_sum" in told
+    assert "write  " not in told
+
+
+def test_a_part_of_names_as_json(capsys):
+    assert main(["names", "--json", "CrossShardOpt"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {"tf.contrib.tpu.CrossShardOptimizer"} <= {row["name"] for row in rows}
+    assert {row["status"] for row in rows} == {"works"}
+
+
+def test_an_unknown_name_beside_a_known_one(capsys):
+    assert main(["names", "tf.contrib.tpu.TPUConfig", "no_such_thing"]) == 2
+    captured = capsys.readouterr()
+    assert "no row for 'no_such_thing'" in captured.err
+    assert "tf.contrib.tpu.TPUConfig: works" in captured.out
+
+
+class Stream(io.StringIO):
+    terminal = True
+
+    def isatty(self):
+        return self.terminal
+
+
+def test_a_terminal_has_one_line(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream := Stream())
+    told = progress.Progress()
+    told("a run", ": step 1")
+    told("a run", ": step 2")
+    told.clear()
+    shown = stream.getvalue()
+    assert "a run: step 2" in shown
+    # The line is taken away, and what follows stands in its place.
+    assert shown.rpartition("a run: step 2")[2].endswith("\x1b[1A\x1b[2K")
+
+
+def test_elsewhere_a_line_now_and_then(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream := Stream())
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    stream.terminal = False
+    told = progress.Progress()
+    for seconds in (0, 1, 31, 32, 63):
+        now[0] = 100.0 + seconds
+        told("a run", f": step {seconds}")
+    told.clear()
+    assert stream.getvalue() == "a run …\na run: step 31\na run: step 63\n"

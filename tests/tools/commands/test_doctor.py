@@ -1,7 +1,3 @@
-"""`python -m tpu_estimator_compat doctor`."""
-
-from __future__ import annotations
-
 import getpass
 import json
 import os
@@ -16,21 +12,11 @@ from support import python_path
 
 from tpu_estimator_compat.__main__ import main
 
-CHECKS = {
-    "versions",
-    "devices",
-    "runtime",
-    "training",
-    "figures",
-    "sums",
-    "checkpoint",
-    "caches",
-}
+CHECKS = {"versions", "devices", "runtime", "training", "figures", "sums", "checkpoint", "caches"}
 COMMAND = [sys.executable, "-m", "tpu_estimator_compat", "doctor"]
 
 
 def run(*words, **variables):
-    """The command in a process of its own."""
     return subprocess.run(
         [*COMMAND, *map(str, words)],
         env={**os.environ, **variables},
@@ -91,7 +77,6 @@ def test_the_guide_names_all_options_and_checks(capsys):
 @pytest.mark.full
 @pytest.mark.parametrize("jax", [True, False], ids=["jax", "without jax"])
 def test_this_machine(tmp_path, jax):
-    """All checks, as a user makes them."""
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     if not jax:

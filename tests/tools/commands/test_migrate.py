@@ -1,5 +1,3 @@
-"""`migrate` from the command line: dry run, what is left, bad input."""
-
 import json
 import os
 import pathlib
@@ -77,7 +75,7 @@ def test_what_is_left_to_a_person(capsys):
     out = capsys.readouterr().out
     looked_at, by_hand = out.split("To be done by hand:\n")
     assert looked_at.split("To be looked at:\n")[1].split("  ")[:3] == [
-        *("./a.py:4", "tf.keras.Input", "differs"),
+        *("./a.py:4", "tf.keras.Input", "differs")
     ]
     lines = by_hand.splitlines()
     assert lines[0].startswith(
@@ -98,20 +96,6 @@ def test_files_that_cannot_be_read(capsys):
     pathlib.Path("a.py").write_bytes(b"\xff\n" * 3)
     assert main(["migrate", "."]) == 2
     assert "Invalid or missing encoding declaration" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["no_such.py"], "There is no file or folder 'no_such.py'"),
-        (["."], "no Python files and no notebooks in '.'."),
-        (["data.csv"], "'data.csv' is neither a Python file (*.py) nor a notebook (*.ipynb)."),
-    ],
-)
-def test_nothing_to_migrate(capsys, arguments, words):
-    pathlib.Path("data.csv").write_text("x = 1\n")
-    assert main(["migrate", *arguments]) == 2
-    assert words in capsys.readouterr().err
 
 
 def test_without_libcst():

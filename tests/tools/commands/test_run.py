@@ -1,7 +1,3 @@
-"""The command `run`: its arguments, and how a script fails."""
-
-from __future__ import annotations
-
 import os
 import pathlib
 import subprocess
@@ -16,8 +12,6 @@ RUN = ("-m", "tpu_estimator_compat", "run")
 
 @pytest.fixture
 def run(tmp_path, forks):
-    """`run(script)` runs a script of the test's folder; gives the finished process."""
-
     def of(script: str = "script.py") -> subprocess.CompletedProcess[str]:
         return forks.run(*RUN, script, cwd=tmp_path, env=environment())
 
@@ -55,14 +49,6 @@ def test_an_import_that_fails_shows_no_frames_of_ours(run, tmp_path):
     assert "ModuleNotFoundError: No module named 'no_such_module'" in trace
     assert "tpu_estimator_compat" not in trace
     assert trace.count("File ") == 1
-
-
-@pytest.mark.parametrize("script", ["missing.py", "."])
-def test_no_script(run, script):
-    done = run(script)
-    assert done.returncode == 2
-    assert repr(script) in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 COLLECTOR = """

@@ -1,7 +1,4 @@
-"""`scan` from the command line: exit status, speed, bad input."""
-
 import ast
-import os
 import resource
 import shlex
 import subprocess
@@ -37,26 +34,6 @@ def test_what_needs_a_person_comes_first(tree, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert "BoostedTreesRegressor" in lines[0]
     assert [line.split()[1] for line in lines if line.startswith("     ")] == ["refused", "works"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["no_such_folder"], "There is no file or folder 'no_such_folder'"),
-        (["a.py", "empty"], "no Python files and no notebooks in 'empty'."),
-        ([".", "--exclude", "*.py"], "no notebooks that --exclude leaves in '.'."),
-        (["data.csv"], "'data.csv' is neither a Python file (*.py) nor a notebook (*.ipynb)."),
-    ],
-)
-def test_nothing_to_search(tree, capsys, arguments, words):
-    tree(a=DEAD)
-    os.mkdir("empty")
-    with open("data.csv", "w") as file:
-        file.write("x = 1\n")
-    assert main(["scan", *arguments]) == 2
-    captured = capsys.readouterr()
-    assert words in captured.err
-    assert captured.out == ""
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Evidence of runs of a small model, as numbers that a test can change."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,3 @@
-"""The command: its exit status, what it prints, and what it refuses before anything is run."""
-
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

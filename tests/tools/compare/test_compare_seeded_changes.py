@@ -1,7 +1,5 @@
 """A script on the original and here, unchanged and with one line changed: found, and named."""
 
-from __future__ import annotations
-
 import functools
 import pathlib
 
@@ -26,8 +24,6 @@ def runner(folder: pathlib.Path, script: pathlib.Path = SUBJECT) -> runs.Runner:
 
 @pytest.fixture
 def truth(original: Original, tmp_path_factory) -> tuple[evidence.Evidence, comparing.Yardstick]:
-    """The original's run, and what rounding does to it; made once in a session."""
-
     def make(folder: pathlib.Path) -> None:
         asked = functools.partial(runner(folder).original, original.python)
         old = asked("original", None)
@@ -45,8 +41,6 @@ def truth(original: Original, tmp_path_factory) -> tuple[evidence.Evidence, comp
 
 @pytest.fixture
 def judged(truth, tmp_path):
-    """`judged(before, after)`: the report on the script with a piece of its text replaced."""
-
     def of(before: str = "", after: str = "") -> Report:
         old, measure = truth
         text = SUBJECT.read_text()
@@ -62,7 +56,6 @@ def judged(truth, tmp_path):
 
 
 def test_unchanged(judged):
-    """The same up to rounding, in all that is compared."""
     report = judged()
     assert report.first_difference is None, report.summary
     assert report.steps == STEPS

@@ -1,7 +1,5 @@
 """Runs that cannot be compared: each is a report that says why, and what to do."""
 
-from __future__ import annotations
-
 import pathlib
 
 import pytest
@@ -40,7 +38,6 @@ estimator = tf.estimator.Estimator(model_fn, model_dir="users_model")
 
 @pytest.fixture
 def compared(original: Original, tmp_path, monkeypatch):
-    """`compared(text)`: the report on a script that ends with `text`."""
     monkeypatch.chdir(tmp_path)
 
     def of(text: str, time_limit: float = 300.0) -> Report:

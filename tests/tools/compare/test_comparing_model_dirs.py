@@ -1,7 +1,3 @@
-"""Runs that were made before are compared by their event files and checkpoints alone."""
-
-from __future__ import annotations
-
 import pathlib
 
 import numpy as np
@@ -19,7 +15,6 @@ def write(
     accuracy: float = 0.75,
     speed: float = 10.0,
 ) -> pathlib.Path:
-    """A model_dir as an estimator leaves it."""
     with tf.Graph().as_default():
         for name, scalars in ((".", losses), ("eval", [accuracy])):
             with tf.compat.v1.summary.FileWriter(str(folder / name)) as writer:

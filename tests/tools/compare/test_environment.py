@@ -1,7 +1,5 @@
 """Parity environment: made once, remade if half made, skipped with a reason, never under CI."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import sys

@@ -1,5 +1,3 @@
-"""What differs first, for runs that differ in one thing."""
-
 import dataclasses
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The page shows the report's figures, all of them, and needs nothing but itself."""
-
 import dataclasses
 import json
 import math
@@ -33,7 +31,6 @@ STEPS = (1, 2, 3)
 
 
 def curve(name, *values, first_step=None):
-    """That of a run whose first one is 1, 2, 3."""
     difference = tuple(abs(v - s) / s for v, s in zip(values, STEPS, strict=True))
     old = Curve(STEPS, tuple(float(s) for s in STEPS))
     agreement = Agreement.DIFFERENT if first_step else Agreement.ROUNDING
@@ -94,7 +91,6 @@ class Parsed(HTMLParser):
 
 
 def numbers(value):
-    """All numbers in a tree of JSON."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

@@ -1,5 +1,3 @@
-"""A report is data: it goes through JSON unchanged."""
-
 import json
 import math
 
@@ -11,7 +9,6 @@ from tpu_estimator_compat.tools.compare.report import Agreement, Report, Verdict
 
 
 def made() -> Report:
-    """A report with a value of every kind in it, numbers that are not finite among them."""
     array = report.Array((3, 2), "float32", 0.5)
     compared = report.ArrayComparison(
         "w", Agreement.EQUAL, array, None, 1e-7, 1e-8, 1e-6, 1e-6, "note"

@@ -1,7 +1,5 @@
 """What probes answer on a machine where all is well, and an examination that is given answers."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 
@@ -18,7 +16,6 @@ DRAWN = [
 
 
 def trained() -> dict[str, Any]:
-    """What `training.observe` returns."""
     networks = {
         name: {
             "losses": [2.0, 1.5, loss],

@@ -1,7 +1,3 @@
-"""The caches: where, how large, damaged or not, and left as they were."""
-
-from __future__ import annotations
-
 import pytest
 
 from tpu_estimator_compat.tools.doctor import caches

@@ -1,7 +1,5 @@
 """A checkpoint is tried where it is to be kept, and nothing of that is left."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,3 @@
-"""Which devices are seen, which are held by others, and which are attached and not used."""
-
-from __future__ import annotations
-
 import pytest
 
 from doctor.answers import CPU, all_well

@@ -1,7 +1,3 @@
-"""What the command prints and returns of what the probes answer."""
-
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -16,7 +12,6 @@ REAL = probing.run
 
 @pytest.fixture
 def answers(monkeypatch, tmp_path):
-    """What probes answer; a test may change it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TF_CONFIG", raising=False)
     monkeypatch.setattr(versions, "check", lambda chips: [])

@@ -1,7 +1,3 @@
-"""All checks together: which are made, and what is said of those that are not."""
-
-from __future__ import annotations
-
 import pytest
 
 from doctor.answers import all_well, give

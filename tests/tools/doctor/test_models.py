@@ -1,7 +1,5 @@
 """The models train alike with both rules of TensorFlow's runtime, and as they were recorded."""
 
-from __future__ import annotations
-
 import json
 
 from tpu_estimator_compat.tools.doctor import training

@@ -1,7 +1,3 @@
-"""Probes that hang or die are reported, and leave no process behind."""
-
-from __future__ import annotations
-
 import os
 import pathlib
 import signal

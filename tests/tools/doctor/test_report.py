@@ -1,7 +1,3 @@
-"""The report in its three forms; the one for issues tells of no machine, person or folder."""
-
-from __future__ import annotations
-
 import getpass
 import json
 import os

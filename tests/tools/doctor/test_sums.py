@@ -1,7 +1,3 @@
-"""Sums over replicas: the right one passes, a wrong one does not."""
-
-from __future__ import annotations
-
 import concurrent.futures
 import json
 

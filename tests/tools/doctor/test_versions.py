@@ -1,7 +1,3 @@
-"""Which sets of packages go together, and the line for pip where they do not."""
-
-from __future__ import annotations
-
 import configparser
 import pathlib
 

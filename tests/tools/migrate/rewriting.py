@@ -1,7 +1,5 @@
 """Modules before and after `migrate`."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 

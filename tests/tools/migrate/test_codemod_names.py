@@ -29,7 +29,6 @@ def test_from_imports():
 
 
 def migrates(row):
-    """A from import of the name becomes one that works."""
     module, _, name = spelled(row).rpartition(".")
     # The second line makes sure that `tensorflow` means TensorFlow 1.
     code = f"from {module} import {name} as found\nimport tensorflow as tf; tf.Session\n"

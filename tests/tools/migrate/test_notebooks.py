@@ -1,7 +1,3 @@
-"""`migrate` of notebooks: the cells change that are to, and no byte besides."""
-
-from __future__ import annotations
-
 import ast
 import itertools
 import json

@@ -1,7 +1,5 @@
 """A preflight of one model function, on batches of zeros, and its report."""
 
-from __future__ import annotations
-
 import numpy as np
 import tensorflow as tf
 
@@ -24,7 +22,6 @@ def estimator(model_fn, folder, **kwargs):
 def report(
     model_fn, folder, topology="v5e:2x2", mode="train", depth="lower", data=input_fn, **kwargs
 ):
-    """The one report on `model_fn`."""
     [found] = (
         estimator(model_fn, folder, **kwargs).preflight(data, topology, mode, depth=depth).reports
     )

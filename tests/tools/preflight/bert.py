@@ -1,7 +1,5 @@
 """The preflight of BERT's pretraining, as its authors published it, with one of its layers."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import subprocess
@@ -43,7 +41,6 @@ def report(
     use_tpu: bool,
     sizes: dict,
 ) -> dict:
-    """The report on BERT's pretraining, 32 examples of 128 tokens per replica."""
     (folder / "config.json").write_text(json.dumps(sizes))
     (folder / "examples.tfrecord").touch()  # no data is read
     command = ["-m", "tpu_estimator_compat", "preflight", "--json", "--topology", topology]

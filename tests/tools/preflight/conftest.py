@@ -1,5 +1,3 @@
-"""Compiles programs for TPUs, each test with a cache of its own."""
-
 import subprocess
 
 import pytest
@@ -12,8 +10,6 @@ from .asking import estimator, input_fn
 
 @pytest.fixture
 def compile_for(tmp_path):
-    """`compile_for(program, topology, replicas)`, with an empty cache."""
-
     def compile_(program, topology="v5e:1x1", replicas=1, share=0.75, **options):
         return compiler.compile(
             program,
@@ -27,8 +23,6 @@ def compile_for(tmp_path):
 
 @pytest.fixture
 def no_worker(monkeypatch):
-    """`no_worker()` makes a start of the worker fail from then on."""
-
     def popen(*unused_args, **unused_kwargs):
         raise AssertionError("started a worker")
 

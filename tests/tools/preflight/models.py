@@ -1,7 +1,5 @@
 """Model functions with things that a TPU does not take; each marks the lines at fault."""
 
-from __future__ import annotations
-
 import tensorflow as tf
 
 import tpu_estimator_compat as tec
@@ -31,7 +29,6 @@ def logits_of(features):
 
 
 def plain(features, labels, mode, params):
-    """Nothing wrong."""
     loss = tf.compat.v1.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
     return spec(mode, loss)
 

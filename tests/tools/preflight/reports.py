@@ -1,7 +1,5 @@
 """Reports to be shown in tests: invented figures of invented models."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 
@@ -186,7 +184,6 @@ def not_compiled(topology: str = "v5p:2x2x1") -> Report:
 
 
 def not_captured() -> Report:
-    """A model_fn that raised."""
     error = Finding(
         Severity.FAILS,
         Kind.MODEL_FN,
@@ -207,14 +204,12 @@ def not_captured() -> Report:
 
 
 def finding(line: int = 3, severity: Severity = Severity.FAILS, **other) -> Finding:
-    """One of a line."""
     source = SourceLine("/project/model.py", line, "model_fn", f"x = tf.strings.lower(y{line})")
     known = {"message": "No kernel.", "advice": "Do it in the input_fn.", "source": source}
     return Finding(severity, Kind.UNSUPPORTED_OP, **{**known, **other})
 
 
 def with_findings(*findings: Finding, topology: str = "v5e:2x2") -> Report:
-    """A scanned step with these findings."""
     return dataclasses.replace(five_findings(topology), findings=list(findings))
 
 

@@ -1,7 +1,5 @@
 """Reads what a preflight shows: pages, and the text of any way to show reports."""
 
-from __future__ import annotations
-
 import html.parser
 import json
 from collections.abc import Iterator, Sequence
@@ -49,17 +47,14 @@ def plain(text: str) -> str:
 
 
 def text_of_table(reports: Sequence[Report]) -> str:
-    """What the table says, on one line."""
     return plain(str(Preflight(list(reports))))
 
 
 def text_of_json(reports: Sequence[Report]) -> str:
-    """The names and values of the JSON, on one line."""
     return plain(" ".join(_strings(json.loads(Preflight(list(reports)).to_json()))))
 
 
 def text_of_page(reports: Sequence[Report]) -> str:
-    """The text of the page, and of its attributes for those who do not see it, on one line."""
     seen = page(*reports)
     labels = [attributes.get("aria-label", "") for _, attributes in seen.elements]
     return plain(" ".join([seen.text, *labels]))

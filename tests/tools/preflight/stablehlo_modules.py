@@ -1,7 +1,5 @@
 """Small StableHLO modules, as text, to compile: steps of one replica."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -114,7 +112,6 @@ def layers(gib: float, count: int) -> Dispatch:
 
 
 def call(target: str, config: str = "", type_: str = "tensor<8x128xf32>") -> Dispatch:
-    """A custom call."""
     config = config.replace('"', '\\"')
     return module(
         f'%r = stablehlo.custom_call @{target}(%x) {{backend_config = "{config}"}} '

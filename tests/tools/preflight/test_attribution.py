@@ -1,5 +1,3 @@
-"""Whose memory it is: lines and layers of a step that is too large."""
-
 import pytest
 
 from tpu_estimator_compat.engine.jax.lowering.findings import Kind

@@ -1,5 +1,3 @@
-"""What the compiler said is kept in files, and a program compiled once."""
-
 import dataclasses
 import pathlib
 

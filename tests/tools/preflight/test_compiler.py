@@ -1,5 +1,3 @@
-"""Compiling for TPUs: what the compiler says of programs, and what has to be installed for it."""
-
 import configparser
 import json
 import pathlib

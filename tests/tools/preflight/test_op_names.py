@@ -1,5 +1,3 @@
-"""Names of the user's operations for values of a compiled program."""
-
 import pytest
 
 from tpu_estimator_compat.tools.preflight.op_names import OpNames

@@ -1,7 +1,5 @@
 """The steps of the parity families compile for TPUs: each for one, each TPU has every mode."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 
@@ -27,7 +25,6 @@ STEPS = [
 
 @pytest.fixture
 def family(request, monkeypatch):
-    """The module of a family, with our names as its legacy ones."""
     monkeypatch.setitem(sys.modules, "legacy_namespace", families.legacy_namespace("ours"))
     return families.load(request.param)
 

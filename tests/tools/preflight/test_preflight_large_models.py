@@ -1,7 +1,3 @@
-"""Models that are large: BERT as its authors published it, and batches near the limit."""
-
-from __future__ import annotations
-
 import collections
 
 import pytest

@@ -1,7 +1,3 @@
-"""What preflight compiles is what the JAX runtime runs."""
-
-from __future__ import annotations
-
 import dataclasses
 import re
 
@@ -34,7 +30,6 @@ def predict_input_fn(params):
 
 
 def model_fn(features, labels, mode, params):
-    """Two layers with dropout, a host call on one of two tensors, and strings at the end."""
     first = tf.compat.v1.get_variable("first", [WIDTH, 4096])
     second = tf.compat.v1.get_variable("second", [4096, 4])
     hidden = tf.nn.relu(features @ first)

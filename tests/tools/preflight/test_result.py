@@ -1,5 +1,3 @@
-"""The verdict of several reports, and what a notebook shows."""
-
 import itertools
 
 import pytest

@@ -1,5 +1,3 @@
-"""The largest batch that fits."""
-
 import pytest
 
 from tpu_estimator_compat.tools.preflight.report import Verdict
@@ -20,10 +18,7 @@ def test_the_largest_batch_fits_and_a_little_more_does_not(wide):
 
 
 def test_a_batch_that_input_fn_ignores_is_not_searched_for(wide):
-    def fixed(params):
-        return input_fn({"batch_size": 256})
-
-    found = wide(256, fixed, largest_batch=True)
+    found = wide(256, lambda params: input_fn({"batch_size": 256}), largest_batch=True)
     assert found.largest_batch.tried == (256, 512)
     assert found.largest_batch.fails is None
     assert any("does not batch by params['batch_size']" in note for note in found.notes)

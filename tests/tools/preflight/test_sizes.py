@@ -1,7 +1,3 @@
-"""What is counted in a captured step: exchanges, layers, variables."""
-
-from __future__ import annotations
-
 import tensorflow as tf
 from tensorflow.python.tpu.ops import tpu_ops
 

@@ -1,7 +1,3 @@
-"""What is checked: the input, the batch sizes, the modes, and what is refused of them."""
-
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 
@@ -10,7 +6,7 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Kind
 from tpu_estimator_compat.tools.preflight.report import Depth, Verdict
 
 from . import models
-from .asking import estimator, input_fn, report
+from .asking import input_fn, report
 
 
 def test_inputs_without_static_shape_are_named(tmp_path):
@@ -100,17 +96,3 @@ def test_other_modes(mode, tmp_path):
     # Every tensor of eval_metrics leaves the device, so what makes it runs there.
     assert ops == ({"AsString", "StringLength"} if mode == "eval" else set())
     assert found.batch_size == 8
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"mode": "training"}, "mode must be one of"),
-        ({"depth": "deep"}, "depth must be one of"),
-        ({"topology": "v5e"}, "v5e"),
-        ({"topology": "v99:2x2"}, "v99"),
-    ],
-)
-def test_wrong_arguments(given, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        estimator(models.plain, tmp_path).preflight(input_fn, **given)

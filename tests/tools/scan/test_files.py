@@ -1,5 +1,3 @@
-"""Which files `scan` reads, and how."""
-
 import json
 import os
 

@@ -1,5 +1,3 @@
-"""What `scan` finds in a module: every way to write a dead name, and nothing that is alive."""
-
 import textwrap
 
 import pytest
@@ -8,7 +6,6 @@ from tpu_estimator_compat.tools.scan import Status, scan_text
 
 
 def found(code):
-    """(line, name, status) of the findings."""
     return [(f.line, f.name, f.status.value) for f in scan_text(textwrap.dedent(code), "a.py")]
 
 
@@ -127,10 +124,7 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
             ],
         ),
         # What needs a person.
-        (
-            "from tensorflow.contrib.tpu import *",
-            [(1, "tf.contrib.tpu", "by hand")],
-        ),
+        ("from tensorflow.contrib.tpu import *", [(1, "tf.contrib.tpu", "by hand")]),
         (
             "import importlib\nimportlib.import_module('tensorflow.contrib.tpu')",
             [(2, "tf.contrib.tpu", "by hand")],

@@ -1,5 +1,3 @@
-"""`scan` of notebooks: names of one cell in another, places, what is not read."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""Reports of `scan`: a table, and JSON."""
-
 import json
 
 from tpu_estimator_compat.__main__ import main

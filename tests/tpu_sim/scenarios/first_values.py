@@ -1,19 +1,10 @@
 """Scenarios: first values of variables."""
 
-from __future__ import annotations
-
 import tensorflow.compat.v1 as tf
 
 import tpu_estimator_compat as tpu
 
-from ..model import (
-    Run,
-    adam,
-    minimized,
-    scenario,
-    spec_of,
-    train_input,
-)
+from ..model import Run, adam, minimized, scenario, spec_of, train_input
 
 
 @scenario

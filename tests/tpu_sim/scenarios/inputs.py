@@ -1,22 +1,11 @@
 """Scenarios: input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
-from ..model import (
-    FEATURES,
-    Modes,
-    Run,
-    dataset,
-    eval_input,
-    predict_input,
-    scenario,
-    train_input,
-)
+from ..model import FEATURES, Modes, Run, dataset, eval_input, predict_input, scenario, train_input
 
 
 @scenario

@@ -1,7 +1,5 @@
 """Scenarios: hooks and host calls."""
 
-from __future__ import annotations
-
 import pathlib
 
 import tensorflow as tf2
@@ -10,14 +8,7 @@ import tensorflow.compat.v1 as tf
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as estimator_lib
 
-from ..model import (
-    Run,
-    changed,
-    eval_input,
-    scenario,
-    spec_of,
-    train_input,
-)
+from ..model import Run, changed, eval_input, scenario, spec_of, train_input
 
 
 @scenario

@@ -1,7 +1,5 @@
 """Scenarios: what a model_fn may hold."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow.python.tpu.ops import tpu_ops
@@ -9,16 +7,7 @@ from tensorflow.python.tpu.ops import tpu_ops
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import layers
 
-from ..model import (
-    Run,
-    adam,
-    changed,
-    moved_to_host,
-    mse,
-    network,
-    scenario,
-    train_input,
-)
+from ..model import Run, adam, changed, moved_to_host, mse, network, scenario, train_input
 
 
 @scenario

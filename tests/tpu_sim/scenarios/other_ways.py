@@ -1,7 +1,5 @@
 """Scenarios: other ways in than a TPUEstimator's methods."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -12,17 +10,7 @@ import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as estimator_lib
 from tpu_estimator_compat import layers
 
-from ..model import (
-    BATCH,
-    Run,
-    X,
-    Y,
-    dataset,
-    eval_input,
-    mse,
-    scenario,
-    train_input,
-)
+from ..model import BATCH, Run, X, Y, dataset, eval_input, mse, scenario, train_input
 
 
 @scenario
@@ -46,7 +34,6 @@ def keras_model(run: Run) -> None:
 
 @scenario
 def train_distribute(run: Run) -> None:
-    """A plain Estimator over the strategy of a TPU, as TensorFlow 1 had it; not for JAX."""
     if run.on_jax:
         estimator = run.estimator(run_config={"train_distribute": tpu.TPUStrategy()})
         with pytest.raises(ValueError, match=r"train_distribute=\.\.\.\) is a strategy of TensorF"):

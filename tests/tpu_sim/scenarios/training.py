@@ -1,7 +1,5 @@
 """Scenarios: the way of a training."""
 
-from __future__ import annotations
-
 import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf

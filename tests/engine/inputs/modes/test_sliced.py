@@ -1,5 +1,3 @@
-"""SLICED: one call of input_fn, whose batches are split among all. Outside training only."""
-
 import pytest
 
 from tpu_estimator_compat.spec import ModeKeys

@@ -3,8 +3,6 @@
 python process.py SCENARIO RESULT_FILE ARGUMENTS, with TF_CONFIG in the environment.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib
@@ -15,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))
 
 import numpy as np
 import tensorflow as tf2
+from support.recording import Recorder, attempt
 
 import tpu_estimator_compat as tpu
 import tpu_estimator_compat.v1 as tf
@@ -80,7 +79,6 @@ def predict_input_fn(params):
 
 
 def finite_input_fn(batches):
-    """An input_fn of so many batches."""
     return lambda params: tf.data.Dataset.from_tensor_slices(
         examples(batches * params["batch_size"])
     ).batch(params["batch_size"], drop_remainder=True)
@@ -104,32 +102,7 @@ def make(model_dir, *, cores=None, loop=4, params=None, **kwargs):
     )
 
 
-class Recorder(tf.train.SessionRunHook):
-    """Notes losses by step, and in the end all variables and the step."""
-
-    def __init__(self):
-        self.losses, self.variables, self.step = {}, {}, -1
-
-    def begin(self):
-        self._step = tf.train.get_global_step()
-        self._loss = tf.get_collection(tf.GraphKeys.LOSSES)[-1]
-        self._variables = {v.op.name: v for v in tf.global_variables()}
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs([self._step, self._loss])
-
-    def after_run(self, run_context, run_values):
-        step, loss = run_values.results
-        self.losses[int(step)] = float(loss)
-
-    def end(self, session):
-        values = session.run(self._variables)
-        self.variables = {name: np.asarray(value).tolist() for name, value in values.items()}
-        self.step = int(session.run(self._step))
-
-
 def train(model_dir):
-    """Trains with loops of other lengths in each process, evaluates and predicts."""
     params = {"host_dir": model_dir + "/host"}
     est = make(model_dir, loop=3 if IS_SECOND else 1, params=params)
     hook = Recorder()
@@ -152,23 +125,12 @@ def train(model_dir):
     }
 
 
-def attempt(call) -> str:
-    """The error of `call`, as text; empty without one."""
-    try:
-        call()
-    except Exception as error:  # whatever it is: tests look at its words
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
 class Fails(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         raise ValueError("this hook fails")
 
 
 def ends(model_dir):
-    """Trainings that end in several ways, one after the other."""
-
     def nan_input_fn(params):
         dataset = input_fn(params).enumerate()
         bad = params["context"].current_host  # of one host alone
@@ -192,8 +154,6 @@ def ends(model_dir):
 
 
 def long(model_dir):
-    """Trains until a signal comes; tells when it has begun."""
-
     class Started(tf.train.SessionRunHook):
         def after_run(self, run_context, run_values):
             pathlib.Path(f"{model_dir}-{int(IS_SECOND)}").touch()
@@ -208,7 +168,6 @@ def long(model_dir):
 
 
 def refused(model_dir):
-    """Estimators that cannot join the others."""
     lonely = attempt(lambda: make(model_dir, session_creation_timeout_secs=2))
     import jax
 
@@ -231,8 +190,6 @@ def introduced(model_dir):
 
 
 class Evaluating(tf.train.SessionRunHook):
-    """Evaluates amid training, in all processes."""
-
     def __init__(self, est):
         self._estimator = est
 
@@ -241,8 +198,6 @@ class Evaluating(tf.train.SessionRunHook):
 
 
 def spans(model_dir):
-    """A replica has devices of all processes; one of them reads other elements."""
-
     def shuffled_input_fn(params):
         features, labels = examples()
         order = np.random.RandomState(int(IS_SECOND)).permutation(len(labels))

@@ -1,5 +1,3 @@
-"""What processes tell each other, over a store of keys and values in this process."""
-
 import concurrent.futures
 import threading
 import time

@@ -1,5 +1,3 @@
-"""Training by several processes of JAX's distributed runtime, over loopback."""
-
 import functools
 import pathlib
 import signal
@@ -153,8 +151,7 @@ def test_sigterm_saves_and_stops_all(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kill", "lost"),
-    [(signal.SIGKILL, 1), pytest.param(signal.SIGSTOP, 0, marks=pytest.mark.full)],
+    ("kill", "lost"), [(signal.SIGKILL, 1), pytest.param(signal.SIGSTOP, 0, marks=pytest.mark.full)]
 )
 def test_a_lost_process_ends_the_other(kill, lost, tmp_path):
     """Its process ended, or it gives no sign of life."""

@@ -1,5 +1,3 @@
-"""`tf.contrib.learn.Experiment`: its schedules, and the runner that calls them."""
-
 import os
 
 import pytest
@@ -42,8 +40,6 @@ def made(folder, **options):
 
 
 class Evaluations(tf.train.SessionRunHook):
-    """Counts evaluations."""
-
     count = 0
 
     def begin(self):

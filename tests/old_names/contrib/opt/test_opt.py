@@ -1,5 +1,3 @@
-"""Optimizers of `tf.contrib.opt` in a TPUEstimator, on one and two replicas."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Optimizers that update resource variables only say so."""
-
 import pytest
 import tensorflow.compat.v1 as tf
 

@@ -1,7 +1,7 @@
 """Runs cells of `tf.contrib.rnn`, and prints their variables and what they compute, as JSON.
 
 It runs on TensorFlow 1.15, which has them: `python cells_probe.py > cells_of_1_15.json` with that
-recorded what `recorded_cells.py` compares with. Values of variables follow from their names.
+recorded what `test_rnn.py` compares with. Values of variables follow from their names.
 """
 
 import json
@@ -105,7 +105,6 @@ def cases():
 
 
 def rnn_tanh(x):
-    """An activation."""
     import tensorflow.compat.v1 as tf
 
     return tf.tanh(x)
@@ -123,12 +122,10 @@ def value_of(variable):
 
 
 def sizes(structure, tf):
-    """The sizes of a state as lists."""
     return [tf.TensorShape(size).as_list() for size in tf.nest.flatten(structure)]
 
 
 def run(tf, rnn, make, inputs, dynamic):
-    """Variables of a cell, what it computes over a sequence, and gradients."""
     config = tf.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True  # for one run it takes long
     with tf.Graph().as_default() as graph, tf.Session(graph=graph, config=config) as session:
@@ -164,7 +161,6 @@ def sequence(tf, cell, inputs, dynamic):
 
 
 def numbers(values):
-    """Numbers that JSON takes, with the digits that single precision has."""
     return [float(f"{x:.8g}") for x in values]
 
 
@@ -174,7 +170,6 @@ def modes(name):
 
 
 def results(tf, rnn):
-    """What each case gives, unrolled and in a loop."""
     return {
         f"{name}, {'loop' if dynamic else 'unrolled'}": run(tf, rnn, make, inputs, dynamic)
         for name, (make, inputs) in sorted(cases().items())

@@ -8,10 +8,6 @@ from tf_keras.src.layers.rnn.legacy_cells import GRUCell, LSTMCell
 
 from tpu_estimator_compat.old_names.contrib.rnn import fused_rnn
 
-from .recorded_cells import compared
-
-test_cells_are_those_of_the_original = compared("fused_rnn")
-
 TIME, BATCH, DEPTH, UNITS = 5, 3, 4, 6
 INPUTS = np.random.RandomState(0).randn(TIME, BATCH, DEPTH).astype(np.float32)
 LENGTHS = [5, 0, 2]
@@ -25,7 +21,6 @@ def value_of(variable):
 
 
 def results(*builders):
-    """What builders of tensors give, each with variables of its own scope, and gradients."""
     with tf.Graph().as_default() as graph, session_of(graph) as session:
         made = []
         for i, build in enumerate(builders):

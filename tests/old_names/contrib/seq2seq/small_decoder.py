@@ -1,7 +1,5 @@
 """A small cell with given weights, in TensorFlow and in NumPy, for tests of decoders."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -58,7 +56,6 @@ def projection(dtype: Any = tf.float32) -> Any:
 
 
 def values(build: Any) -> Any:
-    """What `build` makes in a graph, after its variables are initialized."""
     with tf.Graph().as_default(), session_of() as session:
         tensors = build()
         session.run(tf.global_variables_initializer())

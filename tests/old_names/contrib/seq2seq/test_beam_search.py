@@ -1,7 +1,5 @@
 """The beam search of `tf.contrib.seq2seq` finds what a search in NumPy finds, beam by beam."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

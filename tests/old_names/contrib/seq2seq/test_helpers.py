@@ -1,7 +1,3 @@
-"""What helpers of `tf.contrib.seq2seq` feed, as loops in NumPy have it."""
-
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -28,7 +24,6 @@ from .small_decoder import (
 
 
 def greedy(steps: int) -> tuple[list[list[int]], list[int]]:
-    """Ids of each sequence, and lengths."""
     ids, state, tokens = [], STATE, np.full(BATCH, 2)
     lengths, finished = np.zeros(BATCH, int), np.zeros(BATCH, bool)
     for _ in range(steps):

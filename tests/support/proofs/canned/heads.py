@@ -1,5 +1,3 @@
-"""Proofs of heads: what `tf.estimator`, `tf.contrib.estimator` and their deep modules had."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -48,7 +46,6 @@ LOSSES = {
 
 
 def of_two(head, part, **options):
-    """The loss of a head of two heads."""
     parts = [part(name="a"), part(name="b")]
     return loss_of(head(parts, **options), {"a": X, "b": X}, np.concatenate([X, X + 1.0], 1))
 
@@ -75,5 +72,5 @@ answers(
             lambda m: loss_of(m._regression_head(loss_reduction=tf.losses.Reduction.MEAN)),
             5.0,
         ),
-    },
+    }
 )

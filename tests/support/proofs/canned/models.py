@@ -1,5 +1,3 @@
-"""Proofs of canned models, and of what goes with them but heads."""
-
 import re
 
 import numpy as np

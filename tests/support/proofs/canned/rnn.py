@@ -1,5 +1,3 @@
-"""Proofs of the recurrent models."""
-
 import numpy as np
 import tensorflow as tf2
 

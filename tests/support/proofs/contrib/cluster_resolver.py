@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.cluster_resolver`."""
-
 import pytest
 import tensorflow as tf2
 

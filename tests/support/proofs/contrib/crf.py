@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.crf`."""
-
 import itertools
 
 import numpy as np

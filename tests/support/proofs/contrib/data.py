@@ -12,7 +12,6 @@ Dataset = tf2.data.Dataset
 
 
 def items(dataset):
-    """All elements, as lists."""
     return [tf2.nest.map_structure(lambda x: x.tolist(), e) for e in dataset.as_numpy_iterator()]
 
 
@@ -66,9 +65,6 @@ def slides(data):
     windows = Dataset.range(5).apply(data.sliding_window_batch(3, window_shift=2))
     assert items(windows) == [[0, 1, 2], [2, 3, 4]]
     pairs = Dataset.zip((Dataset.range(3), Dataset.range(3)))
-    assert items(pairs.apply(data.sliding_window_batch(2))) == [
-        ([0, 1], [0, 1]),
-        ([1, 2], [1, 2]),
-    ]
+    assert items(pairs.apply(data.sliding_window_batch(2))) == [([0, 1], [0, 1]), ([1, 2], [1, 2])]
     with pytest.raises(ValueError, match="both"):
         data.sliding_window_batch(3, 1, 1)

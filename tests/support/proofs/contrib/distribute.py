@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.distribute`."""
-
 import pytest
 
 from support.proofs import proves

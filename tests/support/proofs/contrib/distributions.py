@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.distributions`."""
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf

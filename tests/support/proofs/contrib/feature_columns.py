@@ -1,5 +1,3 @@
-"""Proofs of the feature columns of `tf.contrib.layers`."""
-
 import tensorflow.compat.v1 as tf
 
 from support.proofs import below, evaluate, proves, variables_of
@@ -92,3 +90,17 @@ def makes_inputs(function):
 @proves(f"{LAYERS}.create_feature_spec_for_parsing")
 def makes_specs(function):
     assert function([layers.real_valued_column("x", 2)])["x"].shape == (2,)
+
+
+@proves("tf.contrib.feature_column.sequence_input_layer")
+def joins_sequences(layer):
+    column = tf.feature_column.sequence_categorical_column_with_identity("words", 3)
+
+    def build():
+        ids = tf.constant([2, 0, 1], tf.int64)
+        words = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], ids, [2, 2])
+        return layer({"words": words}, [tf.feature_column.indicator_column(column)])
+
+    values, lengths = evaluate(build)
+    assert values.tolist() == [[[0, 0, 1], [1, 0, 0]], [[0, 1, 0], [0, 0, 0]]]
+    assert lengths.tolist() == [2, 1]

@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.framework`."""
-
 import importlib
 
 import tensorflow.compat.v1 as tf

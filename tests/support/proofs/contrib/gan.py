@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.gan`."""
-
 import importlib.util
 
 import pytest

@@ -1,5 +1,3 @@
-"""Proofs of Keras models of `tf.contrib.tpu`."""
-
 import tf_keras
 
 from support.proofs import below, proves

@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.layers` and its deep modules."""
-
 import numpy as np
 import tensorflow.compat.v1 as tf
 

@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.lookup`."""
-
 import tensorflow.compat.v1 as tf
 
 from support.proofs import evaluate, proves

@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.predictor`."""
-
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf

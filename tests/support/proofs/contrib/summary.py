@@ -1,5 +1,3 @@
-"""Proofs of `tf.contrib.summary`."""
-
 import tensorflow.compat.v1 as tf
 
 from support.proofs import graph, proves

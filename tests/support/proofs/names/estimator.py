@@ -1,11 +1,10 @@
-"""Proofs of `tf.estimator`, `tf.contrib.estimator` and their deep modules."""
-
 import numpy as np
 import pandas
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 import tf_keras
 
+from support.legacy_models import Fetching
 from support.proofs import below, proves
 from tpu_estimator_compat import estimator as estimators
 
@@ -39,22 +38,15 @@ def is_the_estimator(estimator, tmp_path):
 
 @proves("tf.contrib.data.CheckpointInputPipelineHook")
 def saves_the_position_of_the_input(hook, tmp_path):
-    seen = []
-
-    class Seeing(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs("IteratorGetNext:0")
-
-        def after_run(self, run_context, run_values):
-            seen.append(int(run_values.results[0]))
+    seeing = Fetching("IteratorGetNext:0")
 
     def counting():
         return tf2.data.Dataset.range(9).map(lambda i: ([tf.cast(i, tf.float32)], [2.0]))
 
     for _ in range(2):
         estimator = estimators.Estimator(model_fn, str(tmp_path))
-        estimator.train(counting, hooks=[hook(estimator), Seeing()], steps=3)
-    assert seen == [0, 1, 2, 3, 4, 5]
+        estimator.train(counting, hooks=[hook(estimator), seeing], steps=3)
+    assert [int(each[0]) for each in seeing.seen] == [0, 1, 2, 3, 4, 5]
     assert (tmp_path / "checkpoint_input").exists()
 
 

@@ -1,5 +1,3 @@
-"""Proofs of what was private to the original's modules."""
-
 import collections
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Proofs of TPUEstimator, its parts and its tables."""
-
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
@@ -148,5 +146,5 @@ answers(
         f"{TABLES}.AdamParameters": (limited, (0.1, 2.0)),
         f"{TABLES}.FtrlParameters": (limited, (0.1, 2.0)),
         f"{TABLES}.StochasticGradientDescentParameters": (limited, (0.1, 2.0)),
-    },
+    }
 )

@@ -1,7 +1,5 @@
 """TensorFlow 1.15, which still has `tf.contrib`, as judge, where Python 3.7 can be had."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What a compared training step draws follows from its global step alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow.compat.v1 as tf

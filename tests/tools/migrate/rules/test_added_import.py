@@ -1,5 +1,3 @@
-"""Modules that mean TensorFlow 2 keep it, and get a second import for dead names."""
-
 from ..rewriting import each_rewritten
 
 CASES = {

@@ -1,5 +1,3 @@
-"""Chains of attributes are rewritten to where the name is today."""
-
 from ..rewriting import each_rewritten
 
 CASES = {

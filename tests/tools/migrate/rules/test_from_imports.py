@@ -1,5 +1,3 @@
-"""From imports are rewritten, and parted where only some names are dead."""
-
 from ..rewriting import each_rewritten
 
 CASES = {

@@ -1,5 +1,3 @@
-"""`import tensorflow` in a module that means TensorFlow 1."""
-
 from ..rewriting import each_rewritten
 
 CASES = {

@@ -1,5 +1,3 @@
-"""Names, methods and statements of Python 2."""
-
 import ast
 import contextlib
 import io

@@ -1,5 +1,3 @@
-"""Bars of memory, drawn to scale."""
-
 import dataclasses
 
 import pytest
@@ -7,12 +5,7 @@ import pytest
 from tpu_estimator_compat.tools.preflight.rendering import bars
 from tpu_estimator_compat.tools.preflight.report import Layer, Memory, Report
 
-from ..reports import (
-    FAILS,
-    FITS,
-    UNKNOWN,
-    over_the_line,
-)
+from ..reports import FAILS, FITS, UNKNOWN, over_the_line
 from ..showing import Elements
 
 

@@ -1,5 +1,3 @@
-"""Figures of reports, side by side."""
-
 import dataclasses
 
 import pytest

@@ -1,5 +1,3 @@
-"""The JSON of a preflight: nothing of a report is lost in it."""
-
 import dataclasses
 import json
 
@@ -52,8 +50,6 @@ def test_json_gives_the_reports_back(reports):
 
 
 def _report(read: dict) -> Report:
-    """A report of what JSON says of it."""
-
     def source(of):
         return SourceLine(**of) if of else None
 

@@ -1,5 +1,3 @@
-"""The page of a preflight: sound HTML, whole and safe."""
-
 import dataclasses
 import re
 
@@ -8,12 +6,7 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Sev
 from tpu_estimator_compat.tools.preflight.report import Collectives, Layer
 from tpu_estimator_compat.tools.preflight.result import Preflight
 
-from ..reports import (
-    FAILS,
-    finding,
-    sampled,
-    with_findings,
-)
+from ..reports import FAILS, finding, sampled, with_findings
 from ..showing import Elements, page
 
 

@@ -1,5 +1,3 @@
-"""The table of a preflight: its lines, its colours, what it says besides figures."""
-
 import dataclasses
 import re
 

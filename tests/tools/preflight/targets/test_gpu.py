@@ -79,7 +79,6 @@ def test_the_guide_has_the_table():
 
 
 def report_on(used, target):
-    """A report on a step of so many bytes."""
     return dataclasses.replace(
         FITS,
         topology=target.name,

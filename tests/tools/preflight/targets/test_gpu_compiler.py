@@ -1,5 +1,3 @@
-"""What XLA's compiler for GPUs says of programs, without a GPU."""
-
 import pytest
 
 from tpu_estimator_compat.tools.preflight.compiled import Error, Place

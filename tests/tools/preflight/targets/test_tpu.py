@@ -1,5 +1,3 @@
-"""The table of topologies: what it says, which names it refuses, and whether libtpu agrees."""
-
 import json
 import subprocess
 import sys

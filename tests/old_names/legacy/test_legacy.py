@@ -1,0 +1,188 @@
+import ast
+import pathlib
+
+import pytest
+from support.proofs.served import found
+
+from tpu_estimator_compat.old_names.legacy import overlay, table
+from tpu_estimator_compat.old_names.legacy.references import references
+
+ROWS = table.load().rows
+
+
+def test_a_refused_name_may_be_imported_and_asked_for():
+    quantize = found("tf.contrib.quantize")
+    thing = quantize.create_training_graph
+    assert "not provided" in repr(thing)
+    assert not isinstance(1, thing)
+    deeper = found("tf.contrib.model_pruning").Pruning.attribute
+    with pytest.raises(
+        NotImplementedError, match=r"tf\.contrib\.model_pruning\.Pruning\.attribute"
+    ):
+        deeper()
+
+
+def test_all_of_tf_contrib_is_served_or_refused():
+    """The public names of TensorFlow 1.15; none ends in an error that says nothing."""
+    names = pathlib.Path(__file__).with_name("contrib_names.txt").read_text().split()
+    assert len(names) > 1400
+    things = {name: found(name) for name in names}
+    refused = [name for name, thing in things.items() if isinstance(thing, overlay.Refused)]
+    assert len(names) - len(refused) > 600
+
+
+def test_what_a_namespace_refuses_is_refused_inside_of_it():
+    inside = "tf.contrib.rnn.python.ops.rnn_cell"
+    cell = overlay.member(found(inside), inside, "NTMCell")
+    with pytest.raises(NotImplementedError) as raised:
+        cell(4)
+    assert ROWS["tf.contrib.rnn.NTMCell"].advice in str(raised.value)
+    with pytest.raises(ImportError):
+        overlay.member(found(inside), inside, "NoSuchCell")
+
+
+def test_a_name_that_is_rebound_stands_for_both():
+    code = "import tensorflow as tf\ntf = tf.compat.v1\ntf.Session()"
+    paths = {r.path for r in references(ast.parse(code))}
+    assert {"tensorflow.Session", "tensorflow.compat.v1.Session"} <= paths
+
+
+def test_the_table_is_loaded_in_order_and_says_what_to_do():
+    for row in ROWS.values():
+        assert row.since in ("2.0", "2.3", "2.16"), row
+        if row.advice:
+            assert row.advice[0].isupper() or row.advice.startswith("`tf."), row
+            assert row.advice.endswith("."), row
+        if row.move_to:
+            assert row.move_to.startswith("tf"), row
+
+
+def test_names_that_python_dropped(run):
+    done = run("""
+        import collections, inspect, time
+        from collections import Mapping, OrderedDict
+        assert isinstance({}, Mapping) and collections.Mapping is Mapping
+        assert inspect.getargspec(lambda a, b=1, *c: 0) == (["a", "b"], "c", None, (1,))
+        assert time.clock() <= time.clock()
+        """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_modules_of_pythons_that_tensorflow_had_imported(run):
+    done = run("""
+        import tensorflow as tf
+        import distutils
+        assert distutils.version.LooseVersion("1.15.5") < distutils.version.LooseVersion("2.0.0")
+        """)
+    assert done.returncode == 0, done.stderr
+
+
+NUMPY = """
+    import numpy as np
+    assert np.float is float and np.bool is bool and np.product([2, 3]) == 6
+    text = np.zeros(2, np.int32).tostring()
+    assert text == bytes(8)
+    assert np.zeros(1).dtype == np.float64
+    assert isinstance(np.linalg.norm(np.ones(3)), np.float64)
+    """
+
+
+@pytest.mark.slow
+def test_numpy_legacy(run):
+    done = run(NUMPY, options=("--numpy-legacy",))
+    assert done.returncode == 0, done.stderr
+    done = run(NUMPY)
+    assert done.returncode == 1
+    assert "--numpy-legacy" in done.stderr
+    assert 'File "script.py", line 3' in done.stderr
+
+
+def test_lines_are_true_with_numpy_legacy(run):
+    source = (
+        '"""Doc."""\nfrom __future__ import print_function\nx = b"".tostring\n\nraise KeyError\n'
+    )
+    done = run(
+        source.replace(".tostring\n", "\n") + "y = [].tostring()\n", options=("--numpy-legacy",)
+    )
+    assert 'File "script.py", line 5' in done.stderr
+
+
+TOLD = "INFO:tensorflow:told"
+SETUPS = {
+    "nothing": "",
+    "logging": "logging.basicConfig(level=logging.INFO)",
+    "absl": "from absl import logging as of_absl; of_absl.use_absl_handler()",
+    "its own form": """logging.basicConfig(level=logging.INFO, format="mine:%(message)s")
+tf.get_logger().handlers.clear()""",
+    "a file": "logging.getLogger().addHandler(logging.FileHandler('kept.log'))",
+    "no propagation": """logging.basicConfig(level=logging.INFO)
+tf.get_logger().propagate = False""",
+}
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_a_line_is_told_once(run, tmp_path, setup):
+    done = run(
+        f"import logging\nimport tensorflow as tf\n{SETUPS[setup]}\n"
+        "tf.logging.set_verbosity(tf.logging.INFO)\ntf.logging.info('told')\n"
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if "told" in line]
+    assert lines == (["mine:told"] if setup == "its own form" else [TOLD])
+    if setup == "a file":
+        assert (tmp_path / "kept.log").read_text() == "told\n"
+
+
+def test_a_program_that_goes_through_absl(run):
+    done = run(
+        """
+        import tensorflow as tf
+        def main(argv):
+            tf.logging.info("told")
+        tf.logging.set_verbosity(tf.logging.INFO)
+        tf.app.run(main)
+        """
+    )
+    assert [line for line in done.stderr.splitlines() if "told" in line] == [TOLD]
+
+
+def test_python_2_is_named(run):
+    done = run('import sys\nprint "hello"\n')
+    assert done.returncode == 1
+    assert 'File "script.py", line 2' in done.stderr
+    assert "This looks like Python 2" in done.stderr
+    assert "`print x` is `print(x)` now" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+OLD = """
+import beside
+total = long(3)
+print([unicode(i) for i in xrange(total)], reduce(lambda a, b: a + b, [1, 2]))
+print(isinstance("a", basestring), beside.long_of(2), unichr(97), __name__)
+try:
+    xrange
+except NameError:
+    print("never")
+import builtins
+print(hasattr(builtins, "xrange"))
+"""
+
+
+def test_builtins_are_given_to_those_who_take_them_to_be_there(run, tmp_path):
+    (tmp_path / "beside.py").write_text(
+        "try:\n    text = unicode\nexcept NameError:\n    text = None\n"
+        "def long_of(x):\n    return long(x), text\n"
+    )
+    done = run(OLD)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["['0', '1', '2'] 3", "True (2, None) a __main__", "False"]
+    said = [line for line in done.stderr.splitlines() if "Python 2" in line]
+    assert "script.py uses basestring, long, reduce, unichr, unicode, xrange: " in said[0]
+    assert "beside.py uses long: The file was written for Python 2, where `/` of" in said[1]
+
+
+def test_a_name_that_python_2_never_had_is_missing_as_ever(run):
+    done = run("xrang(3)\n")
+    assert done.returncode == 1
+    assert "NameError: name 'xrang' is not defined" in done.stderr

@@ -1,0 +1,151 @@
+import dataclasses
+import math
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tpu_estimator_compat.tools.compare import charts, runs
+from tpu_estimator_compat.tools.compare.differences import Bounds, array, curve
+from tpu_estimator_compat.tools.compare.evidence import Evidence
+from tpu_estimator_compat.tools.compare.report import (
+    Agreement,
+    Curve,
+    Failure,
+    Report,
+    Side,
+    Verdict,
+)
+from tpu_estimator_compat.tools.compare.terminal import table
+
+from .evidences import evidence, judged
+
+
+def test_tolerance_is_a_multiple_of_the_yardstick():
+    old = np.asarray([1.0, 2.0], np.float32)
+    yard = np.asarray([1.0, 2.0 + 2e-5], np.float32)
+    within, beyond = (np.asarray([1.0, 2.0 + d], np.float32) for d in (1e-4, 1e-3))
+    assert array("v", old, within, [yard], Bounds(10.0)).agreement is Agreement.ROUNDING
+    assert array("v", old, beyond, [yard], Bounds(10.0)).agreement is Agreement.DIFFERENT
+
+
+def test_rounding_adds_up_over_steps():
+    """Once the yardstick has differed, later steps may differ as much."""
+    old = Curve((1, 2, 3), (1.0, 1.0, 1.0))
+    yard = Curve((1, 2, 3), (1.0, 1.001, 1.0))
+    found = curve("loss", old, Curve((1, 2, 3), (1.0, 1.0, 1.005)), [yard], Bounds(10.0))
+    assert found.agreement is Agreement.ROUNDING
+    found = curve("loss", old, Curve((1, 2, 3), (1.005, 1.0, 1.0)), [yard], Bounds(10.0))
+    assert (found.agreement, found.first_step) == (Agreement.DIFFERENT, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "agreement"),
+    [
+        ([np.nan, 1.0], [np.nan, 1.0], Agreement.EQUAL),
+        ([np.nan, 1.0], [0.0, 1.0], Agreement.DIFFERENT),
+        ([np.inf, 1.0], [np.inf, 1.0], Agreement.EQUAL),
+        ([], [], Agreement.EQUAL),
+    ],
+)
+def test_numbers_that_are_not_finite(old, new, agreement):
+    a, b = (np.asarray(x, np.float32) for x in (old, new))
+    assert array("v", a, b, [], Bounds(10.0)).agreement is agreement
+
+
+def test_other_shape_or_dtype():
+    old = np.zeros(3, np.float32)
+    for new in (np.zeros(4, np.float32), np.zeros(3)):
+        found = array("v", old, new, [], Bounds(10.0))
+        assert found.agreement is Agreement.DIFFERENT
+        assert "instead of float32[3]" in found.note
+
+
+def test_failures_are_shown_with_their_tracebacks():
+    old = Side("original", "/a", failure=Failure("script", "ImportError: no x", "Traceback\nno x"))
+    new = Side("new", "/b", failure=Failure("time", "it took more than 1 s (--time-limit)"))
+    shown = table(Report(Verdict.UNKNOWN, "could not be judged", old, new), 80)
+    assert "original: ImportError: no x\n  | Traceback\n  | no x" in shown
+    assert "new: it took more than 1 s" in shown
+
+
+def test_equal_runs_are_the_same():
+    report = judged(evidence())
+    assert (report.verdict, report.first_difference) == (Verdict.SAME, None)
+    assert report.steps == 3
+
+
+def test_rounding():
+    run = evidence()
+    values = {n: v * np.float32(1 + 1e-6) for n, v in run.variables.items()}
+    report = judged(dataclasses.replace(run, variables=values))
+    assert (report.verdict, report.first_difference) == (Verdict.ROUNDING, None)
+
+
+def test_nothing_in_common():
+    report = judged(Evidence(Side("new", "/new")), Evidence(Side("old", "/old")))
+    assert report.verdict is Verdict.UNKNOWN
+    assert "Nothing was found" in report.unknown
+
+
+def test_flags_that_name_folders_are_replaced(tmp_path):
+    given = ("--model_dir=/m", "--output_dir", "/m", "-job_dir=/j", "--data_dir=/d", "train")
+    assert runs.Script("x.py", given).arguments_in(tmp_path) == [
+        f"--model_dir={tmp_path}/model_dir-0",
+        f"--output_dir={tmp_path}/model_dir-0",
+        f"-job_dir={tmp_path}/model_dir-1",
+        "--data_dir=/d",
+        "train",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "setting"),
+    [
+        ("tf", runs.Setting("tensorflow")),
+        ("jax", runs.Setting("jax")),
+        ("jit", runs.Setting(jit=True)),
+        ("replicas=4", runs.Setting(replicas=4)),
+    ],
+)
+def test_settings(text, setting):
+    assert runs.Setting.parse(text) == setting
+
+
+class TestAxis:
+    @pytest.mark.parametrize(
+        ("low", "high", "ticks"),
+        [
+            (0.0, 1.0, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+            (-3.0, 7.0, [-2, 0, 2, 4, 6]),
+            (95.0, 405.0, [100, 200, 300, 400]),
+        ],
+    )
+    def test_linear(self, low, high, ticks):
+        axis = charts.Axis(low, high, 0, 100)
+        assert axis.ticks() == pytest.approx(ticks)
+        assert [axis(low), axis((low + high) / 2), axis(high)] == pytest.approx([0, 50, 100])
+
+    def test_logarithmic(self):
+        axis = charts.Axis(1e-8, 1e-4, 0, 100, logarithmic=True)
+        assert axis.ticks() == pytest.approx([1e-8, 1e-7, 1e-6, 1e-5, 1e-4])
+        assert [axis(1e-6), axis(0.0), axis(1.0)] == pytest.approx([50, 0, 100])
+
+
+def test_a_long_curve_keeps_its_peaks_and_gaps():
+    steps = range(1, 100_001)
+    values = [1.0] * 100_000
+    values[54_321], values[70_000] = 9.0, math.nan
+    chart = ElementTree.fromstring(charts.curves([charts.Line("loss", "old", steps, values)]))
+    path = chart.find("path").get("d")
+    top = min(float(y) for y in re.findall(r" ([\d.]+)(?= |$)", path.removesuffix(" h0.01")))
+    flat = float(path.split()[1])
+    assert top < flat / 2
+    assert path.count("M") == 2
+    assert len(path) < 60_000
+
+
+def test_one_step():
+    chart = ElementTree.fromstring(charts.curves([charts.Line("loss", "old", (7,), (0.25,))]))
+    assert chart.find("path").get("d").endswith("h0.01")
