@@ -102,13 +102,8 @@ def occurrences(
     or for each place of a sequence. In other dense ids 0 stands for none, as on a TPU.
 
     Args:
-      name: of the table, for messages.
-      key: of the feature, for messages.
       ids: integers: a tensor of shape [batch] or [batch, n], or a SparseTensor of such a shape.
       weights: a SparseTensor of the ids' shape; None for 1.
-
-    Raises:
-      ValueError: dense ids do not have the shape that a table without a combiner requires.
     """
     length = feature.max_sequence_length
     if not isinstance(ids, tf.SparseTensor):

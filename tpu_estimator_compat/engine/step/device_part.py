@@ -188,12 +188,10 @@ class TpuDevicePart(DevicePart):
         return step_cut.device_part(parts.plan, parts.fed, fetches, parts.device.targets), own
 
     def prepare(self) -> None:
-        """See `DevicePart`."""
         self._store.prepare(self._strings.handles, replicated=False)
         super().prepare()
 
     def cache_key(self) -> None:
-        """See `DevicePart`."""
         return None
 
     def _placed(self, values: list[tf.Tensor]) -> list[tf.Tensor]:

@@ -48,17 +48,14 @@ class QueuedHostCalls(HostCalls):
         self.queue: HostCallQueue = queue
 
     def cache_key(self) -> Hashable | None:
-        """See `HostCalls`."""
         if self.queue.left:
             return super().cache_key()
         return self.part.cache_key() and (self.part.cache_key(), "queued")
 
     def handles(self) -> dict[str, tf.Tensor]:
-        """See `HostCalls`."""
         return {} if self.queue.left else {"queue": self.queue.handle}
 
     def __call__(self, given: Mapping[Key, tf.Tensor]) -> None:
-        """See `HostCalls`."""
         if self.queue.left:
             super().__call__(given)
         else:
@@ -76,15 +73,12 @@ class HostCallsOfEveryNth(HostCalls):
         self._calls, self._step_in_loop, self._every = calls, step_in_loop, every
 
     def cache_key(self) -> Hashable | None:
-        """See `HostCalls`."""
         return self._calls.cache_key() and (self._calls.cache_key(), self._every)
 
     def handles(self) -> dict[str, tf.Tensor]:
-        """See `HostCalls`."""
         return {**self._calls.handles(), "step_in_loop": self._step_in_loop.handle}
 
     def __call__(self, given: Mapping[Key, tf.Tensor]) -> None:
-        """See `HostCalls`."""
 
         def call() -> tf.Tensor:
             self._calls(given)

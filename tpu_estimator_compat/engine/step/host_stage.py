@@ -1,9 +1,8 @@
 """A host stage: the host's part of a step before the device part, with variables of its own.
 
-A part of a model that no device can hold, or whose input has no static shape, is such a stage.
-The host computes it for the element of every replica, with variables that only the host has. The
-replicas are fed its tensors; after them, operations of the host part update its variables.
-Several machines may each have some rows of a variable.
+It is for what no device can hold, or whose input has no static shape. The host computes it for the
+element of every replica. The replicas are fed its tensors; after them, operations of the host part
+update its variables. Several machines may each have some rows of a variable.
 """
 
 from __future__ import annotations

@@ -63,29 +63,24 @@ class JoinWorkers(JoinReplicas):
         self._group = group
 
     def exchanges(self, sent: list[tf.Tensor]) -> set[str]:
-        """See `JoinReplicas`."""
         return set() if self.plan.same_on_all_replicas else set(map(_name, sent))
 
     def own(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        """See `JoinReplicas`."""
         if not self.plan.is_loss(tensor):
             return value
         [total] = self._group.sum_over_replicas([value], f"mean/{tensor.name}")
         return total / tf.cast(self._group.replicas, value.dtype)
 
     def sent(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-        """See `JoinReplicas`."""
         if self.plan.same_on_all_replicas:
             return value
         return self._group.concatenate(value, _name(tensor))
 
     def fetched(self, tensor: tf.Tensor, value: Any) -> tf.Tensor:
-        """See `JoinReplicas`."""
         del tensor
         return self.first(value)
 
     def on_host(self, value: Any) -> tf.Tensor:
-        """See `JoinReplicas`."""
         return self.first(value)
 
 

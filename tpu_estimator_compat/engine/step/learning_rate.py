@@ -18,10 +18,7 @@ def find(train_ops: Sequence[tf.Operation], trainable: Collection[str]) -> list[
     """The learning rate of all updates of the variables `trainable`: a scalar, or its reads.
 
     An optimizer's operation says which of its inputs is the rate. Another update may use the rate
-    as it likes, but must depend on it.
-
-    Raises:
-      ValueError: there is no such value; the message is the reason.
+    as it likes, but must depend on it. The message of a ValueError is the reason why there is none.
     """
     graph = train_ops[0].graph
     ops = graph_ops.in_creation_order(graph_ops.ancestors(train_ops, ()))

@@ -22,11 +22,9 @@ class StepPlan:
     """The plan of one step of a mode: all that a runtime needs in order to run it.
 
     Attributes:
-      graph: the captured graph.
       element_spec: structure of `tf.TypeSpec`s of one replica's input element.
       feeds: the tensors that stand for that element, flattened, composites expanded.
-      fetches: tensors that every step returns.
-      targets: operations that every step runs.
+      fetches, targets: what every step returns, and runs for its effect.
       loss: the loss, averaged over replicas where it is fetched; other fetches of the device part
         are the first replica's. None where a mode has none.
       replica_ops: names of ops that belong to the replicas even if they ignore the input.
