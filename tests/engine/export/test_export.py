@@ -63,7 +63,7 @@ def test_features_that_do_not_fit_the_model(trained, tmp_path):
     with pytest.raises(KeyError, match="x") as caught:
         trained("plain").export_saved_model(str(tmp_path), lambda: receiver([None, 4])())
     [note] = caught.value.__notes__
-    assert "'feature': <tf2.Tensor 'given:0' shape=(None, 4)" in note
+    assert "'feature': <tf.Tensor 'given:0' shape=(None, 4)" in note
     assert "TensorServingInputReceiver" in note
 
     def wide():
@@ -72,7 +72,7 @@ def test_features_that_do_not_fit_the_model(trained, tmp_path):
 
     with pytest.raises(ValueError, match="Dimensions must be equal") as caught:
         trained("plain").export_saved_model(str(tmp_path), wide)
-    assert "'x': <tf2.Tensor 'given:0' shape=(None, 5)" in caught.value.__notes__[0]
+    assert "'x': <tf.Tensor 'given:0' shape=(None, 5)" in caught.value.__notes__[0]
     assert os.listdir(tmp_path) == []
 
 
