@@ -25,6 +25,22 @@ def test_on_tpu_an_evaluation_needs_steps(tmp_path, strategy):
         namespace.train_and_evaluate(estimator, TrainSpec(train_input_fn, max_steps=5), eval_spec)
 
 
+def test_on_tpu_each_checkpoint_is_evaluated_and_exported(tmp_path, strategy):
+    exporter = Exporter()
+    estimator = make_estimator(
+        tmp_path, use_tpu=True, save_checkpoints_steps=10, train_distribute=strategy(2)
+    )
+    eval_spec = EvalSpec(train_input_fn, steps=2, exporters=exporter, throttle_secs=0)
+    metrics, exports = namespace.train_and_evaluate(
+        estimator, TrainSpec(train_input_fn, max_steps=25), eval_spec
+    )
+    assert (metrics["global_step"], exports) == (25, ["export 3"])
+    folder = str(tmp_path / "export" / "mine")
+    assert [(*paths, result["global_step"], final) for *paths, result, final in exporter.asked] == [
+        (folder, str(tmp_path / f"model.ckpt-{s}"), s, s == 25) for s in (10, 20, 25)
+    ]
+
+
 def test_a_checkpoint_that_disappears_is_an_error(tmp_path):
     class Renames(tf.train.CheckpointSaverListener):
         def after_save(self, session, global_step_value):

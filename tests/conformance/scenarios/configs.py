@@ -215,7 +215,11 @@ def a_subclass_that_adds(model_dir, record):
 
 
 def the_public_model_fn(model_dir, record):
-    estimator = models.estimator(model_dir)
+    def model_fn(features, labels, mode, params):
+        record(params)
+        return models.model_fn(features, labels, mode)
+
+    estimator = models.estimator(model_dir, model_fn, {"a": 1})
     with tf.Graph().as_default():
         tf.train.create_global_step()
         features, labels = tf.data.make_one_shot_iterator(models.batches()()).get_next()

@@ -104,7 +104,7 @@ def error_of_an_op_in_the_step(model_dir, record):
             loss = tf.identity(models.loss_of(features, labels))
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    models.estimator(model_dir, model_fn).train(models.batches(), steps=5)
+    models.estimator(model_dir, model_fn, save_checkpoints_steps=2).train(models.batches(), steps=5)
 
 
 def ctrl_c(model_dir, record):
@@ -129,7 +129,7 @@ def nan_loss_ends_training(model_dir, record):
         loss = models.loss_of(features, labels) + tf.log(1.0 - step)
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
 
-    models.estimator(model_dir, model_fn).train(models.batches(), steps=5)
+    models.estimator(model_dir, model_fn, save_checkpoints_steps=2).train(models.batches(), steps=5)
 
 
 def initial_step_of_the_log(model_dir, record):
@@ -143,7 +143,7 @@ def no_log_of_steps(model_dir, record):
 def params_reach_the_model_fn(model_dir, record):
     def model_fn(features, labels, mode, params, config):
         record(mode, params, config.model_dir, config.save_summary_steps)
-        params["changed"] = True
+        params["b"].append(3.0)
         return models.model_fn(features, labels, mode)
 
     estimator = models.trained(model_dir, 1, model_fn, params={"a": 1, "b": [2.0]})

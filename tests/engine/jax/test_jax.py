@@ -201,6 +201,9 @@ def test_first_values_from_another_checkpoint(tmp_path, source, way):
         estimator = on(runtime, 2, tmp_path / runtime, model_fn, **warm)
         estimator.train(train_input_fn, max_steps=4)
         values[runtime] = variables(estimator)
+        for name in ("hidden", "output"):
+            first = tf.train.load_variable(str(tmp_path / runtime / "model.ckpt-0"), name)
+            np.testing.assert_array_equal(first, source.get_variable_value(name))
     assert values["jax"]["global_step"] == 4
     assert_near(values["jax"], values["tensorflow"])
 
