@@ -16,7 +16,6 @@ from tpu_estimator_compat.environment import RUNTIME_VARIABLE
 
 v1 = tf.compat.v1
 
-
 BOTH = pytest.mark.parametrize("run_config", [RunConfig, TPURunConfig], ids=["plain", "tpu"])
 
 

@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
 GUIDE = pathlib.Path(__file__).parents[2] / "migration_guide"
 
-
 OFTEN = {
     "canned": (
         *("linear_classifier", "dnn_classifier_of_2", "wide_and_deep_classifier", "baselines"),

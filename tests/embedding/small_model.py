@@ -8,7 +8,6 @@ from tpu_estimator_compat import embedding
 
 BATCH, ROWS = 4, 5
 
-
 SGD = embedding.StochasticGradientDescentParameters(0.1)
 
 
@@ -59,6 +58,5 @@ def column(key="a", rows=ROWS, **more):
 
 
 TABLE = {"words": embedding.TableConfig(ROWS, 2)}
-
 
 FEATURE = {"a": embedding.FeatureConfig("words")}

@@ -10,7 +10,7 @@ class Exports:
     """Stands for an estimator: its exports are empty directories named by the second."""
 
     def __init__(self, model_dir):
-        self.model_dir = str(model_dir)
+        self.model_dir = model_dir
         self.asked = []
 
     def export_saved_model(self, export_dir_base, receiver_fn, **arguments):
@@ -25,7 +25,7 @@ def receiver_fn():
 
 
 def call(exporter, exports, loss=1.0, final=False, checkpoint="model.ckpt-1"):
-    path = exports.model_dir_path / "export" / exporter.name
+    path = exports.model_dir / "export" / exporter.name
     return exporter.export(
         estimator=exports,
         export_path=path,
@@ -37,20 +37,18 @@ def call(exporter, exports, loss=1.0, final=False, checkpoint="model.ckpt-1"):
 
 @pytest.fixture
 def exports(tmp_path):
-    made = Exports(tmp_path)
-    made.model_dir_path = tmp_path
-    return made
+    return Exports(tmp_path)
 
 
 def kept(exports, name):
-    return sorted(path.name for path in (exports.model_dir_path / "export" / name).iterdir())
+    return sorted(path.name for path in (exports.model_dir / "export" / name).iterdir())
 
 
 def test_arguments_reach_export_saved_model(exports):
     exporter = namespace.LatestExporter("latest", receiver_fn, {"a.txt": "/b.txt"}, as_text=True)
     assert call(exporter, exports).endswith("/export/latest/1700000001")
     [(base, function, arguments)] = exports.asked
-    assert base == exports.model_dir_path / "export" / "latest"
+    assert base == exports.model_dir / "export" / "latest"
     assert function is receiver_fn
     assert arguments == {
         "assets_extra": {"a.txt": "/b.txt"},
@@ -61,7 +59,7 @@ def test_arguments_reach_export_saved_model(exports):
 
 def test_latest_exports_always_and_keeps_the_newest(exports):
     exporter = namespace.LatestExporter("latest", receiver_fn, exports_to_keep=2)
-    other = exports.model_dir_path / "export" / "latest" / "notes"
+    other = exports.model_dir / "export" / "latest" / "notes"
     other.mkdir(parents=True)
     assert all(call(exporter, exports) for _ in range(4))
     assert kept(exports, "latest") == ["1700000003", "1700000004", "notes"]
@@ -90,7 +88,6 @@ def test_best_knows_the_evaluations_before_a_restart(tmp_path):
     best = results["loss"]
 
     exports = Exports(tmp_path)
-    exports.model_dir_path = tmp_path
     exporter = BestExporter("best", receiver_fn)
     assert exporter._best_in(str(tmp_path / "eval" / "*.tfevents.*"))["loss"] == best
     made = [bool(call(exporter, exports, loss)) for loss in (best + 1, best + 0.5, best + 2)]
@@ -102,7 +99,7 @@ def test_best_needs_a_loss_to_compare(exports, results):
     exporter = BestExporter("best", receiver_fn)
     call(exporter, exports)
     with pytest.raises(ValueError, match="no loss is found in it"):
-        exporter.export(exports, exports.model_dir_path / "export", "c", results, False)
+        exporter.export(exports, exports.model_dir / "export", "c", results, False)
 
 
 def test_a_base_exporter_has_no_name_and_says_what_is_missing():

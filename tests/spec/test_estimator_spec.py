@@ -5,7 +5,6 @@ from tpu_estimator_compat.spec import EstimatorSpec
 
 v1 = tf.compat.v1
 
-
 pytestmark = pytest.mark.usefixtures("graph")
 
 

@@ -6,7 +6,6 @@ from tpu_estimator_compat.spec import TPUEstimatorSpec
 
 v1 = tf.compat.v1
 
-
 pytestmark = pytest.mark.usefixtures("graph")
 
 

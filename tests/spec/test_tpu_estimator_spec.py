@@ -8,13 +8,18 @@ from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec
 
 v1 = tf.compat.v1
 
-
 pytestmark = pytest.mark.usefixtures("graph")
 
 
 def mean_of(values):
     """A metric_fn of one argument."""
     return {"mean": v1.metrics.mean(values)}
+
+
+def keras_mean_of(values):
+    metric = keras.metrics.Mean()
+    metric.update_state(values)
+    return {"mean": metric}
 
 
 class MeanOf:
@@ -41,24 +46,11 @@ def test_metric_fn_may_be_any_callable(loss, values, metric_fn):
     assert list(spec.as_estimator_spec().eval_metric_ops) == ["mean"]
 
 
+@pytest.mark.parametrize("metric_fn", [mean_of, keras_mean_of])
 @pytest.mark.parametrize("tensors", [list, tuple, lambda one: {"values": one[0]}])
-def test_metrics_are_computed_in_the_current_graph(loss, values, tensors):
-    eval_metrics = (mean_of, tensors([values]))
+def test_metrics_are_computed_in_the_current_graph(loss, values, metric_fn, tensors):
+    eval_metrics = (metric_fn, tensors([values]))
     spec = TPUEstimatorSpec("eval", loss=loss, eval_metrics=eval_metrics)
-    value, update = spec.as_estimator_spec().eval_metric_ops["mean"]
-    with v1.Session() as session:
-        session.run(v1.local_variables_initializer())
-        session.run(update)
-        assert session.run(value) == pytest.approx(3.0)
-
-
-def test_metric_fn_may_return_keras_metrics(loss, values):
-    def metric_fn(values):
-        metric = keras.metrics.Mean()
-        metric.update_state(values)
-        return {"mean": metric}
-
-    spec = TPUEstimatorSpec("eval", loss=loss, eval_metrics=(metric_fn, [values]))
     value, update = spec.as_estimator_spec().eval_metric_ops["mean"]
     with v1.Session() as session:
         session.run(v1.local_variables_initializer())

@@ -72,6 +72,11 @@ def adam(loss, params):
     return optimizer.minimize(loss, global_step=tf.train.get_global_step())
 
 
+def gradient_descent(loss, params=None):
+    step = tf.train.get_global_step()
+    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
+
+
 def make_estimator(model_dir, model_fn=None, *, use_tpu=False, loop=5, tpu_config=None, **kwargs):
     """A TPUEstimator with batches of 16; `kwargs` go to RunConfig where it knows them."""
     names = ("params", "warm_start_from", "eval_on_tpu", "embedding_config_spec")

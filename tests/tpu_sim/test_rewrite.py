@@ -36,6 +36,17 @@ def test_it_exchanges_what_the_package_does():
     assert EXCHANGES == collectives.OP_TYPES
 
 
+def test_sums_in_a_branch_and_in_a_loop(chip):
+    def total(value):
+        return tf.raw_ops.CrossReplicaSum(input=value, group_assignment=[[0, 1]])
+
+    def step():
+        x = tf.cond(tf.constant(True), lambda: total(replica() + 1), lambda: 0.0)
+        return tf.while_loop(lambda i, _: i < 2, lambda i, x: (i + 1, total(x)), (0, x))[1]
+
+    assert run(chip, step) == [12.0, 12.0]
+
+
 def test_replicas_that_take_different_ways_would_wait_for_ever(chip):
     def branch():
         return tf.cond(

@@ -138,22 +138,15 @@ def metric_that_is_a_keras_metric(model_dir, record):
     return models.estimator(model_dir, model_fn).evaluate(models.batches(4))
 
 
-def metric_named_loss(model_dir, record):
-    def model_fn(features, labels, mode):
+def metrics_with_the_estimators_own_names(model_dir, record):
+    def model_fn(features, labels, mode, params):
         loss = models.loss_of(features, labels)
-        metrics = {"loss": tf.metrics.mean(7.0)}
+        metrics = {params["name"]: tf.metrics.mean(7.0)}
         return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
 
-    return models.estimator(model_dir, model_fn).evaluate(models.batches(1))
-
-
-def metric_named_global_step(model_dir, record):
-    def model_fn(features, labels, mode):
-        loss = models.loss_of(features, labels)
-        metrics = {"global_step": tf.metrics.mean(7.0)}
-        return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics)
-
-    return models.estimator(model_dir, model_fn).evaluate(models.batches(1))
+    for name in ("loss", "global_step"):
+        estimator = models.estimator(model_dir, model_fn, {"name": name})
+        models.attempt(record, estimator.evaluate, models.batches(1))
 
 
 def metric_without_update_op(model_dir, record):

@@ -97,11 +97,16 @@ def local_init_feed_dict(model_dir, record):
     models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
 
 
-def ready_op(model_dir, record):
+def _says_ready(record, field):
     def make(spec):
         ready = tf.py_func(lambda: record("ready") or np.array([], object), [], tf.string)
-        return tf.train.Scaffold(ready_op=ready)
+        return tf.train.Scaffold(**{field: ready})
 
+    return make
+
+
+def ready_op(model_dir, record):
+    make = _says_ready(record, "ready_op")
     models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
 
 
@@ -113,18 +118,12 @@ def ready_op_that_is_never_ready(model_dir, record):
 
 
 def ready_for_local_init_op(model_dir, record):
-    def make(spec):
-        ready = tf.py_func(lambda: record("ready") or np.array([], object), [], tf.string)
-        return tf.train.Scaffold(ready_for_local_init_op=ready)
-
+    make = _says_ready(record, "ready_for_local_init_op")
     models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
 
 
 def ready_op_in_an_evaluation(model_dir, record):
-    def make(spec):
-        ready = tf.py_func(lambda: record("ready") or np.array([], object), [], tf.string)
-        return tf.train.Scaffold(ready_op=ready)
-
+    make = _says_ready(record, "ready_op")
     return models.estimator(model_dir, _scaffold(make, ("eval",))).evaluate(
         models.batches(), steps=1
     )

@@ -7,12 +7,18 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support import TESTS
-from support.legacy_models import logits_of, make_estimator, make_model_fn, train_input_fn
+from support.legacy_models import (
+    gradient_descent,
+    logits_of,
+    make_estimator,
+    make_model_fn,
+    train_input_fn,
+)
 
 from tpu_estimator_compat import estimator as tf_estimator
 from tpu_estimator_compat.engine.checkpoint import saved_files
 
-from .training import checkpoint_steps, gradient_descent
+from .training import checkpoint_steps
 
 
 def test_save_checkpoints_secs_saves_by_the_clock(tmp_path, monkeypatch):

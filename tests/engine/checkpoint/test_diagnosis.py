@@ -2,6 +2,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
     finite_input_fn,
+    gradient_descent,
     logits_of,
     make_estimator,
     make_model_fn,
@@ -11,7 +12,7 @@ from support.legacy_models import (
 import tpu_estimator_compat as tpu
 
 from .damages import damage
-from .training import checkpoint_steps, gradient_descent
+from .training import checkpoint_steps
 
 
 def test_another_shape_in_the_checkpoint_names_variable_and_both_shapes(tmp_path):

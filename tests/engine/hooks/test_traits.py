@@ -188,10 +188,6 @@ def test_others_are_not_waited_for(made):
     traits.wait(made(hooks_lib.CheckpointSaverHook))
 
 
-class SavesOften(hooks_lib.CheckpointSaverHook):
-    pass
-
-
 class SavesElsewhere(hooks_lib.CheckpointSaverHook):
     def after_run(self, run_context, run_values):
         super().after_run(run_context, run_values)

@@ -14,9 +14,45 @@ from tpu_estimator_compat.engine.inputs import check_apart
 from .calls import called, elements
 
 
-def test_datasets():
-    found = elements(lambda: tf.data.Dataset.range(6).map(lambda i: ({"x": i}, i)).batch(4))
-    assert [f[0]["x"].tolist() for f in found] == [[0, 1, 2, 3], [4, 5]]
+def _one_shot():
+    data = tf.data.Dataset.range(6).batch(4, drop_remainder=True)
+    value = tf.data.make_one_shot_iterator(data).get_next()
+    return {"x": value * 2}, value
+
+
+def _initializable():
+    iterator = tf.data.make_initializable_iterator(tf.data.Dataset.range(2))
+    tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+    return iterator.get_next()
+
+
+def _looked_up():
+    pairs = tf.lookup.KeyValueTensorInitializer([0, 1], [10, 20])
+    return tf.sparse.from_dense([tf.lookup.StaticHashTable(pairs, 0).lookup(tf.constant([7, 1]))])
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (
+            lambda: tf.data.Dataset.range(6).map(lambda i: ({"x": i}, i)).batch(4),
+            [({"x": [0, 1, 2, 3]}, [0, 1, 2, 3]), ({"x": [4, 5]}, [4, 5])],
+        ),
+        (_one_shot, [({"x": [0, 2, 4, 6]}, [0, 1, 2, 3])]),
+        (_initializable, [0, 1]),
+        (_looked_up, [[[0, 20]]] * 3),
+        (lambda: (np.arange(2), None), [([0, 1], ())] * 3),
+    ],
+)
+def test_elements_of_datasets_and_tensors(call, expected):
+    found = elements(call, count=3)
+    assert tf.nest.map_structure(lambda value: np.asarray(value).tolist(), found) == expected
+
+
+def test_bare_tensors_are_fresh_in_every_element():
+    found, again = (elements(lambda: tf.random.normal([3]), count=2, seed=5) for _ in range(2))
+    assert not np.allclose(found[0], found[1])
+    np.testing.assert_array_equal(found, again)
 
 
 @pytest.mark.parametrize("batched", [True, False])

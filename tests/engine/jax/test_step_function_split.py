@@ -16,9 +16,7 @@ from tpu_estimator_compat.tools.preflight.report import Verdict
 
 TOLERANCE = 1e-5
 
-
 UNITS = 256
-
 
 PARTITIONS = {2: None, 4: [[2, 2], [4, 1]]}
 

@@ -19,8 +19,3 @@ def expected_of(estimator, count):
     log_sum = np.log(np.exp(logits).sum(axis=1))
     losses = log_sum - logits[np.arange(count), y]
     return (logits.argmax(axis=1) == y).mean(), losses
-
-
-def gradient_descent(loss):
-    step = tf.train.get_global_step()
-    return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)

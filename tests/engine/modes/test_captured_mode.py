@@ -2,11 +2,9 @@ import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from support.legacy_models import make_estimator, train_input_fn
+from support.legacy_models import gradient_descent, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
-
-from .exact import gradient_descent
 
 
 @pytest.mark.parametrize("library", ["keras", "tf1"])

@@ -2,11 +2,15 @@ import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from support.legacy_models import make_estimator, make_model_fn, steps_done, train_input_fn
+from support.legacy_models import (
+    gradient_descent,
+    make_estimator,
+    make_model_fn,
+    steps_done,
+    train_input_fn,
+)
 
 import tpu_estimator_compat as tpu
-
-from .exact import gradient_descent
 
 TRAIN_OPS = {
     "operation": lambda loss, params: gradient_descent(loss),

@@ -5,6 +5,7 @@ from support.legacy_models import (
     Fetching,
     examples,
     finite_input_fn,
+    gradient_descent,
     last_loss,
     logits_of,
     make_estimator,
@@ -15,8 +16,6 @@ from support.legacy_models import (
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator
-
-from .exact import gradient_descent
 
 
 @pytest.mark.parametrize(("use_tpu", "loop"), [(False, 7), (True, 1), (True, 7), (True, 100)])

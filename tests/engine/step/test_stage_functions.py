@@ -11,7 +11,6 @@ from tpu_estimator_compat.engine.step import stage_functions
 
 tf1 = tf.compat.v1
 
-
 NEVER = 10**9
 
 

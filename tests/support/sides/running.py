@@ -25,7 +25,6 @@ ENVIRONMENT = {**PLAIN_KERNELS, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVIC
 
 HANG = 1500.0  # seconds, of a process; a scenario has a limit of its own
 
-
 OPTIONS = {"limit": 120.0, "largest": 20, "keeps_homes": False}
 """Of requests, where a side has no others: see `driver`."""
 
