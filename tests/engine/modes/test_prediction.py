@@ -92,6 +92,8 @@ def test_is_padding_is_there_for_model_fns_that_ask(tmp_path):
     found = list(estimator.predict(input_fn))
     assert [int(f["pad"]) for f in found] == [0] * 20
     assert keys == [["x"]]
+    [_, last] = estimator.predict(input_fn, predict_keys=["x"], yield_single_examples=False)
+    assert {name: value.tolist() for name, value in last.items()} == {"x": [16, 17, 18, 19]}
 
 
 def test_a_bare_tensor_of_predictions_off_tpu(tmp_path):
