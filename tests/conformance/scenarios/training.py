@@ -144,6 +144,7 @@ def params_reach_the_model_fn(model_dir, record):
     def model_fn(features, labels, mode, params, config):
         record(mode, params, config.model_dir, config.save_summary_steps)
         params["b"].append(3.0)
+        config._save_summary_steps = 7
         return models.model_fn(features, labels, mode)
 
     estimator = models.trained(model_dir, 1, model_fn, params={"a": 1, "b": [2.0]})
