@@ -97,7 +97,7 @@ def ran(monkeypatch):
     def noted(module, mesh, most, loss, partition, **of_processes):
         assert mesh.size == 4
         assert not any(of_processes.values())  # this one is alone
-        dispatch = Dispatch(module, most, loss, meshes.cores(mesh), partition)
+        dispatch = Dispatch(module, most, loss, mesh.size // mesh.shape[meshes.REPLICA], partition)
         found.append(without_numbers(dispatch))
         return real(module, mesh, most, loss, partition, **of_processes)
 
