@@ -9,7 +9,7 @@ import numpy as np
 
 
 class GraphMetric(keras.metrics.Metric):
-    """Shows a metric that the test steps update to Keras.
+    """A Keras metric whose value the test steps update in the graph.
 
     `reset` sets the variables behind all metrics of the graph back to their first values.
     """

@@ -24,7 +24,7 @@ def waits_no_more() -> bool:
 
 
 def end_without_waiting() -> None:
-    """Has the process not wait for TensorFlow's threads when it ends."""
+    """Makes the process end without waiting for TensorFlow's threads."""
     if not _Exit.registered:
         _Exit.registered = True
         atexit.register(_exit)  # runs before TensorFlow's own: last registered, first run

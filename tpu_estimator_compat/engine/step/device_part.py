@@ -28,17 +28,17 @@ class DevicePart:
     Attributes:
       program: the operations of one replica.
       feeds: the tensors of the element that it takes, without the tensors fed by the caller.
-      streams: of its random ops; None where every function has streams of its own.
+      streams: of its random ops; None where each function has its own, as compiled ones do.
     """
 
-    is_plain = True  # the host part may run on the same thread, where there is one replica
-    native_collectives = False  # whether one program serves all replicas, which exchange by device
+    is_plain = True  # a sole replica and the host may share a thread
+    native_collectives = False  # one program for all replicas, whose devices exchange values
 
     def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
         self._plan, self._parts, self._store = parts.plan, parts, store
         self._strategy = store.strategy
         self._join = joining(parts.plan, store.strategy)
-        self.streams = streams
+        self.streams = streams if self.is_plain else None
         part, self._results = self._cut()
         self.feeds = part.feeds[: len(part.feeds) - len(parts.fed)]
         self.program = ReplicaProgram(
@@ -60,7 +60,7 @@ class DevicePart:
     def prepare(self) -> None:
         """Creates the variables that the replicas use, one component per replica.
 
-        Of a variable that only one replica has, it and the host see the same one.
+        A variable that belongs to one replica is created once, on the host, where both see it.
         """
         owned = replicated_ops.owned(
             self.program.ops,
@@ -80,9 +80,9 @@ class DevicePart:
     def cache_key(self) -> Hashable | None:
         """The key that device parts with the same computation share; None where none shares it.
 
-        Those of several replicas, or with a host stage, are each traced for itself.
+        With several replicas, on a TPU, or with a host stage, each function is traced anew.
         """
-        if self._plan.host_stage or workers.of(self._strategy) or self._signature is None:
+        if self._plan.host_stage or self._signature is None:
             return None
         return (
             type(self).__name__,
@@ -160,10 +160,6 @@ class XlaDevicePart(DevicePart):
 
     is_plain = False
 
-    def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
-        del streams
-        super().__init__(parts, store, None)
-
     @functools.cached_property
     def _step(self) -> Any:
         return functions.function(self.on_replica, jit_compile=True)
@@ -176,10 +172,9 @@ class TpuDevicePart(DevicePart):
     native_collectives = True
 
     def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
-        del streams
         fed = [*parts.plan.replica_feeds, *parts.fed]
         self._strings = string_ops.host_program(parts.plan.graph, parts.own, fed)
-        super().__init__(parts, store, None)
+        super().__init__(parts, store, streams)
 
     def _cut(self) -> tuple[Part, list[tf.Tensor]]:
         parts = self._parts
@@ -190,9 +185,6 @@ class TpuDevicePart(DevicePart):
     def prepare(self) -> None:
         self._store.prepare(self._strings.handles, replicated=False)
         super().prepare()
-
-    def cache_key(self) -> None:
-        return None
 
     def _placed(self, values: list[tf.Tensor]) -> list[tf.Tensor]:
         if not self._plan.partition:

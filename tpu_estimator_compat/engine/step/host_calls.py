@@ -16,19 +16,20 @@ class HostCalls:
 
     Attributes:
       part: the operations of the calls.
-      queue: the calls that wait; None where steps have made theirs from the first.
-      has_branch: whether a step has a branch for its calls.
+      queue: the queue in which calls wait; None where steps make their own from the start.
+      every: n, where only every n-th step of a loop makes its calls, by a branch.
     """
 
     queue: HostCallQueue | None = None
-    has_branch = False
+    every: int | None = None
 
     def __init__(self, part: HostPart):
         self.part = part
 
     def cache_key(self) -> Hashable | None:
         """The key that host calls with the same computation share; None where none shares it."""
-        return self.part.cache_key()
+        own = self.part.cache_key()
+        return None if own is None else (own, self.every, *self.handles())
 
     def handles(self) -> dict[str, tf.Tensor]:
         """Handles of resources that calls use besides the variables of the graph, by name."""
@@ -41,16 +42,11 @@ class HostCalls:
 
 
 class QueuedHostCalls(HostCalls):
-    """Host calls that wait in a queue, until it is left: then steps make their own."""
+    """Host calls that go through a queue; once that is left, each step makes its own."""
 
     def __init__(self, part: HostPart, queue: HostCallQueue):
         super().__init__(part)
         self.queue: HostCallQueue = queue
-
-    def cache_key(self) -> Hashable | None:
-        if self.queue.left:
-            return super().cache_key()
-        return self.part.cache_key() and (self.part.cache_key(), "queued")
 
     def handles(self) -> dict[str, tf.Tensor]:
         return {} if self.queue.left else {"queue": self.queue.handle}
@@ -65,26 +61,21 @@ class QueuedHostCalls(HostCalls):
 class HostCallsOfEveryNth(HostCalls):
     """Host calls of every n-th step of a loop, whose steps a variable of the host counts."""
 
-    has_branch = True
-
     def __init__(self, calls: HostCalls, step_in_loop: tf.Variable, every: int):
         super().__init__(calls.part)
         self.queue = calls.queue
-        self._calls, self._step_in_loop, self._every = calls, step_in_loop, every
-
-    def cache_key(self) -> Hashable | None:
-        return self._calls.cache_key() and (self._calls.cache_key(), self._every)
+        self.every = every
+        self._calls, self._step_in_loop = calls, step_in_loop
 
     def handles(self) -> dict[str, tf.Tensor]:
         return {**self._calls.handles(), "step_in_loop": self._step_in_loop.handle}
 
     def __call__(self, given: Mapping[Key, tf.Tensor]) -> None:
-
         def call() -> tf.Tensor:
             self._calls(given)
             return tf.constant(True)
 
-        due = tf.equal(self._step_in_loop % self._every, 0)
+        due = tf.equal(self._step_in_loop % self.every, 0)
         tf.cond(due, call, lambda: tf.constant(False))
         self._step_in_loop.assign_add(1)
 
@@ -92,7 +83,7 @@ class HostCallsOfEveryNth(HostCalls):
 def host_calls(
     part: HostPart, queue: HostCallQueue | None, step_in_loop: tf.Variable | None, every: int
 ) -> HostCalls:
-    """The host calls of a step; of all steps, unless there is a variable to count them."""
+    """The host calls of a step: of every n-th where `step_in_loop` counts them, else of all."""
     calls = HostCalls(part) if queue is None else QueuedHostCalls(part, queue)
     if step_in_loop is None or not part.program.targets:
         return calls

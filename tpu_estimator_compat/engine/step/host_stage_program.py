@@ -11,6 +11,7 @@ from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.step.host_stage import HostStage
+from tpu_estimator_compat.engine.step.joining import exchange_name
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.replica_program import HandleOf, ReplicaProgram
 from tpu_estimator_compat.tf_internals import distribute_utils
@@ -51,7 +52,7 @@ class HostStageProgram:
     def exchanges(self) -> set[str]:
         """Names of what machines exchange."""
         shared = self._shared.exchanges if self._shared else set()
-        return shared | {f"over_replicas/{t.name}" for t in self.results}
+        return shared | set(map(exchange_name, self.results))
 
     def of_one(self, values: list[tf.Tensor], handle_of: HandleOf) -> list[tf.Tensor]:
         """Builds the stage of one replica, of its flat element; returns the replica's input."""
@@ -70,7 +71,7 @@ class HostStageProgram:
         joined = [parts[0] if len(parts) == 1 else tf.concat(parts, axis=0) for parts in parts_of]
         if self._group:
             joined = [
-                self._group.concatenate_over_workers(value, f"over_replicas/{tensor.name}")
+                self._group.concatenate_over_workers(value, exchange_name(tensor))
                 for tensor, value in zip(self.results, joined, strict=True)
             ]
         of_all = dict(zip(map(key, self.results), joined, strict=True))

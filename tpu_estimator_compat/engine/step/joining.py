@@ -63,7 +63,7 @@ class JoinWorkers(JoinReplicas):
         self._group = group
 
     def exchanges(self, sent: list[tf.Tensor]) -> set[str]:
-        return set() if self.plan.same_on_all_replicas else set(map(_name, sent))
+        return set() if self.plan.same_on_all_replicas else set(map(exchange_name, sent))
 
     def own(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
         if not self.plan.is_loss(tensor):
@@ -74,7 +74,7 @@ class JoinWorkers(JoinReplicas):
     def sent(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
         if self.plan.same_on_all_replicas:
             return value
-        return self._group.concatenate(value, _name(tensor))
+        return self._group.concatenate(value, exchange_name(tensor))
 
     def fetched(self, tensor: tf.Tensor, value: Any) -> tf.Tensor:
         del tensor
@@ -85,10 +85,11 @@ class JoinWorkers(JoinReplicas):
 
 
 def joining(plan: StepPlan, strategy: tf.distribute.Strategy) -> JoinReplicas:
-    """The way in which values of the replicas of `strategy` are joined."""
+    """A `JoinWorkers` where several machines train together, else a `JoinReplicas`."""
     group = workers.of(strategy)
     return JoinWorkers(plan, strategy, group) if group else JoinReplicas(plan, strategy)
 
 
-def _name(tensor: tf.Tensor) -> str:
+def exchange_name(tensor: tf.Tensor) -> str:
+    """The name by which machines exchange a tensor's values over all replicas."""
     return f"over_replicas/{tensor.name}"

@@ -44,7 +44,7 @@ class StepProgram:
 
     @property
     def queue(self) -> HostCallQueue | None:
-        """The host calls that wait; None where they are a part of their step from the first."""
+        """The queue of its host calls; None where steps make their own from the start."""
         return self.host_calls.queue
 
     @property
@@ -58,7 +58,7 @@ class StepProgram:
         """Whether there are functions in it: branches, bodies of loops."""
         calls = () if self.queue else self.host_calls.part.program.ops
         ops = [*self.device.program.ops, *self.host.program.ops, *calls]
-        return self.host_calls.has_branch or any(map(graph_ops.calls_functions, ops))
+        return self.host_calls.every is not None or any(map(graph_ops.calls_functions, ops))
 
     @property
     def size(self) -> int:
