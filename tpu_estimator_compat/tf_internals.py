@@ -12,13 +12,13 @@ from tensorflow.python.distribute import device_util  # the device of the code t
 from tensorflow.python.distribute import distribute_lib  # the class of the default strategy
 from tensorflow.python.eager import context  # eager and graph mode, and the runtime's options
 from tensorflow.python.eager import record  # functions run without a gradient tape's notes
+from tensorflow.python.framework.func_graph import FuncGraph  # refs in branches and loops
 from tensorflow.python.framework import stack  # the default session: `variable.eval()` of hooks
 from tensorflow.python.framework.tensor_shape import Dimension  # `shape[0].value` of TensorFlow 1
 from tensorflow.python.ops import cond_v2  # names and reads in branches, as TensorFlow 1 had them
 from tensorflow.python.ops import control_flow_ops  # the context of code that XLA compiles
 from tensorflow.python.ops import control_flow_util  # the switch for TensorFlow 2's control flow
-from tensorflow.python.ops import resource_variables_toggle  # the switch for resource variables
-from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable  # `variable._ref()`
+from tensorflow.python.ops import while_v2  # variables in loops, as TensorFlow 1 had them
 from tensorflow.python.tpu import tpu_function  # the number of shards that a model_fn asks for
 from tensorflow.python.tpu import tpu_replication  # marks of outside compilation
 from tensorflow.python.tpu.ops import tpu_ops  # collectives and inputs of replicated code

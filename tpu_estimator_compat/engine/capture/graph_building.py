@@ -10,16 +10,13 @@ from collections.abc import Iterator
 from keras.src.backend.common import global_state
 
 from tpu_estimator_compat.engine.capture import (
-    branch_names,
-    branch_reads,
+    branches,
     dimensions,
-    variable_refs,
 )
 from tpu_estimator_compat.engine.capture.keras_layers import one_scope_per_call
 from tpu_estimator_compat.tf_internals import (
     control_flow_util,
     pywrap_tfe,
-    resource_variables_toggle,
 )
 
 _FOREIGN = "Attempting to capture an EagerTensor without building a function"
@@ -28,30 +25,24 @@ _NAMES = "object_name_uids"
 
 @contextlib.contextmanager
 def capture_semantics() -> Iterator[None]:
-    """Within, graphs have v2 control flow and resource variables, and tapes record.
+    """Within, graphs have v2 control flow, and tapes record.
 
-    After `disable_v2_behavior()` they would have frames (Enter, Exit) and ref variables, which
-    cannot be imported into a function.
+    After `disable_v2_behavior()` they would have frames (Enter, Exit), which cannot be imported
+    into a function.
     """
     control_flow = control_flow_util.ENABLE_CONTROL_FLOW_V2
-    named = contextlib.nullcontext() if control_flow else branch_names.of_one_graph()
-    resource = resource_variables_toggle._DEFAULT_USE_RESOURCE
     control_flow_util.ENABLE_CONTROL_FLOW_V2 = True
-    resource_variables_toggle._DEFAULT_USE_RESOURCE = True
     try:
         with contextlib.ExitStack() as stack:
             for context in (
                 dimensions.with_values(),
-                variable_refs.with_refs(),
                 _recording(),
-                named,
-                branch_reads.awaited(),
+                branches.as_captured(of_one_graph=not control_flow),
             ):
                 stack.enter_context(context)
             yield
     finally:
         control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
-        resource_variables_toggle._DEFAULT_USE_RESOURCE = resource
 
 
 @contextlib.contextmanager

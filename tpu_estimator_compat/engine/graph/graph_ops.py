@@ -10,6 +10,7 @@ Key = tuple[str, int]
 # Ops whose resource lives for one execution of a graph.
 _PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
 _PLACE = "_place_in_creation_order"
+_ORIGINAL = "_made_by_user"
 READERS = frozenset(
     {
         "ReadVariableOp",
@@ -105,3 +106,15 @@ def place_first(ops: Sequence[tf.Operation]) -> None:
     """Makes `ops` count as created before all others of a graph, which may then depend on them."""
     for place, op in enumerate(ops, start=-len(ops)):
         setattr(op, _PLACE, place)
+
+
+def note_original(copy: tf.Operation, op: tf.Operation) -> None:
+    """Notes that an operation is a copy of one that a user's code made in another graph."""
+    setattr(copy, _ORIGINAL, op)
+    if hasattr(op, _PLACE):
+        setattr(copy, _PLACE, getattr(op, _PLACE))
+
+
+def original(op: tf.Operation) -> tf.Operation:
+    """The operation that a user's code made: `op`, or that of which it is a copy."""
+    return getattr(op, _ORIGINAL, op)

@@ -6,6 +6,8 @@ import os
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.graph import graph_ops
+
 Code = tuple[str, ...]
 
 
@@ -24,4 +26,6 @@ UPDATING = (*_COMMON, *_ends("tf_keras/src/optimizers/optimizer.py"))
 
 def is_by(op: tf.Operation, code: Code) -> bool:
     """Whether lines of `code` were running when `op` was made."""
-    return any(part in frame.filename for frame in op.traceback for part in code)
+    return any(
+        part in frame.filename for frame in graph_ops.original(op).traceback for part in code
+    )

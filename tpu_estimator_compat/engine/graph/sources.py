@@ -96,6 +96,7 @@ def _users(frames: Iterable[Any]) -> list[Any]:
 
 
 def _stack(op: tf.Operation) -> Any:
+    op = graph_ops.original(op)
     while op._original_op is not None:
         op = op._original_op
     return op.traceback

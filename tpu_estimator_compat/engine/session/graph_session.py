@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint.writing import session_function
+from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.runtime import eager, profiles
@@ -108,7 +109,7 @@ class GraphSession(tf_session.SessionInterface):
         if tensor.dtype != tf.resource:
             return tensor
         if tensor.name not in self._values:
-            self._values |= {v.op.outputs[0].name: v._graph_element for v in self._variables()}
+            self._values |= {v.op.outputs[0].name: v._as_graph_element() for v in self._variables()}
         return self._values.get(tensor.name, tensor)
 
     def _variables(self) -> list[tf.Variable]:
@@ -167,15 +168,14 @@ class GraphSession(tf_session.SessionInterface):
 
     def _name_behind(self, tensor: tf.Tensor) -> str | None:
         if self.is_step_of_hooks(tensor):
-            tensor = tf.compat.v1.train.get_global_step(self._graph)._graph_element
+            tensor = tf.compat.v1.train.get_global_step(self._graph)._as_graph_element()
         op = tensor.op
         while op.type in _ALIASES:
             if op.control_inputs:  # a read that has to wait for something, such as an assignment
                 return None
             op = op.inputs[0].op
-        if op is tensor.op or op.type != "VarHandleOp" or op.name not in self.store:
-            return None
-        return op.name
+        is_value = graph_ops.is_variable_handle(op) and tensor.dtype != tf.resource
+        return op.name if is_value and op.name in self.store else None
 
     def is_step_of_hooks(self, tensor: tf.Tensor) -> bool:
         """Whether `tensor` is TF's guarded read of the global step, which TF's hooks fetch."""

@@ -22,6 +22,7 @@ from tpu_estimator_compat.engine.graph import (
     simplify,
 )
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.engine.runtime import functions, placement
 from tpu_estimator_compat.engine.step import collectives, replicated_ops, stage_functions, stages
 from tpu_estimator_compat.tf_internals import tensor_shape
@@ -69,14 +70,17 @@ class ReplicaProgram:
         waits_for: Sequence[tf.Tensor] = (),
         done: Collection[tf.Operation] = (),
     ):
-        self.graph = graph
-        self.feeds = list(feeds)
-        self.fetches = list(fetches)
-        self.targets = list(targets)
+        resources = resource_graph.of(graph)
+        self.graph = resources.graph
+        self._copies = [resources.fed(t) for t in feeds]
+        self.feeds = [copy for copies in self._copies for copy in copies]
+        self.fetches = [resources.tensor(t) for t in fetches]
+        self.targets = [resources.operation(op) for op in targets]
         self.replicas = replicas
         self.native_collectives = native_collectives
         self._reads_first = reads_first
-        self._waits_for = list(waits_for)
+        self._waits_for = [resources.tensor(t) for t in waits_for]
+        done = {resources.operation(op) for op in done}
         self._rewrites = rewrites or ({} if native_collectives else collectives.ALONE)
         fed = {key(t) for t in self.feeds}
         wanted = [t.op for t in self.fetches if key(t) not in fed]
@@ -223,7 +227,11 @@ class ReplicaProgram:
 
         `handle_of` gives the resource handle that stands for a handle op of the captured graph.
         """
-        environment = dict(zip((key(t) for t in self.feeds), values, strict=True))
+        environment = {
+            key(copy): value
+            for copies, value in zip(self._copies, values, strict=True)
+            for copy in copies
+        }
         under_construction = tf.compat.v1.get_default_graph()
         for op in self.handles:
             environment[op.name, 0] = under_construction.capture(handle_of(op))

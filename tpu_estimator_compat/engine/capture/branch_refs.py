@@ -1,0 +1,93 @@
+"""Refs in functions of branches and loops: operations there write to variables from outside.
+
+A function takes values. So a ref of the graph around it is captured as a read of the variable, and
+an operation that writes gets a ref of its own: a `VariableV2` with the variable's name, for which
+`engine/refs` puts the variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.refs import ref_ops
+from tpu_estimator_compat.tf_internals import FuncGraph
+
+_REFS = "_refs_from_outside"
+_create = FuncGraph._create_op_internal
+
+
+def enable(enabled: bool) -> None:
+    """Sets whether functions may write to ref variables."""
+    FuncGraph._create_op_internal = _create_with_refs if enabled else _create
+
+
+def values(result: Any) -> Any:
+    """A function's results, with the values of those that are refs."""
+    return tf.nest.map_structure(
+        lambda x: tf.identity(x) if tf.is_tensor(x) and x.dtype._is_ref_dtype else x, result
+    )
+
+
+def _create_with_refs(
+    self: Any,
+    op_type: str,
+    inputs: Sequence[Any],
+    dtypes: Any = None,
+    input_types: Any = None,
+    *args: Any,
+    **kwargs: Any,
+) -> tf.Operation:
+    if any(_is_from_outside(self, tensor) for tensor in inputs):
+        expected = input_types or [tensor.dtype.base_dtype for tensor in inputs]
+        inputs = [
+            _within(self, tensor, dtype) if _is_from_outside(self, tensor) else tensor
+            for tensor, dtype in zip(inputs, expected, strict=True)
+        ]
+    return _create(self, op_type, inputs, dtypes, input_types, *args, **kwargs)
+
+
+def _is_from_outside(graph: Any, tensor: Any) -> bool:
+    """Whether it is a ref of a variable, from outside a function's graph."""
+    if not tensor.dtype._is_ref_dtype or tensor.graph is graph:
+        return False
+    return _variable(tensor).type in ref_ops.VARIABLES
+
+
+def _variable(tensor: tf.Tensor) -> tf.Operation:
+    op = tensor.op
+    while op.type not in ref_ops.VARIABLES and op.inputs:
+        op = op.inputs[0].op
+    return op
+
+
+def _within(graph: Any, tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """What stands for a ref from outside in a function: the value, or a ref if one is expected."""
+    value = graph.capture(_value(tensor))
+    if not dtype._is_ref_dtype:
+        return value
+    variable = _variable(tensor)
+    if not hasattr(graph, _REFS):
+        setattr(graph, _REFS, {})
+    refs: dict[str, tf.Tensor] = getattr(graph, _REFS)
+    if variable.name not in refs:
+        with graph.as_default(), tf.control_dependencies(None):
+            refs[variable.name] = tf.raw_ops.VariableV2(
+                shape=variable.get_attr("shape"),
+                dtype=tensor.dtype.base_dtype,
+                shared_name=variable.name,
+                name="ref",
+            )
+    return refs[variable.name]
+
+
+def _value(ref: tf.Tensor) -> tf.Tensor:
+    """The read of a ref, in its graph: a variable's own, or one that is made now."""
+    reads = (op for op in ref.consumers() if op.type == "Identity" and not op.control_inputs)
+    read = next(reads, None)
+    if read is not None:
+        return read.outputs[0]
+    with ref.graph.as_default(), tf.control_dependencies(None):
+        return tf.identity(ref, name=f"{ref.op.name}/value/")

@@ -1,0 +1,136 @@
+"""Branches and loops with functions of their own, built as in the graphs that contained them.
+
+TensorFlow 2 makes a function of each branch of a `tf.cond` and of each body of a loop. With
+`tf.disable_v2_behavior()` TensorFlow 1 had their operations in the graph around them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.capture import branch_refs
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.tf_internals import cond_v2, variable_scope, while_v2
+
+_here = threading.local()
+_lock = threading.Lock()
+_users = 0
+_cond, _case, _loop = cond_v2.cond_v2, cond_v2.indexed_case, while_v2.while_loop
+
+
+@contextlib.contextmanager
+def as_captured(*, of_one_graph: bool) -> Iterator[None]:
+    """Within, in this thread, what waits for a branch waits for its reads of variables.
+
+    Args:
+      of_one_graph: whether branches and loops also have the names and the variables that they would
+        have in the graph around them. Ignored within another such context.
+    """
+    outer = getattr(_here, "of_one_graph", None)
+    _here.of_one_graph = of_one_graph if outer is None else outer
+    _count(1)
+    try:
+        yield
+    finally:
+        _count(-1)
+        _here.of_one_graph = outer
+
+
+def _count(change: int) -> None:
+    global _users
+    with _lock:
+        _users += change
+        inside = _users > 0
+        cond_v2.cond_v2 = _captured_cond if inside else _cond
+        cond_v2.indexed_case = _captured_case if inside else _case
+        while_v2.while_loop = _captured_loop if inside else _loop
+        branch_refs.enable(inside)
+
+
+def _captured_cond(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
+    true_fn, false_fn = _branches([true_fn, false_fn])
+    return _cond(pred, true_fn, false_fn, name)
+
+
+def _captured_case(index: Any, branch_fns: Any, *args: Any, **kwargs: Any) -> Any:
+    return _case(index, _branches(branch_fns), *args, **kwargs)
+
+
+def _captured_loop(cond: Any, body: Any, *args: Any, **kwargs: Any) -> Any:
+    if getattr(_here, "of_one_graph", False):
+        cond, body = _with_variables(cond), _with_variables(body)
+    return _loop(cond, body, *args, **kwargs)
+
+
+def _branches(branches: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
+    of_one_graph = getattr(_here, "of_one_graph", None)
+    if of_one_graph is None:
+        return list(branches)
+    waiting = [_waiting(branch) for branch in branches]
+    if not of_one_graph:
+        return waiting
+    used: dict[str, int] = {}
+    return [_with_variables(_named(branch, used)) for branch in waiting]
+
+
+def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
+    """A branch whose function runs the reads of variables that its results depend on.
+
+    In a TF1 graph, the function of a branch need not run its reads. An update that waits for a
+    `tf.cond` because that reads the variable would not wait for the read, and a summary might show
+    the variable before or after the step.
+    """
+
+    def call() -> Any:
+        result = branch()
+        graph = tf.compat.v1.get_default_graph()
+        if graph._add_control_dependencies:  # in a tf.function, which does the same for all ops
+            return result
+        made = [x for x in tf.nest.flatten(result, expand_composites=True) if tf.is_tensor(x)]
+        targets = [tensor.op for tensor in made if tensor.graph is graph]
+        graph.control_outputs.extend(
+            op
+            for op in graph_ops.in_creation_order(graph_ops.ancestors(targets, ()))
+            if op.op_def.is_stateful and any(t.dtype == tf.resource for t in op.inputs)
+        )
+        return result
+
+    return call
+
+
+def _named(branch: Callable[[], Any], used: dict[str, int]) -> Callable[[], Any]:
+    """A branch in the name scope of its `tf.cond`, whose branches share one count of names.
+
+    Operations and variables that a branch made were named after it: `cond/beta1_power`, in
+    checkpoints too. A branch with its own graph would number names anew.
+    """
+
+    def call() -> Any:
+        graph = tf.compat.v1.get_default_graph()
+        graph._names_in_use.update(used)
+        scope = graph.outer_graph.get_name_scope()
+        with graph.name_scope(f"{scope}/" if scope else None):
+            result = branch()
+        used.update(graph._names_in_use)
+        return result
+
+    return call
+
+
+def _with_variables(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A branch or body that makes ref variables where the graph around it does.
+
+    TensorFlow has each function make resource variables.
+    """
+    use_resource = variable_scope.get_variable_scope().use_resource
+
+    def call(*args: Any) -> Any:
+        variable_scope.get_variable_scope().set_use_resource(use_resource)
+        return branch_refs.values(function(*args))
+
+    return call

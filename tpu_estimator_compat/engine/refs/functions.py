@@ -1,0 +1,176 @@
+"""Functions of branches and loops that write to ref variables of the graph around them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_def
+from tpu_estimator_compat.engine.refs import ref_ops
+from tpu_estimator_compat.engine.refs.conversion import (
+    RESOURCE,
+    Conversion,
+    NodeDef,
+    Read,
+    Ref,
+    set_inputs,
+    waits,
+)
+
+FunctionDef = Any
+_BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
+_LOOPS = frozenset({"While", "StatelessWhile"})
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_TYPES = ("Tin", "T")
+
+
+class Functions:
+    """The functions of a graph, and those that were made of them.
+
+    Attributes:
+      made: functions that write to resource variables, made since the list was last emptied.
+    """
+
+    def __init__(self) -> None:
+        self.made: list[FunctionDef] = []
+        self._functions: dict[str, FunctionDef] = {}
+        self._written: dict[str, frozenset[str]] = {}
+        self._count = 0
+
+    def add(self, functions: Iterable[FunctionDef]) -> None:
+        for function in functions:
+            self._functions.setdefault(function.signature.name, function)
+
+    def called_by(self, node: NodeDef) -> list[str]:
+        names = [node.op, *(called.name for called in graph_def.called_by(node))]
+        return [name for name in names if name in self._functions]
+
+    def written_by(self, name: str) -> frozenset[str]:
+        """The ref variables that a function, or one that it calls, has a ref of."""
+        if name not in self._written:
+            nodes = self._functions[name].node_def
+            own = {n.attr["shared_name"].s.decode() for n in nodes if n.op in ref_ops.VARIABLES}
+            inner = (self.written_by(other) for node in nodes for other in self.called_by(node))
+            self._written[name] = frozenset(own).union(*inner)
+        return self._written[name]
+
+    def on_resources(self, name: str, arguments: Sequence[Ref | Read | None], loops: bool) -> str:
+        """The name of a function that does what `name` does, with handles for arguments.
+
+        Args:
+          arguments: for each argument, what it is if it becomes a handle, or shares the memory of a
+            variable whose handle is another argument.
+          loops: whether it runs several times: its first node follows its last one's writes.
+        """
+        function = tf.compat.v1.GraphDef().library.function.add()
+        function.CopyFrom(self._functions[name])
+        signature = function.signature
+        signature.name = f"{name}_on_resources_{self._count}"
+        self._count += 1
+        names = [argument.name for argument in signature.input_arg]
+        conversion = _FunctionConversion(self, dict(zip(names, arguments, strict=True)), loops)
+        nodes = list(conversion.convert(list(function.node_def)))
+        del function.node_def[:]
+        function.node_def.extend(nodes)
+        for i, argument in enumerate(arguments):
+            if isinstance(argument, Ref):
+                signature.input_arg[i].type = RESOURCE
+                function.arg_attr.pop(i, None)
+        handles = {n for n, a in zip(names, arguments, strict=True) if isinstance(a, Ref)}
+        for output in signature.output_arg:
+            if loops and function.ret[output.name] in handles:
+                output.type = RESOURCE
+        signature.is_stateful = True
+        self._functions[signature.name] = function
+        self.made.append(function)
+        return str(signature.name)
+
+
+class CallingConversion(Conversion):
+    """A conversion of nodes that may call functions."""
+
+    def __init__(self, functions: Functions, written_before: int = 0):
+        super().__init__(written_before)
+        self._functions = functions
+
+    def call(self, node: NodeDef) -> list[NodeDef] | None:
+        names = self._functions.called_by(node)
+        written = frozenset[str]().union(*map(self._functions.written_by, names))
+        if not written:
+            return None
+        if node.op not in {*names, *_BRANCHES, *_LOOPS, *_CALLS}:
+            raise NotImplementedError(
+                f"{node.name} ({node.op}) calls a function that writes to the ref variables "
+                f"{sorted(written)}. Make them with use_resource=True."
+            )
+        first = 1 if node.op in _BRANCHES else 0
+        values = [i for i, each in enumerate(node.input) if not each.startswith("^")]
+        refs = {i: ref for i in values if (ref := self._ref_behind(node.input[i]))}
+        handles = {i: ref for i, ref in refs.items() if ref.variables <= written}
+        added = self.looked_at(node, [i for i in values if i not in handles])
+        arguments = [handles.get(i) or self._alias(node.input[i], written) for i in values[first:]]
+        self.note_write(node, written)
+        loops = node.op in _LOOPS
+        for i, ref in handles.items() if loops else ():  # a loop returns what it takes
+            self.refs[self.output(node, i, "output", i)] = dataclasses.replace(ref, after=node.name)
+        renamed = {n: self._functions.on_resources(n, arguments, loops) for n in names}
+        _call_on_resources(node, renamed, [i - first for i in handles])
+        inputs = list(node.input)
+        for i, ref in handles.items():
+            inputs[i] = ref.handle
+        set_inputs(node, [*inputs, *waits(handles.values())])
+        return [*added, node]
+
+    def _ref_behind(self, edge: str) -> Ref | None:
+        """The ref that an input is, or is a plain read of."""
+        read = self.reads.get(edge)
+        while read is not None and read.alias is not None and read.alias.op == "Identity":
+            read = read.source
+        return self.refs.get(edge) if read is None or read.alias is not None else read.ref
+
+    def _alias(self, edge: str, written: frozenset[str]) -> Read | None:
+        read = self.reads.get(edge)
+        return read if read and read.ref.variables <= written else None
+
+
+class _FunctionConversion(CallingConversion):
+    """The conversion of a function."""
+
+    has_plain_outputs = False
+
+    def __init__(self, functions: Functions, arguments: dict[str, Ref | Read | None], loops: bool):
+        super().__init__(functions, written_before=1 if loops else 0)
+        for name, argument in arguments.items():
+            if isinstance(argument, Ref):
+                self.refs[name] = Ref(argument.variables, name, argument.dtype)
+                for variable in argument.variables if loops else ():
+                    self.note_earlier_write(variable)
+        self._handles = {v: ref for ref in self.refs.values() for v in ref.variables}
+        for name, argument in arguments.items():
+            if isinstance(argument, Read):
+                [variable] = argument.ref.variables
+                self.reads[name] = Read(self._handles[variable], 0)
+
+    def variable(self, node: NodeDef) -> list[NodeDef]:
+        """No node: the ref stands for an argument."""
+        ref = self._handles[node.attr["shared_name"].s.decode()]
+        self.refs[self.output(node, 0, "ref")] = ref
+        return []
+
+    def output(self, node: NodeDef, place: int, name: str, part: int = 0) -> str:
+        return f"{node.name}:{name}:{part}"
+
+
+def _call_on_resources(node: NodeDef, renamed: dict[str, str], handles: Iterable[int]) -> None:
+    node.op = renamed.get(node.op, node.op).removeprefix("Stateless")
+    for called in graph_def.called_by(node):
+        called.name = renamed.get(called.name, called.name)
+    types = next((node.attr[name].list for name in _TYPES if name in node.attr), None)
+    for i in handles:
+        if types is not None:
+            types.type[i] = RESOURCE
+        if node.op in _LOOPS and "output_shapes" in node.attr:
+            node.attr["output_shapes"].list.shape[i].Clear()

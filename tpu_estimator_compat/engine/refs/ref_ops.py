@@ -1,0 +1,70 @@
+"""What operations do with refs: which of their inputs are refs, and their twins on resources."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Container
+from typing import Any
+
+from tpu_estimator_compat.tf_internals import op_def_registry
+
+VARIABLES = frozenset({"Variable", "VariableV2"})
+ALIASES = frozenset(
+    {"Identity", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "PreventGradient", "Snapshot"}
+)
+"""Operations whose output shares the memory of their first input."""
+CONTROL_FLOW = frozenset({"RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefNextIteration"})
+"""Operations that pass a ref on."""
+PASSED_ON = frozenset(name.removeprefix("Ref") for name in CONTROL_FLOW)
+"""Operations that pass a handle on."""
+_INITIALIZED = "IsVariableInitialized"
+_TWINS = {
+    "Assign": "AssignVariableOp",
+    "AssignAdd": "AssignAddVariableOp",
+    "AssignSub": "AssignSubVariableOp",
+    _INITIALIZED: "VarIsInitializedOp",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class RefOp:
+    """An operation that takes refs.
+
+    Attributes:
+      places: of its inputs that are refs; None for all.
+      outputs: places of its outputs that are refs, with their names.
+      twin: the operation that does the same with handles; empty for none.
+      attributes: names of the twin's attributes.
+      writes: whether it changes the variables.
+    """
+
+    places: frozenset[int] | None
+    outputs: tuple[tuple[int, str], ...]
+    twin: str
+    attributes: frozenset[str]
+    writes: bool
+
+    def takes(self, place: int, node: Any, refs: Container[str]) -> bool:
+        """Whether an input of a node is taken as a ref, and is one of `refs`."""
+        return (self.places is None or place in self.places) and node.input[place] in refs
+
+
+@functools.cache
+def ref_op(op_type: str) -> RefOp | None:
+    """What operations of a type do with refs; None for those that take none, and for functions."""
+    definition = op_def_registry.get(op_type)
+    if definition is None:
+        return None
+    places = frozenset(i for i, argument in enumerate(definition.input_arg) if argument.is_ref)
+    if not places:
+        return None
+    outputs = tuple((i, a.name) for i, a in enumerate(definition.output_arg) if a.is_ref)
+    twin = op_def_registry.get(_TWINS.get(op_type, f"Resource{op_type}"))
+    return RefOp(
+        places=None if op_type == "RefMerge" else places,  # a list
+        outputs=outputs,
+        twin=twin.name if twin else "",
+        attributes=frozenset(a.name for a in twin.attr) if twin else frozenset(),
+        writes=op_type != _INITIALIZED,
+    )

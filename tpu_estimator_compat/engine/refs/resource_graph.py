@@ -1,0 +1,157 @@
+"""The graph on resource variables that computes what a captured graph with ref variables does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.refs import ref_ops
+from tpu_estimator_compat.engine.refs.conversion import Ref, producer
+from tpu_estimator_compat.engine.refs.functions import CallingConversion, Functions
+
+_OWN = "_on_resources"
+
+
+def of(graph: tf.Graph) -> ResourceGraph:
+    """The graph on resource variables that computes what `graph` does, as far as it has grown."""
+    found: ResourceGraph | None = getattr(graph, _OWN, None)
+    if found is None:
+        found = ResourceGraph()
+        setattr(graph, _OWN, found)
+    found.follow(graph)
+    return found
+
+
+def forget(graph: tf.Graph) -> None:
+    """Has a graph converted anew, of which an existing operation has changed."""
+    if hasattr(graph, _OWN):
+        delattr(graph, _OWN)
+
+
+class ResourceGraph:
+    """A graph whose operations have the names of another's, whose ref variables it has not.
+
+    Attributes:
+      graph: the other graph itself where it has no ref variables.
+    """
+
+    def __init__(self) -> None:
+        self.graph: tf.Graph | None = None
+        self._own: tf.Graph | None = None
+        self._version = -1
+        self._followed = 0
+        self._functions = Functions()
+        self._conversion = CallingConversion(self._functions)
+        self._reads: dict[str, tf.Tensor] = {}
+
+    def follow(self, graph: tf.Graph) -> None:
+        """Converts operations that `graph` has had since the last time."""
+        if graph.version == self._version:
+            return
+        self._version = graph.version
+        operations = graph.get_operations()
+        new = operations[self._followed :]
+        if self._own is None and not any(op.type in ref_ops.VARIABLES for op in new):
+            self.graph = graph
+            self._followed = len(operations)
+            return
+        if self._own is None:
+            self._own, new = tf.Graph(), operations
+        self.graph = self._own
+        self._followed = len(operations)
+        self._import(graph, new)
+
+    def tensor(self, tensor: tf.Tensor) -> tf.Tensor:
+        """The tensor with the value of one of the other graph; a variable's value for a ref."""
+        if self._own is None:
+            return tensor
+        ref = self._conversion.refs.get(tensor.name.removesuffix(":0"))
+        if ref is not None:
+            return self._value(tensor, ref)
+        return self._own.get_tensor_by_name(tensor.name)
+
+    def fed(self, tensor: tf.Tensor) -> list[tf.Tensor]:
+        """The tensors that have a value where `tensor` is fed one."""
+        if self._own is None:
+            return [tensor]
+        name = tensor.name.removesuffix(":0")
+        ref = self._conversion.refs.get(name)
+        if ref is None:
+            return [self._own.get_tensor_by_name(tensor.name)]
+        reads = [n for n, read in self._conversion.reads.items() if read.ref == ref]
+        plain = [self._output(n) for n in reads if self._conversion.reads[n].alias is None]
+        return [*plain, self._value(tensor, ref)]
+
+    def operation(self, operation: tf.Operation) -> tf.Operation:
+        """The operation that does what one of the other graph does."""
+        return operation if self._own is None else self._operation(operation.name)
+
+    def _value(self, tensor: tf.Tensor, ref: Ref) -> tf.Tensor:
+        """A read of a variable by a ref."""
+        known = self._reads.get(tensor.name)
+        if known is None:
+            after = [self._operation(ref.after)] if ref.after else []
+            with self._own.as_default(), tf.control_dependencies(after):
+                known = tf.raw_ops.ReadVariableOp(
+                    resource=self._output(ref.handle),
+                    dtype=tensor.dtype.base_dtype,
+                    name=f"{tensor.op.name}/_value",
+                )
+            self._reads[tensor.name] = known
+        return known
+
+    def _import(self, graph: tf.Graph, operations: Sequence[tf.Operation]) -> None:
+        names = {op.name for op in operations}
+        source = graph.as_graph_def()
+        nodes = [node for node in source.node if node.name in names]
+        for node in nodes:
+            node.device = ""
+            node.attr.pop("_class", None)
+        definition = tf.compat.v1.GraphDef()
+        definition.versions.CopyFrom(source.versions)
+        self._functions.add(source.library.function)
+        definition.node.extend(self._conversion.convert(nodes))
+        definition.library.function.extend(self._functions.made)
+        self._functions.made.clear()
+        own = self._own
+        for function in list(graph._functions.values()):
+            own._add_function_recursive(function)
+        known, waits = self._cut_off(definition)
+        with own.as_default():
+            tf.graph_util.import_graph_def(definition, input_map=known, name="")
+        for name, before in waits.items():
+            own.get_operation_by_name(name)._add_control_inputs(before)
+        for op in operations:
+            graph_ops.note_original(own.get_operation_by_name(op.name), op)
+
+    def _cut_off(
+        self, definition: Any
+    ) -> tuple[dict[str, tf.Tensor], dict[str, list[tf.Operation]]]:
+        """The tensors that nodes take of the graph as it is, and the operations they wait for.
+
+        TensorFlow's import takes the former, and has no place for the latter.
+        """
+        new = {node.name for node in definition.node}
+        known: dict[str, tf.Tensor] = {}
+        waits: dict[str, list[tf.Operation]] = {}
+        for node in definition.node:
+            old = [each for each in node.input if producer(each) not in new]
+            if not old:
+                continue
+            before = [self._operation(producer(each)) for each in old if each.startswith("^")]
+            known |= {each: self._output(each) for each in old if not each.startswith("^")}
+            if before:
+                waits[node.name] = before
+                kept = [e for e in node.input if not e.startswith("^") or producer(e) in new]
+                del node.input[:]
+                node.input.extend(kept)
+        return known, waits
+
+    def _output(self, edge: str) -> tf.Tensor:
+        return self._own.get_tensor_by_name(edge if ":" in edge else f"{edge}:0")
+
+    def _operation(self, name: str) -> tf.Operation:
+        return self._own.get_operation_by_name(name)
