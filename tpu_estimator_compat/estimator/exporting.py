@@ -175,6 +175,7 @@ class Exporting:
             as_text=as_text,
             strip_default_attrs=strip_default_attrs,
             seed=self._config.tf_random_seed,
+            resource_step=self._mode_rules.resource_step,
             session_config=self._config.session_config,
         )
         return saved_model.export(request)

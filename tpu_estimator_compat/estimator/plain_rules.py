@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig
 from tpu_estimator_compat.config.arguments import check_steps
@@ -23,6 +23,8 @@ class PlainRules:
     model_fn: ModelFn
     params: Any
     config: RunConfig
+
+    resource_step: ClassVar[bool] = False
 
     def on_tpu(self, mode: str) -> bool:
         return False

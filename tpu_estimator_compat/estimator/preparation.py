@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from typing import Any
@@ -33,10 +34,19 @@ def resolve(rules: Rules, mode: str) -> InputMode:
     return input_mode
 
 
+def _new_graph(
+    rules: Rules, input_mode: InputMode, *, reads_step: bool = False
+) -> contextlib.AbstractContextManager[tf.Graph]:
+    resource_step = rules.resource_step or input_mode.topology.num_replicas > 1
+    return new_graph(
+        rules.config.tf_random_seed, resource_step=resource_step, reads_step=reads_step
+    )
+
+
 def element_spec(rules: Rules, input_fn: InputFn, input_mode: InputMode) -> Any:
     """The structure of `tf.TypeSpec`s of one replica's input. Calls input_fn."""
     store = runtimes.of(input_mode.topology).new_store()
-    with new_graph(rules.config.tf_random_seed):
+    with _new_graph(rules, input_mode):
         return _deployed_input(rules, input_fn, input_mode, store).element_spec
 
 
@@ -57,7 +67,7 @@ def capture(
     # A given store belongs to a keras_model(), which does not shard variables.
     stage = rules.host_stage(input_mode, check_shapes, sharded=store is None)
     store = store or runtimes.of(input_mode.topology).new_store()
-    with new_graph(rules.config.tf_random_seed):
+    with _new_graph(rules, input_mode):
         element = placeholders(element_spec)
         return _captured(rules, input_mode, element, store, stage, check_shapes)
 
@@ -67,9 +77,7 @@ def prepare(
 ) -> tuple[CapturedMode, inputs.DeployedInput]:
     """Calls input_fn and model_fn, in one graph; `store` gets the live variables."""
     trains = input_mode.mode == ModeKeys.TRAIN
-    # A script sees the values that variables of the kind that it asked for would show.
-    refs = not tf.compat.v1.resource_variables_enabled()
-    with new_graph(rules.config.tf_random_seed, reads_step=trains):
+    with _new_graph(rules, input_mode, reads_step=trains):
         deployed_input = _deployed_input(rules, input_fn, input_mode, store)
         stage = rules.host_stage(input_mode, check_shapes=True, sharded=True)
         element = deployed_input.element()
@@ -78,10 +86,7 @@ def prepare(
         for called in deployed_input.called:
             inputs.check_apart(called, on_tpu=input_mode.topology.on_tpu)
     same = deployed_input.same_for_all
-    return (
-        dataclasses.replace(captured, same_on_all_replicas=same, ref_variables=refs),
-        deployed_input,
-    )
+    return dataclasses.replace(captured, same_on_all_replicas=same), deployed_input
 
 
 def _deployed_input(

@@ -28,6 +28,10 @@ class Rules(Protocol):
     def config(self) -> RunConfig:
         """The run configuration; functions get deep copies."""
 
+    @property
+    def resource_step(self) -> bool:
+        """Whether the global step is a resource variable with v1 behaviour, too."""
+
     def on_tpu(self, mode: str) -> bool:
         """Whether `mode` is asked to run on TPU."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
@@ -57,6 +57,8 @@ class TPURules:
     batch_sizes: Mapping[str, int | None]
     batch_axis: Sequence[int] | None
     make_host_stage: Callable[[str, int | None, Workers | None], HostStageBuilder] | None = None
+
+    resource_step: ClassVar[bool] = True
 
     def on_tpu(self, mode: str) -> bool:
         return self.use_tpu and (mode != ModeKeys.EVAL or self.eval_on_tpu)

@@ -66,21 +66,36 @@ def placeholders(element_spec: Structure) -> Element:
 
 
 @contextlib.contextmanager
-def new_graph(seed: int | None, *, reads_step: bool = False) -> Iterator[tf.Graph]:
+def new_graph(
+    seed: int | None, *, resource_step: bool = False, reads_step: bool = False
+) -> Iterator[tf.Graph]:
     """A new default graph for legacy functions, with a global step; each has the same names.
 
     Args:
+      resource_step: whether the global step is a resource variable with v1 behaviour, too.
       reads_step: whether TensorFlow's own read of the global step is made now, as in the original's
         training: an op without a seed gets one from the number of ops before it.
     """
     graph = LegacyGraph()
     with graph_building.capture_semantics(), graph_building.fresh_keras_names(), graph.as_default():
         tf.compat.v1.set_random_seed(seed)
-        tf.compat.v1.train.create_global_step(graph)
+        with _resource_variables() if resource_step else contextlib.nullcontext():
+            tf.compat.v1.train.create_global_step(graph)
         if reads_step:
             training_util._get_or_create_global_step_read(graph)
         with generators_outside_checkpoints(), graph_building.seeded_initializers(seed):
             yield graph
+
+
+@contextlib.contextmanager
+def _resource_variables() -> Iterator[None]:
+    """Within, variables are resource variables, as those of all strategies were."""
+
+    def create(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
+        return next_creator(**{**kwargs, "use_resource": True})
+
+    with tf.variable_creator_scope(create):
+        yield
 
 
 def capture(
@@ -105,7 +120,9 @@ def capture(
     marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
     asked = compiled or tpu_semantics
     around = xla_contexts.of_replica(compiled) if asked else contextlib.nullcontext()
-    with exchange(replicas), marks, around:
+    resources = tpu_semantics or replicas > 1
+    of_strategy = _resource_variables() if resources else contextlib.nullcontext()
+    with exchange(replicas), marks, around, of_strategy:
         spec = call(element.structure)
     _leave_out_inner_summaries(graph)
     return CapturedGraph(graph, element, spec)

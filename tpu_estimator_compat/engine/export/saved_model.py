@@ -53,6 +53,7 @@ class ExportRequest:
       plans: the graphs; the first one writes the variables.
       assets_extra: path below `assets.extra` to the source file; None for none.
       strip_default_attrs: omit attributes with default values, for older servers.
+      resource_step: whether the global step is a resource variable with v1 behaviour, too.
     """
 
     base: str | bytes | os.PathLike[str]
@@ -62,6 +63,7 @@ class ExportRequest:
     as_text: bool
     strip_default_attrs: bool
     seed: int | None
+    resource_step: bool
     session_config: tf.compat.v1.ConfigProto | None
 
 
@@ -77,7 +79,7 @@ def export(request: ExportRequest) -> bytes:
 
 
 def _add_graph(builder: Any, request: ExportRequest, plan: GraphPlan, save_variables: bool) -> None:
-    with new_graph(request.seed):
+    with new_graph(request.seed, resource_step=request.resource_step):
         receiver = _received(plan.receiver_fn)
         with _noted(receiver.features):
             spec = plan.call_model_fn(receiver.features, getattr(receiver, "labels", None))

@@ -11,7 +11,6 @@ from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.hooks import traits
 from tpu_estimator_compat.engine.runtime.tuner import Pace
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
-from tpu_estimator_compat.engine.session import read_policy
 from tpu_estimator_compat.engine.session.run_limits import RunLimits
 
 
@@ -29,11 +28,10 @@ class Schedule:
         loop: IterationsPerLoopCounter | None,
         tuning: Tuning = DEFAULTS,
         *,
-        ref_variables: bool = False,
         interrupted: Callable[[], bool] = lambda: False,
     ):
         self.limits = RunLimits(
-            reads=read_policy.policy(in_loops=loop is not None, ref_variables=ref_variables),
+            reads_after_loop=loop is not None,
             host_calls_may_lag=not any(traits.of(hook).looks_at_host_calls for hook in hooks),
             interrupted=interrupted,
         )

@@ -47,7 +47,6 @@ class CapturedMode:
       same_on_all_replicas: whether all replicas compute the same from the same elements.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
-      ref_variables: whether reads of variables behave like those of TensorFlow 1's ref variables.
     """
 
     mode: str
@@ -58,7 +57,6 @@ class CapturedMode:
     spec: ModeSpec
     same_on_all_replicas: bool = False
     partition: Sequence[Dims] | None = None
-    ref_variables: bool = False
     tuning: Tuning = DEFAULTS
     host_stage: HostStageBuilder | None = None
 

@@ -124,7 +124,7 @@ class Evaluation:
         )
         hooks = [*request_hooks, *stop, *writer_hooks(captured), *captured.spec.hooks, final]
         hooks += keras_callbacks
-        schedule = Schedule(hooks, loop, captured.tuning, ref_variables=captured.ref_variables)
+        schedule = Schedule(hooks, loop, captured.tuning)
         creator = SessionCreator(
             lambda: self._mode.step_session(self._deployed_input, schedule.limits),
             scaffold,

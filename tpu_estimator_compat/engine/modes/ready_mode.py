@@ -53,7 +53,7 @@ class ReadyMode:
         make_runner = self._runners(
             interrupted=limits.interrupted,
             next_element=deployed_input.next,
-            notes_before=limits.reads.before_last_step,
+            notes_before=not limits.reads_after_loop,
         )
         self.session = session = StepSession(make_runner, deployed_input, limits)
         return session

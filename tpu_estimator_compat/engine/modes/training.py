@@ -90,7 +90,6 @@ def train(
                 hooks,
                 request.loop,
                 captured.tuning,
-                ref_variables=captured.ref_variables,
                 interrupted=preemption.interrupted,
             )
             creator = SessionCreator(

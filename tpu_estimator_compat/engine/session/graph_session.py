@@ -177,6 +177,16 @@ class GraphSession(tf_session.SessionInterface):
         is_value = graph_ops.is_variable_handle(op) and tensor.dtype != tf.resource
         return op.name if is_value and op.name in self.store else None
 
+    def is_ref(self, tensor: tf.Tensor) -> bool:
+        """Whether `tensor`, which is the plain value of a variable, is that of a ref variable.
+
+        TF's guarded read of the global step is a copy.
+        """
+        op = tensor.op
+        while op.type == "Identity":
+            op = op.inputs[0].op
+        return bool(op.outputs[0].dtype._is_ref_dtype)
+
     def is_step_of_hooks(self, tensor: tf.Tensor) -> bool:
         """Whether `tensor` is TF's guarded read of the global step, which TF's hooks fetch."""
         return any(tensor is t for t in self._graph.get_collection(GLOBAL_STEP_READ_KEY))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from tpu_estimator_compat.engine.session.read_policy import AFTER_LOOP, ReadPolicy
 
 
 @dataclasses.dataclass
@@ -14,10 +13,12 @@ class RunLimits:
 
     Attributes:
       steps: steps of the next run of the plan's targets.
+      reads_after_loop: whether hooks get control after TPU loops, and see variables as they are
+        then: see `VariableReader`.
       host_calls_may_lag: whether host calls may be unfinished when a run returns.
     """
 
     steps: int = 1
-    reads: ReadPolicy = AFTER_LOOP
+    reads_after_loop: bool = True
     host_calls_may_lag: bool = False
     interrupted: Callable[[], bool] = lambda: False

@@ -47,7 +47,7 @@ class StepSession(RunnerSession):
         self.steps_last_run = self.steps_made = 0
         self._limits = limits
         self.input = SessionInput(deployed_input, lambda: self._limits.interrupted())
-        self._reader = VariableReader(self, limits.reads)
+        self._reader = VariableReader(self, after_loop=limits.reads_after_loop)
         self._noted_step: Any = None
         self._assignments = 0
         self._known: dict[int, StepFetches] = {}
@@ -75,7 +75,7 @@ class StepSession(RunnerSession):
     def renew_steps(self) -> None:
         super().renew_steps()
         self._known.clear()
-        self._reader = VariableReader(self, self._limits.reads)
+        self._reader = VariableReader(self, after_loop=self._limits.reads_after_loop)
 
     def evaluate_outside(self, fetches: Fetches) -> list[Any]:
         """Values that need no step, from the current variables."""
@@ -165,7 +165,7 @@ class StepSession(RunnerSession):
             raise
 
     def _run_reading(self, asked: StepFetches, steps: int) -> list[Any]:
-        if not (asked.variables and self._reader.policy.before_last_step):
+        if self._reader.after_loop or not asked.variables:
             return self._with_loss(asked, self._run_loop(steps), {})
         if self._reader.counter_alone(asked):
             result = self._run_loop(steps)

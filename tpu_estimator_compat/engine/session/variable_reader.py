@@ -1,4 +1,14 @@
-"""Reads the variables that a run fetches, before or after its last step."""
+"""Reads the variables that a run fetches, before or after its last step.
+
+A run makes one step, or a loop of which hooks see the last step alone. TensorFlow 1 read a variable
+somewhere within a step, which depended on its kind and the caller:
+
+| | a run without TPU rules | a loop of a TPU |
+|---|---|---|
+| a resource variable | before the last step | after the loop |
+| a ref variable | after it; the counter that TensorFlow's hooks fetch, before it | after the loop |
+| computed from variables alone, as a summary is | before the last step | within the last step |
+"""
 
 from __future__ import annotations
 
@@ -8,16 +18,19 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.session.read_policy import ReadPolicy
 from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.engine.session.step_fetches import StepFetches
 
 
 class VariableReader:
-    """Reads the variables that a run fetches, when `policy` says."""
+    """Reads the variables that a run fetches: see the table.
 
-    def __init__(self, session: RunnerSession, policy: ReadPolicy):
-        self.policy = policy
+    Args:
+      after_loop: whether hooks get control after loops of a TPU alone.
+    """
+
+    def __init__(self, session: RunnerSession, *, after_loop: bool):
+        self.after_loop = after_loop
         self._session = session
         self._plan = session.runner.plan
         self._of_variables: dict[Key, bool] = {}
@@ -27,26 +40,24 @@ class VariableReader:
 
     def before_step(self, asked: StepFetches) -> dict[Key, Any]:
         """Values that a run of a single step reads before it."""
-        read = self.plain(asked) if self.policy.before_last_step else {}
-        if self.policy.computed_before:
-            alone = [
-                t
-                for k, t in zip(asked.keys, asked.tensors, strict=True)
-                if k not in asked.variables and self._is_of_variables(t)
-            ]
-            if alone:
-                values = self._session.evaluate_outside(alone)
-                read.update(zip(map(key, alone), values, strict=True))
+        if self.after_loop:
+            return {}
+        read = self.plain(asked)
+        alone = [
+            t
+            for k, t in zip(asked.keys, asked.tensors, strict=True)
+            if k not in asked.variables and self._is_of_variables(t)
+        ]
+        if alone:
+            values = self._session.evaluate_outside(alone)
+            read.update(zip(map(key, alone), values, strict=True))
         return read
 
     def after_step(self, asked: StepFetches) -> dict[Key, Any]:
-        if not self.policy.before_last_step:
+        if self.after_loop:
             return self.plain(asked)
-        if not self.policy.again_after:
-            return {}
-        session = self._session
-        direct = {k: t for k, t in asked.variables.items() if not session.is_step_of_hooks(t)}
-        return {k: session.direct_read(t) for k, t in direct.items()}
+        refs = {k: t for k, t in asked.variables.items() if self._session.is_ref(t)}
+        return {k: self._session.direct_read(t) for k, t in refs.items()}
 
     def counter_alone(self, asked: StepFetches) -> bool:
         """Whether the runner notes all that must be read before its last step."""
