@@ -17,6 +17,8 @@ from tensorflow.python.framework import stack  # the default session: `variable.
 from tensorflow.python.framework.tensor_shape import Dimension  # `shape[0].value` of TensorFlow 1
 from tensorflow.python.ops import cond_v2  # names and reads in branches, as TensorFlow 1 had them
 from tensorflow.python.ops import control_flow_ops  # the context of code that XLA compiles
+from tensorflow.python.framework import ops  # operations that take tensors of branches
+from tensorflow.python.ops import control_flow_util_v2  # functions of branches
 from tensorflow.python.ops import control_flow_util  # the switch for TensorFlow 2's control flow
 from tensorflow.python.ops import while_v2  # variables in loops, as TensorFlow 1 had them
 from tensorflow.python.tpu import tpu_function  # the number of shards that a model_fn asks for

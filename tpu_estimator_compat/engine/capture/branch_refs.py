@@ -12,10 +12,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.capture import branch_values
 from tpu_estimator_compat.engine.refs import ref_ops
 from tpu_estimator_compat.tf_internals import FuncGraph
 
 _REFS = "_refs_from_outside"
+_FUNCTIONS = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
+"""Those of users: gradients take tensors of branches in another way."""
 _create = FuncGraph._create_op_internal
 
 
@@ -37,16 +40,19 @@ def _create_with_refs(
     inputs: Sequence[Any],
     dtypes: Any = None,
     input_types: Any = None,
+    name: str | None = None,
     *args: Any,
     **kwargs: Any,
 ) -> tf.Operation:
+    if type(self).__name__ in _FUNCTIONS:
+        inputs = [branch_values.outside(self, tensor, name or op_type) for tensor in inputs]
     if any(_is_from_outside(self, tensor) for tensor in inputs):
         expected = input_types or [tensor.dtype.base_dtype for tensor in inputs]
         inputs = [
             _within(self, tensor, dtype) if _is_from_outside(self, tensor) else tensor
             for tensor, dtype in zip(inputs, expected, strict=True)
         ]
-    return _create(self, op_type, inputs, dtypes, input_types, *args, **kwargs)
+    return _create(self, op_type, inputs, dtypes, input_types, name, *args, **kwargs)
 
 
 def _is_from_outside(graph: Any, tensor: Any) -> bool:

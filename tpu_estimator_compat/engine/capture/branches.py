@@ -13,14 +13,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.capture import branch_refs
+from tpu_estimator_compat.engine.capture import branch_refs, branch_values
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.tf_internals import cond_v2, variable_scope, while_v2
+from tpu_estimator_compat.tf_internals import cond_v2, ops, variable_scope, while_v2
 
 _here = threading.local()
 _lock = threading.Lock()
 _users = 0
 _cond, _case, _loop = cond_v2.cond_v2, cond_v2.indexed_case, while_v2.while_loop
+_graph_of = ops._get_graph_from_inputs
 
 
 @contextlib.contextmanager
@@ -49,25 +50,46 @@ def _count(change: int) -> None:
         cond_v2.cond_v2 = _captured_cond if inside else _cond
         cond_v2.indexed_case = _captured_case if inside else _case
         while_v2.while_loop = _captured_loop if inside else _loop
+        ops._get_graph_from_inputs = _captured_graph_of if inside else _graph_of
         branch_refs.enable(inside)
 
 
+def _captured_graph_of(inputs: Any, graph: tf.Graph | None = None) -> tf.Graph:
+    """The graph of an operation that may take tensors of branches."""
+    return _graph_of([each for each in inputs if not branch_values.is_inside(each)], graph)
+
+
 def _captured_cond(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
-    true_fn, false_fn = _branches([true_fn, false_fn])
-    return _cond(pred, true_fn, false_fn, name)
+    with _noted() as graphs:
+        true_fn, false_fn = _branches([true_fn, false_fn], graphs)
+        return _cond(pred, true_fn, false_fn, name)
 
 
 def _captured_case(index: Any, branch_fns: Any, *args: Any, **kwargs: Any) -> Any:
-    return _case(index, _branches(branch_fns), *args, **kwargs)
+    with _noted() as graphs:
+        return _case(index, _branches(branch_fns, graphs), *args, **kwargs)
 
 
 def _captured_loop(cond: Any, body: Any, *args: Any, **kwargs: Any) -> Any:
-    if getattr(_here, "of_one_graph", False):
-        cond, body = _with_variables(cond), _with_variables(body)
-    return _loop(cond, body, *args, **kwargs)
+    if not getattr(_here, "of_one_graph", False):
+        return _loop(cond, body, *args, **kwargs)
+    with _noted() as graphs:
+        used: dict[str, int] = {}
+        cond, body = (_in_one_graph(_named(each, used), graphs) for each in (cond, body))
+        return _loop(cond, body, *args, **kwargs)
 
 
-def _branches(branches: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
+@contextlib.contextmanager
+def _noted() -> Iterator[list[tf.Graph]]:
+    """Within, functions are built, whose graphs are to be put in the list."""
+    graphs: list[tf.Graph] = []
+    yield graphs
+    branch_values.note_caller(tf.compat.v1.get_default_graph(), graphs)
+
+
+def _branches(
+    branches: Sequence[Callable[[], Any]], graphs: list[tf.Graph]
+) -> list[Callable[[], Any]]:
     of_one_graph = getattr(_here, "of_one_graph", None)
     if of_one_graph is None:
         return list(branches)
@@ -75,7 +97,7 @@ def _branches(branches: Sequence[Callable[[], Any]]) -> list[Callable[[], Any]]:
     if not of_one_graph:
         return waiting
     used: dict[str, int] = {}
-    return [_with_variables(_named(branch, used)) for branch in waiting]
+    return [_in_one_graph(_named(branch, used), graphs) for branch in waiting]
 
 
 def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
@@ -103,34 +125,45 @@ def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
     return call
 
 
-def _named(branch: Callable[[], Any], used: dict[str, int]) -> Callable[[], Any]:
-    """A branch in the name scope of its `tf.cond`, whose branches share one count of names.
+def _named(function: Callable[..., Any], used: dict[str, int]) -> Callable[..., Any]:
+    """A branch or body in the name scope of its caller, whose functions share one count of names.
 
     Operations and variables that a branch made were named after it: `cond/beta1_power`, in
     checkpoints too. A branch with its own graph would number names anew.
     """
 
-    def call() -> Any:
+    def call(*args: Any) -> Any:
         graph = tf.compat.v1.get_default_graph()
         graph._names_in_use.update(used)
         scope = graph.outer_graph.get_name_scope()
         with graph.name_scope(f"{scope}/" if scope else None):
-            result = branch()
+            result = function(*args)
         used.update(graph._names_in_use)
         return result
 
     return call
 
 
-def _with_variables(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A branch or body that makes ref variables where the graph around it does.
+def _in_one_graph(function: Callable[..., Any], graphs: list[tf.Graph]) -> Callable[..., Any]:
+    """A branch or body that makes variables and writes summaries as in the graph around it.
 
-    TensorFlow has each function make resource variables.
+    TensorFlow has each function make resource variables, and leaves TensorFlow 2's summaries to the
+    user, where a `tf.cond` or loop of TensorFlow 1 wrote its own.
+
+    Args:
+      graphs: gets the function's graph.
     """
     use_resource = variable_scope.get_variable_scope().use_resource
 
     def call(*args: Any) -> Any:
+        graph = tf.compat.v1.get_default_graph()
+        graphs.append(graph)
         variable_scope.get_variable_scope().set_use_resource(use_resource)
-        return branch_refs.values(function(*args))
+        written = graph.get_collection_ref(tf.compat.v1.GraphKeys._SUMMARY_COLLECTION)
+        before = len(written)
+        result = function(*args)
+        graph.control_outputs.extend(summary.op for summary in written[before:])
+        del written[before:]
+        return branch_refs.values(result)
 
     return call

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.capture import graph_building, outside_compilation, xla_contexts
 from tpu_estimator_compat.engine.capture.exchanging_optimizers import exchanging_optimizers
@@ -124,25 +123,7 @@ def capture(
     of_strategy = _resource_variables() if resources else contextlib.nullcontext()
     with exchange(replicas), marks, around, of_strategy:
         spec = call(element.structure)
-    _leave_out_inner_summaries(graph)
     return CapturedGraph(graph, element, spec)
-
-
-def _leave_out_inner_summaries(graph: tf.Graph) -> None:
-    """Removes summaries of loops and branches from the graph's collection.
-
-    They have a value in there only: nothing can write them, and `Scaffold` cannot merge them.
-    """
-    summaries = graph.get_collection_ref(tf.compat.v1.GraphKeys.SUMMARIES)
-    inner = [summary for summary in summaries if summary.graph is not graph]
-    if not inner:
-        return
-    summaries[:] = [summary for summary in summaries if summary.graph is graph]
-    logging.warning(
-        "Summaries in a tf.while_loop or tf.cond are not written: %s. They have no value outside. "
-        "Return the values from the loop or branch, and summarize them there.",
-        ", ".join(summary.op.name for summary in inner),
-    )
 
 
 def as_operation(target: Any) -> tf.Operation:

@@ -6,17 +6,42 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.capture import branch_values
+
 _KEPT = 64 * 2**20  # bytes of a GraphDef; larger ones have constants, which are slow to copy
 
 
 class LegacyGraph(tf.Graph):
-    """A TF1 graph that, once finalized, infers its shapes only once.
+    """A TF1 graph that takes tensors of its branches, and, once finalized, infers shapes only once.
 
     A training that writes checkpoints asks for the GraphDef with shapes five times: for the text,
     twice for events, and for each checkpoint. TensorFlow asks every tensor for its shape each time.
     """
 
     _shaped: tuple[int, bytes] | None = None
+
+    def control_dependencies(self, control_inputs: Any) -> Any:
+        if isinstance(control_inputs, (list, tuple)):
+            control_inputs = [branch_values.awaited(self, each) for each in control_inputs]
+        return super().control_dependencies(control_inputs)
+
+    def _create_op_internal(
+        self,
+        op_type: str,
+        inputs: Any,
+        dtypes: Any = None,
+        input_types: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> tf.Operation:
+        if any(each.graph is not self for each in inputs):
+            consumer = (
+                (name or op_type).rstrip("/")
+                if (name or "").endswith("/")
+                else self.unique_name(name or op_type, mark_as_used=False)
+            )
+            inputs = [branch_values.outside(self, each, consumer) for each in inputs]
+        return super()._create_op_internal(op_type, inputs, dtypes, input_types, name, **kwargs)
 
     def as_graph_def(
         self, from_version: int | None = None, add_shapes: bool = False, **kwargs: Any

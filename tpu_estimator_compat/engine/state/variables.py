@@ -86,13 +86,8 @@ class VariableStore:
                     self._make(op, replicated, op.name in trainable)
 
     def _make(self, op: tf.Operation, replicated: bool, trainable: bool) -> None:
-        if op.type == "VarHandleOp":
+        if graph_ops.is_variable_handle(op):
             self._variables[op.name] = self._create(op, replicated, trainable)
-        elif graph_ops.is_variable_handle(op):
-            raise NotImplementedError(
-                f"Variable {op.name!r} is a ref variable. TensorFlow 2 cannot run it in a "
-                "function: create it with use_resource=True, or drop use_resource=False."
-            )
         else:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 self._resources[op.name] = Resource(op)

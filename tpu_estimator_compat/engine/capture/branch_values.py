@@ -1,0 +1,119 @@
+"""Tensors and operations of branches and loops that are used outside of them.
+
+In a TF1 graph they were operations like others, and those of a branch that was not taken did not
+run. Here the function of a branch returns such a tensor when it is used, and runs such an operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.tf_internals import control_flow_util_v2
+
+_CALLER = "_called_by"
+_FUNCTIONS = {
+    "If": ("then_branch", "else_branch"),
+    "Case": ("branches",),
+    "While": ("cond", "body"),
+}
+
+
+def note_caller(graph: tf.Graph, functions: Sequence[Any]) -> None:
+    """Notes that the last operation of a graph that calls functions calls these."""
+    if not functions:
+        return
+    for op in reversed(graph.get_operations()):
+        if _kind(op) in _FUNCTIONS:
+            setattr(op, _CALLER, list(functions))
+            for function in functions:
+                setattr(function, _CALLER, op)
+            return
+
+
+def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor:
+    """What a tensor of a branch is in `graph`, or in one around it; others as they are.
+
+    Args:
+      consumer: the name of the operation that takes it.
+
+    Raises:
+      ValueError: it is a tensor of a loop.
+    """
+    while tensor.graph is not graph and (caller := _caller(tensor)) is not None:
+        if _kind(caller) == "While":
+            raise ValueError(
+                f"Cannot use '{tensor.op.name}' as input to '{consumer}' because "
+                f"'{tensor.op.name}' is in a while loop. See info log for more details."
+            )
+        tensor = _returned(caller, tensor)
+    return tensor
+
+
+def awaited(graph: tf.Graph, element: Any) -> Any:
+    """What to wait for in `graph` for an element of a branch or loop; others as they are."""
+    while (caller := _caller(element)) is not None and element.graph is not graph:
+        op = element if isinstance(element, tf.Operation) else element.op
+        if op not in op.graph.control_outputs:
+            op.graph.control_outputs.append(op)
+            _build_anew(caller)
+        element = caller
+    return element
+
+
+def is_inside(element: Any) -> bool:
+    """Whether `element` is of the function of a branch or loop that has been built."""
+    return _caller(element) is not None
+
+
+def _caller(element: Any) -> tf.Operation | None:
+    graph = getattr(element, "graph", None)  # values of eager mode have none
+    return getattr(graph, _CALLER, None)
+
+
+def _returned(caller: tf.Operation, tensor: tf.Tensor) -> tf.Tensor:
+    """A tensor of a branch, returned by its function; it has a value if the branch is taken."""
+    first = len(caller.outputs)
+    for function in getattr(caller, _CALLER):
+        own = function is tensor.graph
+        with function.as_default(), tf.control_dependencies(None):
+            taken = tf.constant(own)
+            instead = tf.zeros([size or 0 for size in tensor.shape or ()], tensor.dtype)
+        function.outputs.extend([tensor if own else instead, taken])
+    _build_anew(caller)
+    dtypes = [output.dtype for output in function.outputs]
+    caller._set_type_list_attr("Tout", dtypes)
+    shapes = [output.shape for output in caller.outputs]
+    added = [tensor.shape, tf.TensorShape([])]
+    caller._set_shape_list_attr("output_shapes", [*shapes, *added])
+    caller._add_outputs(dtypes[first:], added)
+    value, taken = caller.outputs[first:]
+    graph = caller.graph
+    with graph.as_default(), graph.name_scope(None), tf.control_dependencies(None):
+        text = f"Retval[0] does not have value: {tensor.name} is in a branch that was not taken"
+        check = tf.raw_ops.Assert(condition=taken, data=[text])
+        with tf.control_dependencies([check]):
+            result = tf.identity(value, name=tensor.op.name)
+    graph.prevent_fetching(result.op)
+    return result
+
+
+def _build_anew(caller: tf.Operation) -> None:
+    names = []
+    for function in getattr(caller, _CALLER):
+        function.name += "_rewritten"
+        names.append(control_flow_util_v2.create_new_tf_function(function))
+    attributes = _FUNCTIONS[_kind(caller)]
+    if len(attributes) == 1:
+        functions = [tf.compat.v1.NameAttrList(name=name) for name in names]
+        value = tf.compat.v1.AttrValue(list=tf.compat.v1.AttrValue.ListValue(func=functions))
+        caller._set_attr(attributes[0], value)
+        return
+    for attribute, name in zip(attributes, names, strict=True):
+        caller._set_func_attr(attribute, name)
+
+
+def _kind(op: tf.Operation) -> str:
+    return str(op.type).removeprefix("Stateless")
