@@ -146,9 +146,27 @@ def a_hook_feeds_a_variable(model_dir, record):
     _train(model_dir, _Runs(record, _variables))
 
 
+class _FeedsRefs(_Runs):
+    """Also feeds refs to operations that assign to them, at last to the step of training."""
+
+    def begin(self):
+        [weight], step = tf.trainable_variables(), tf.train.get_global_step()
+        self.assigned = [weight.assign_add(3.0), step.assign(7)]
+        self.make = lambda: [
+            *_variables(),
+            *(([op], {weight: 5.0, "whole:0": 1, step: 2}) for op in self.assigned),
+            (self.assigned, {"global_step:0": 5, "w:0": 5.0}),
+            (self.assigned[0], {weight.op.name + "/read:0": 5.0}),
+        ]
+
+    def before_run(self, run_context):
+        self.run("before run", run_context.session)
+        return tf.train.SessionRunArgs("twice:0", {"w:0": 5.0})
+
+
 def a_hook_feeds_a_ref_variable(model_dir, record):
     tf.disable_resource_variables()
     try:
-        _train(model_dir, _Runs(record, _variables))
+        models.attempt(record, _train, model_dir, _FeedsRefs(record, None))
     finally:
         tf.enable_resource_variables()

@@ -6,16 +6,22 @@ refused with NumPy 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.graph.graph_ops import key
 from tpu_estimator_compat.tf_internals import nest, tf_session
 
+Feeds = Sequence[tuple[tf.Tensor, np.ndarray]]
+_GRAPH_ERROR = "Graph execution error:\n\n"
+_RUNTIME_NAMES = {tf.float16: "half", tf.float32: "float", tf.float64: "double"}
 
-def read(graph: tf.Graph, feed_dict: dict[Any, Any]) -> list[tuple[tf.Tensor, np.ndarray]]:
+
+def read(graph: tf.Graph, feed_dict: dict[Any, Any]) -> Feeds:
     """The tensors that `feed_dict` feeds, each once, and their values.
 
     Raises:
@@ -43,6 +49,25 @@ def read(graph: tf.Graph, feed_dict: dict[Any, Any]) -> list[tuple[tf.Tensor, np
                 raise ValueError(f"Tensor {tensor.name} may not be fed.")
             feeds[tensor.ref()] = tensor, array
     return list(feeds.values())
+
+
+def check_refs(feeds: Feeds, operations: Sequence[tf.Operation]) -> None:
+    """Raises the error of a run of `operations` that needs more of a fed ref than its value."""
+    fed = [tensor for tensor, _ in feeds]
+    for tensor in fed:
+        if not tensor.dtype._is_ref_dtype:
+            continue
+        needed = graph_ops.ancestors(operations, set(map(key, fed)))
+        for op in (op for op in tensor.consumers() if op in needed):
+            place = next(i for i, t in enumerate(op.inputs) if t is tensor)
+            if op._input_types[place]._is_ref_dtype:
+                number = sorted(t.name for t in fed).index(tensor.name)
+                dtype = _RUNTIME_NAMES.get(tensor.dtype.base_dtype, tensor.dtype.base_dtype.name)
+                message = (
+                    f"Input {place} of node {op.name} was passed {dtype} from "
+                    f"_arg_{tensor.op.name}_0_{number}:0 incompatible with expected {dtype}_ref."
+                )
+                raise tf.errors.InvalidArgumentError(None, None, _GRAPH_ERROR + message)
 
 
 def _expanded(feed: Any, value: Any) -> Iterable[tuple[Any, Any]]:
@@ -83,5 +108,5 @@ def _array(tensor: tf.Tensor, value: Any) -> np.ndarray:
 def _check_strings(array: np.ndarray) -> None:
     for each in array.flat:
         if not isinstance(each, (str, bytes)):
-            message = f"Graph execution error:\n\nUnsupported object type {type(each).__name__}"
+            message = f"{_GRAPH_ERROR}Unsupported object type {type(each).__name__}"
             raise tf.errors.InternalError(None, None, message)

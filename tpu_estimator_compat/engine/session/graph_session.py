@@ -94,6 +94,9 @@ class GraphSession(tf_session.SessionInterface):
             raise RuntimeError("Attempted to use a closed Session.")
         feeds = feeds_lib.read(self._graph, feed_dict) if feed_dict else []
         fetched = self._handlers(fetches, {t.ref(): v for t, v in feeds}, self)
+        if feeds:
+            asked = [*(t.op for t in fetched.tensors), *fetched.targets]
+            feeds_lib.check_refs(feeds, asked)
         with eager.eager_mode(), with_lines(self._graph):  # once for all that a run does
             values = self._evaluate(fetched.tensors, fetched.targets, feeds)
         return fetched.results(values)
