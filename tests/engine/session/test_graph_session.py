@@ -15,6 +15,14 @@ def test_uninitialized_variables_say_so(graph, session):
     assert session.run(report).tolist() == []
 
 
+def test_local_ref_variables_have_no_value_at_first(graph, session):
+    local = [tf.GraphKeys.LOCAL_VARIABLES]
+    variable = tf.get_variable("variable", [], use_resource=False, collections=local)
+    assert session.uninitialized() == ["variable"]
+    session.run(variable.initializer)
+    assert session.uninitialized() == []
+
+
 def test_initial_values_that_depend_on_each_other(graph, session):
     first = tf.get_variable("first", initializer=tf.constant([1.0, 2.0]))
     second = tf.get_variable("second", initializer=first * 2)

@@ -16,7 +16,9 @@ from tpu_estimator_compat.engine.checkpoint.writing import session_function
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
+from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.engine.runtime import eager, profiles
+from tpu_estimator_compat.engine.session import feeds as feeds_lib
 from tpu_estimator_compat.engine.session.fetches import FetchHandlers
 from tpu_estimator_compat.engine.state.variables import VariableStore, components
 from tpu_estimator_compat.engine.step.host_function import as_numpy
@@ -90,8 +92,11 @@ class GraphSession(tf_session.SessionInterface):
                 return self.run(fetches, feed_dict)
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
-        feeds = self._feeds(feed_dict or {})
+        feeds = feeds_lib.read(self._graph, feed_dict) if feed_dict else []
         fetched = self._handlers(fetches, {t.ref(): v for t, v in feeds}, self)
+        if feeds:
+            asked = [*(t.op for t in fetched.tensors), *fetched.targets]
+            feeds_lib.check_refs(feeds, asked)
         with eager.eager_mode(), with_lines(self._graph):  # once for all that a run does
             values = self._evaluate(fetched.tensors, fetched.targets, feeds)
         return fetched.results(values)
@@ -115,24 +120,6 @@ class GraphSession(tf_session.SessionInterface):
     def _variables(self) -> list[tf.Variable]:
         keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
         return [v for k in keys for v in self._graph.get_collection(k)]
-
-    def _feeds(self, feed_dict: dict[Any, Any]) -> list[tuple[tf.Tensor, np.ndarray]]:
-        feeds = []
-        for feed, value in feed_dict.items():
-            for kind, _, expand, _ in tf_session._REGISTERED_EXPANSIONS:
-                if isinstance(feed, kind):
-                    pairs = expand(feed, value)
-                    break
-            for tensor, part in pairs:
-                tensor = self._graph.as_graph_element(tensor, allow_operation=False)
-                array = np.asarray(part, dtype=tensor.dtype.as_numpy_dtype)
-                if not tensor.shape.is_compatible_with(array.shape):
-                    raise ValueError(
-                        f"Cannot feed value of shape {array.shape} for Tensor {tensor.name}, "
-                        f"which has shape {tensor.shape}"
-                    )
-                feeds.append((tensor, array))
-        return feeds
 
     def _evaluate(
         self,
@@ -209,7 +196,8 @@ class GraphSession(tf_session.SessionInterface):
     def uninitialized(self) -> list[str]:
         """Names of global and local variables without a value."""
         variables = self._variables()
-        self.store.prepare([v.op for v in variables])
+        handles = resource_graph.of(self._graph)
+        self.store.prepare([handles.operation(v.op) for v in variables])
         with eager.eager_mode():
             return [
                 v.op.name
