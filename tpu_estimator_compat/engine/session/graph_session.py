@@ -16,6 +16,7 @@ from tpu_estimator_compat.engine.checkpoint.writing import session_function
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
+from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.engine.runtime import eager, profiles
 from tpu_estimator_compat.engine.session.fetches import FetchHandlers
 from tpu_estimator_compat.engine.state.variables import VariableStore, components
@@ -209,7 +210,8 @@ class GraphSession(tf_session.SessionInterface):
     def uninitialized(self) -> list[str]:
         """Names of global and local variables without a value."""
         variables = self._variables()
-        self.store.prepare([v.op for v in variables])
+        resources = resource_graph.of(self._graph)
+        self.store.prepare([resources.operation(v.op) for v in variables])
         with eager.eager_mode():
             return [
                 v.op.name
