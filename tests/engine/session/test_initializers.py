@@ -63,7 +63,9 @@ def test_variable_begins_with_the_warm_started_value_of_another(
 
 def test_variables_that_begin_with_each_other_are_initialised(graph, session):
     weight = tf.get_variable("weight", initializer=2.0)
-    other = tf.Variable(tf.cond(tf.is_variable_initialized(weight), lambda: weight * 1, lambda: 5.0))
+    other = tf.Variable(
+        tf.cond(tf.is_variable_initialized(weight), lambda: weight * 1, lambda: 5.0)
+    )
     reads_other = tf.cond(tf.is_variable_initialized(other), lambda: other + 1, lambda: 3.0)
     weight._initializer_op = tf.assign(weight, reads_other).op
     SessionCreator(
