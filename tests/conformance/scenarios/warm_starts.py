@@ -140,3 +140,21 @@ def from_an_export(model_dir, record):
     path = source.export_saved_model(model_dir + "_export", receiver_fn).decode()
     models.trained(model_dir, 1, _two_variables, warm_start_from=path)
     tf.gfile.DeleteRecursively(model_dir + "_export")
+
+
+def before_an_average_without_v2_behavior(model_dir, record):
+    """An average that is made after `init_from_checkpoint` begins with the checkpoint's value."""
+    tf.disable_v2_behavior()
+    first = model_dir + "_first"
+
+    def model_fn(features, labels, mode, config):
+        weight = models.weight()
+        if config.model_dir != first:
+            tf.train.init_from_checkpoint(first, {"w": "w"})
+        loss = tf.reduce_mean(tf.square(weight * features["x"] - labels))
+        with tf.control_dependencies([models.descent(loss)]):
+            train_op = tf.train.ExponentialMovingAverage(0.9).apply([weight])
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    models.estimator(first, model_fn).train(models.batches(), steps=3)
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=2)

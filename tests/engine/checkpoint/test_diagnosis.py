@@ -31,6 +31,21 @@ def test_another_shape_in_the_checkpoint_names_variable_and_both_shapes(tmp_path
     assert checkpoint_steps(tmp_path) == before
 
 
+def test_a_variable_that_may_change_its_shape_is_restored(tmp_path):
+    def one_that_grows(features, labels, mode, params):
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        seen = tf.get_variable("seen", initializer=[0.0], trainable=False, validate_shape=False)
+        more = tf.concat([tf.placeholder_with_default(seen, [None]), [1.0]], 0)
+        with tf.control_dependencies([seen.assign(more)]):
+            train_op = gradient_descent(loss)
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    estimator = make_estimator(tmp_path / "growing", one_that_grows)
+    for _ in range(2):
+        estimator.train(train_input_fn, steps=2)
+    assert estimator.get_variable_value("seen").tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
+
+
 def test_a_variable_missing_from_the_checkpoint_is_named(tmp_path):
     make_estimator(tmp_path).train(train_input_fn, steps=1)
 

@@ -5,6 +5,14 @@ import tensorflow.compat.v1 as tf
 from tpu_estimator_compat.engine.runtime import functions, traces
 
 
+@pytest.mark.parametrize("use_resource", [True, False])
+def test_variables_without_a_value_are_named(use_resource, graph, session):
+    variable = tf.get_variable("variable", [2], use_resource=use_resource)
+    assert session.uninitialized() == ["variable"]
+    session.run(variable.initializer)
+    assert session.uninitialized() == []
+
+
 def test_uninitialized_variables_say_so(graph, session):
     variable = tf.get_variable("variable", [2])
     report = tf.report_uninitialized_variables()

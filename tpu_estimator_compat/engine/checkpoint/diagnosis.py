@@ -110,7 +110,7 @@ def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> l
     for name, variable in _restored(graph, saver):
         if name not in shapes:
             found.append(Mismatch(f"Variable {name!r} is not in the checkpoint.", False))
-        elif not variable.shape.is_compatible_with(shapes[name]):
+        elif _keeps_shape(variable) and not variable.shape.is_compatible_with(shapes[name]):
             shape = tuple(variable.shape.as_list())
             found.append(
                 Mismatch(
@@ -120,6 +120,11 @@ def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> l
                 )
             )
     return found
+
+
+def _keeps_shape(variable: tf.Variable) -> bool:
+    """Whether it was made with `validate_shape=True`; ref variables made without have no shape."""
+    return bool(getattr(variable, "_validate_shape", True))
 
 
 def _restored(graph: tf.Graph, saver) -> list[tuple[str, tf.Variable]]:

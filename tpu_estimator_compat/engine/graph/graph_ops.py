@@ -104,7 +104,10 @@ def in_creation_order(ops: Iterable[tf.Operation]) -> list[tf.Operation]:
 
 def place_first(ops: Sequence[tf.Operation]) -> None:
     """Makes `ops` count as created before all others of a graph, which may then depend on them."""
-    for place, op in enumerate(ops, start=-len(ops)):
+    if not ops:
+        return
+    first = min(getattr(op, _PLACE, 0) for op in ops[0].graph.get_operations())
+    for place, op in enumerate(ops, start=first - len(ops)):
         setattr(op, _PLACE, place)
 
 

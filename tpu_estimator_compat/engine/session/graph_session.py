@@ -196,8 +196,8 @@ class GraphSession(tf_session.SessionInterface):
     def uninitialized(self) -> list[str]:
         """Names of global and local variables without a value."""
         variables = self._variables()
-        handles = resource_graph.of(self._graph)
-        self.store.prepare([handles.operation(v.op) for v in variables])
+        resources = resource_graph.of(self._graph)
+        self.store.prepare([resources.operation(v.op) for v in variables])
         with eager.eager_mode():
             return [
                 v.op.name

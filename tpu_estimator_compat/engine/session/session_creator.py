@@ -16,6 +16,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.engine.checkpoint import diagnosis
 from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
 from tpu_estimator_compat.engine.runtime import process_exit
+from tpu_estimator_compat.engine.session import initializers
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.tf_internals import ChiefSessionCreator, session_manager
@@ -73,11 +74,12 @@ class _SessionManager(session_manager.SessionManager):
         del wait_for_checkpoint, max_wait_secs, config
         session = self._make_session()
         self.restored = None
-        if not saver:
-            return session, False
         source = self._source
-        self.restored = source.restore(lambda path: self._restore(session, saver, path))
-        if self.restored and source.model_dir and not source.path:
+        if saver:
+            self.restored = source.restore(lambda path: self._restore(session, saver, path))
+        if not self.restored:
+            initializers.put_in_order(session.graph)
+        elif source.model_dir and not source.path:
             state = tf.train.get_checkpoint_state(source.model_dir)
             saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
         return session, self.restored is not None

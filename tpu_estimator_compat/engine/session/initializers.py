@@ -1,0 +1,80 @@
+"""Orders initialisers: one that reads another variable comes after that variable's own.
+
+TensorFlow 1 ran them in any order, so that a moving average began at random with the value that its
+variable was warm-started with, or with the one that the warm start replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.refs import resource_graph
+
+_COLLECTIONS = (
+    tf.compat.v1.GraphKeys.GLOBAL_VARIABLES,
+    tf.compat.v1.GraphKeys.LOCAL_VARIABLES,
+)
+
+
+def put_in_order(graph: tf.Graph) -> None:
+    """Places first, in the order of effects, initialisers that others' reads would precede."""
+    resources = resource_graph.of(graph)
+    initializers = {
+        resources.operation(v.op): _Initializer(resources.operation(_operation(v.initializer)))
+        for collection in _COLLECTIONS
+        for v in graph.get_collection(collection)
+        if v.initializer is not None
+    }
+    first: dict[tf.Operation, None] = {}
+    entered: set[_Initializer] = set()
+
+    def place(initializer: _Initializer) -> None:
+        if initializer in entered:  # placed, or reads a variable that begins with its own's value
+            return
+        entered.add(initializer)
+        for read in initializer.reads:
+            if read in initializers:
+                place(initializers[read])
+        first.update(initializer.ops)
+
+    for initializer in initializers.values():
+        for variable, reader in initializer.reads.items():
+            other = initializers.get(variable)
+            if other is not None and other.follows(reader):
+                place(other)
+    graph_ops.place_first(list(first))
+
+
+def _operation(initializer: Any) -> tf.Operation:
+    """The operation of an initialiser, which is the ref that it gives after a warm start."""
+    return initializer.op if tf.is_tensor(initializer) else initializer
+
+
+class _Initializer:
+    """An initialiser with all that it depends on.
+
+    Attributes:
+      reads: the first operation with each handle, its own variable's apart.
+    """
+
+    def __init__(self, op: tf.Operation):
+        self.op = op
+        ops = graph_ops.in_creation_order(graph_ops.ancestors([op], ()))
+        self.ops = dict.fromkeys(ops)
+        self.reads: dict[tf.Operation, tf.Operation] = {}
+        for user, handle in self._users():
+            self.reads.setdefault(handle, user)
+
+    def _users(self) -> Iterator[tuple[tf.Operation, tf.Operation]]:
+        for op in self.ops:
+            for tensor in op.inputs:
+                if op is not self.op and graph_ops.is_variable_handle(tensor.op):
+                    yield op, tensor.op
+
+    def follows(self, op: tf.Operation) -> bool:
+        """Whether it comes after `op`, and does not have to."""
+        return op not in self.ops and graph_ops.in_creation_order([op, self.op])[0] is op
