@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable
 
 
-
 @dataclasses.dataclass
 class RunLimits:
     """The limits for the next run; sessions that replace a broken one share them.
