@@ -301,7 +301,7 @@ def _telling(raising=""):
             predictions={"doubled": doubled},
             loss=loss,
             train_op=models.descent(loss) if mode == "train" else None,
-            eval_metrics=(metric_fn, [doubled]),
+            eval_metrics=None if mode == "infer" else (metric_fn, [doubled]),
             host_call=(host_fn, [doubled]),
             scaffold_fn=scaffold_fn,
             export_outputs={"out": tf.estimator.export.PredictOutput({"doubled": doubled})},
