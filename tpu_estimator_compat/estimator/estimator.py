@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from tpu_estimator_compat.config.arguments import (
     check_path,
     check_type,
 )
-from tpu_estimator_compat.engine.capture.user_functions import call_model_fn, check_model_fn
+from tpu_estimator_compat.engine.capture.user_functions import check_model_fn
 from tpu_estimator_compat.engine.checkpoint import CheckpointSource, check_available, latest
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
 from tpu_estimator_compat.engine.inputs import DeployedInput
@@ -111,8 +112,8 @@ class Estimator(Exporting):
         """model_fn bound to `params`: a function of features, labels, mode and config."""
 
         def public_model_fn(features, labels, mode, config):
-            offered = {"mode": mode, "params": self.params, "config": config}
-            return call_model_fn(self._model_fn, features, labels, offered)
+            rules = dataclasses.replace(self._mode_rules, config=config)
+            return rules.call_for_export(features, labels, mode)
 
         return public_model_fn
 

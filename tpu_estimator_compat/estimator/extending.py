@@ -35,7 +35,7 @@ def add_metrics(estimator: Estimator, metric_fn: Callable[..., Mapping[str, Any]
         )
 
     def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
-        spec = _spec_of(estimator, features, labels, mode, config)
+        spec = estimator.model_fn(features, labels, mode, config)
         if mode != ModeKeys.EVAL:
             return spec
         offered = {"features": features, "labels": labels, "config": config}
@@ -70,7 +70,7 @@ def forward_features(
         raise TypeError(f"keys should be strings. Given: {wanted}")
 
     def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
-        spec = _spec_of(estimator, features, labels, mode, config)
+        spec = estimator.model_fn(features, labels, mode, config)
         if spec.predictions is None:
             return spec
         forwarded = _forwarded(features, spec.predictions, wanted, sparse_default_values or {})
@@ -84,13 +84,6 @@ def forward_features(
         )
 
     return _like(estimator, model_fn)
-
-
-def _spec_of(
-    estimator: Estimator, features: Any, labels: Any, mode: str, config: Any
-) -> EstimatorSpec:
-    spec: Any = estimator.model_fn(features, labels, mode, config)
-    return spec.as_estimator_spec() if hasattr(spec, "as_estimator_spec") else spec
 
 
 def _like(estimator: Estimator, model_fn: Callable[..., EstimatorSpec]) -> Estimator:

@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig
 from tpu_estimator_compat.config.arguments import check_steps
 from tpu_estimator_compat.engine import inputs
-from tpu_estimator_compat.engine.capture.user_functions import call_model_fn, input_arguments
+from tpu_estimator_compat.engine.capture.user_functions import (
+    announced,
+    call_model_fn,
+    check_takes_labels,
+    checked_spec,
+    input_arguments,
+)
 from tpu_estimator_compat.engine.inputs import modes
 from tpu_estimator_compat.engine.inputs.modes import InputMode, Invocation
 from tpu_estimator_compat.engine.topology import Topology, TPUStrategy
@@ -73,7 +79,10 @@ class PlainRules:
     def call_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
         """ValueError where model_fn returns a TPUEstimatorSpec."""
         offered = {"mode": mode, **copies(self.params, self.config)}
-        spec = call_model_fn(self.model_fn, features, labels, offered)
+        check_takes_labels(self.model_fn, labels)
+        with announced():
+            returned = call_model_fn(self.model_fn, features, labels, offered)
+        spec = checked_spec(returned)
         if isinstance(spec, TPUEstimatorSpec):
             raise ValueError(
                 "model_fn should return an EstimatorSpec. Got a TPUEstimatorSpec: use "

@@ -12,7 +12,8 @@ import tensorflow as tf
 from tpu_estimator_compat.engine import inputs
 from tpu_estimator_compat.engine import topology as topology_lib
 from tpu_estimator_compat.engine.capture.capture import Element, new_graph, placeholders
-from tpu_estimator_compat.engine.inputs.modes import InputMode
+from tpu_estimator_compat.engine.capture.user_functions import announced
+from tpu_estimator_compat.engine.inputs.modes import InputMode, TPUInputMode
 from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, capture_mode
 from tpu_estimator_compat.engine.state.variables import VariableStore
@@ -67,7 +68,7 @@ def capture(
     # A given store belongs to a keras_model(), which does not shard variables.
     stage = rules.host_stage(input_mode, check_shapes, sharded=store is None)
     store = store or runtimes.of(input_mode.topology).new_store()
-    with _new_graph(rules, input_mode):
+    with _new_graph(rules, input_mode), _announced(input_mode):
         element = placeholders(element_spec)
         return _captured(rules, input_mode, element, store, stage, check_shapes)
 
@@ -75,18 +76,28 @@ def capture(
 def prepare(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> tuple[CapturedMode, inputs.DeployedInput]:
-    """Calls input_fn and model_fn, in one graph; `store` gets the live variables."""
+    """Calls input_fn, model_fn and the spec's functions, in one graph.
+
+    `store` gets the live variables.
+    """
     trains = input_mode.mode == ModeKeys.TRAIN
-    with _new_graph(rules, input_mode, reads_step=trains):
+    with _new_graph(rules, input_mode, reads_step=trains), _announced(input_mode):
         deployed_input = _deployed_input(rules, input_fn, input_mode, store)
         stage = rules.host_stage(input_mode, check_shapes=True, sharded=True)
         element = deployed_input.element()
         captured = _captured(rules, input_mode, element, store, stage, check_shapes=True)
+        same = deployed_input.same_for_all
+        captured = dataclasses.replace(captured, same_on_all_replicas=same)
+        captured.functions.call(evaluates=input_mode.mode == ModeKeys.EVAL)
     if input_mode.topology.compiles_steps:
         for called in deployed_input.called:
             inputs.check_apart(called, on_tpu=input_mode.topology.on_tpu)
-    same = deployed_input.same_for_all
-    return dataclasses.replace(captured, same_on_all_replicas=same), deployed_input
+    return captured, deployed_input
+
+
+def _announced(input_mode: InputMode) -> contextlib.AbstractContextManager[None]:
+    """The log lines of a mode on TPU, where the original's model_fn called all other functions."""
+    return announced() if isinstance(input_mode, TPUInputMode) else contextlib.nullcontext()
 
 
 def _deployed_input(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,9 @@ from tpu_estimator_compat.embedding import EmbeddingConfigSpec, plug
 from tpu_estimator_compat.engine.capture.user_functions import (
     RESERVED_PARAMS_KEYS,
     USE_TPU_KEY,
+    announced,
     check_model_fn,
+    checked_spec,
     declared_arguments,
 )
 from tpu_estimator_compat.engine.export import tpu_graph
@@ -142,11 +145,14 @@ class TPUEstimator(Preflighting, Estimator):
         added = {USE_TPU_KEY: not wraps}
 
         def call(features: Any) -> EstimatorSpec | TPUEstimatorSpec:
-            return self._mode_rules.call(features, labels, ModeKeys.PREDICT, added)
+            returned = self._mode_rules.call_off_tpu(features, labels, ModeKeys.PREDICT, added)
+            return checked_spec(returned)
 
-        with tpu_graph.inference_context():
-            spec = tpu_graph.spec_on_tpu(call, features) if wraps else call(features)
-        return as_estimator_spec(spec)
+        # Of version 1, the original did not say that it calls model_fn.
+        with contextlib.nullcontext() if wraps else announced():
+            with tpu_graph.inference_context():
+                spec = tpu_graph.spec_on_tpu(call, features) if wraps else call(features)
+            return as_estimator_spec(spec)
 
     def _graph_plans(self, mode: str, receiver_fn: ReceiverFn) -> list[GraphPlan]:
         if not self._export_to_cpu and not self._export_to_tpu:

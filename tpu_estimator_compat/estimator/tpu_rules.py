@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import (
     IterationsPerLoopCounter,
@@ -20,7 +21,9 @@ from tpu_estimator_compat.engine.capture.user_functions import (
     BATCH_SIZE_KEY,
     CONTEXT_KEY,
     USE_TPU_KEY,
+    announced,
     call_model_fn,
+    checked_spec,
     input_arguments,
 )
 from tpu_estimator_compat.engine.inputs import modes
@@ -151,25 +154,29 @@ class TPURules:
                 _check_static(labels, "labels")
         context = TPUContext(input_mode)
         added = {BATCH_SIZE_KEY: size, USE_TPU_KEY: True, CONTEXT_KEY: context}
-        return _checked_tpu_spec(self.call(features, labels, mode, added), mode, check_shapes)
+        spec = checked_spec(self._call(features, labels, mode, added))
+        return _checked_tpu_spec(spec, mode, check_shapes)
 
     def call_for_export(
         self, features: Any, labels: Any, mode: str, batch_size: int | None = None
     ) -> EstimatorSpec:
         added = {BATCH_SIZE_KEY: batch_size, USE_TPU_KEY: False}
-        spec = self.call(features, labels, mode, added, f"Running {mode} on CPU/GPU")
-        return as_estimator_spec(spec)
+        with announced():
+            spec = as_estimator_spec(self.call_off_tpu(features, labels, mode, added))
+        return checked_spec(spec)
 
-    def call(
-        self, features: Any, labels: Any, mode: str, added: dict[str, Any], remark: str = ""
-    ) -> EstimatorSpec | TPUEstimatorSpec:
-        """Calls model_fn with `added` among its params, and logs a remark."""
+    def call_off_tpu(self, features: Any, labels: Any, mode: str, added: dict[str, Any]) -> Any:
+        """The result of model_fn, called with `added` among its params, as on CPU and GPU."""
+        logging.info("Running %s on CPU/GPU", mode)
+        return self._call(features, labels, mode, added)
+
+    def _call(self, features: Any, labels: Any, mode: str, added: dict[str, Any]) -> Any:
         offered = {"mode": mode, **copies(self.params, self.config, added)}
-        return call_model_fn(self.model_fn, features, labels, offered, remark)
+        return call_model_fn(self.model_fn, features, labels, offered)
 
 
-def as_estimator_spec(spec: EstimatorSpec | TPUEstimatorSpec) -> EstimatorSpec:
-    """The spec for CPU and GPU."""
+def as_estimator_spec(spec: Any) -> Any:
+    """The spec for CPU and GPU, for which a TPUEstimatorSpec's functions are called."""
     return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
 
 

@@ -222,3 +222,26 @@ def evaluation_of_ints(model_dir, record):
             record(name, est.evaluate(models.batches(2)))
         except (TypeError, ValueError) as error:
             record(name, type(error).__name__)
+
+
+def metric_values_that_read_the_input(model_dir, record):
+    """The read after the last batch fails, where steps left none."""
+
+    def model_fn(features, labels, mode):
+        spec = models.model_fn(features, labels, mode)
+        first = features["x"][0], tf.no_op()
+        return spec if mode == "train" else spec._replace(eval_metric_ops={"first": first})
+
+    def from_queue():
+        queue = tf.train.input_producer([[1.0], [2.0]], num_epochs=1, shuffle=False)
+        x = queue.dequeue()
+        return {"x": x}, x
+
+    estimator = models.trained(model_dir, fn=model_fn)
+    record(estimator.evaluate(models.batches(3), steps=2))
+    for input_fn, steps in ((models.batches(2), None), (models.batches(2), 2), (from_queue, None)):
+        try:
+            estimator.evaluate(input_fn, steps)
+        except tf.errors.OutOfRangeError as error:
+            text = str(error)
+            record("End of sequence" in text, "is closed and has insufficient elements" in text)

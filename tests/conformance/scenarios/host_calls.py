@@ -270,3 +270,89 @@ def host_call_beside_hooks(model_dir, record):
         model_dir,
         _with_host_call(lambda step: tf.py_func(models.noted(record, "call"), [step], tf.int32)),
     ).train(models.tpu_batches(), steps=2, hooks=[models.Recording(record)])
+
+
+def _telling(raising=""):
+    """A model_fn whose functions, and those of its specs, log a line; one raises an error."""
+
+    def tell(name):
+        tf.logging.info("in %s", name)
+        if name == raising:
+            raise ValueError(f"raised in {name}")
+
+    def host_fn(doubled):
+        tell("host_call")
+        return tf.identity(doubled)
+
+    def metric_fn(doubled):
+        tell("metric_fn")
+        return {"mean": tf.metrics.mean(doubled)}
+
+    def scaffold_fn():
+        tell("scaffold_fn")
+        return tf.train.Scaffold()
+
+    def model_fn(features, labels, mode, params):
+        tell(f"model_fn, use_tpu={params['use_tpu']}")
+        doubled = models.weight() * features["x"]
+        loss = None if mode == "infer" else tf.reduce_mean(doubled)
+        return tf.estimator.tpu.TPUEstimatorSpec(
+            mode,
+            predictions={"doubled": doubled},
+            loss=loss,
+            train_op=models.descent(loss) if mode == "train" else None,
+            eval_metrics=None if mode == "infer" else (metric_fn, [doubled]),
+            host_call=(host_fn, [doubled]),
+            scaffold_fn=scaffold_fn,
+            export_outputs={"out": tf.estimator.export.PredictOutput({"doubled": doubled})},
+        )
+
+    return model_fn
+
+
+def functions_of_a_spec_in_order(model_dir, record):
+    """Before the line that model_fn is done."""
+    estimator = models.tpu_estimator(model_dir, _telling())
+    estimator.train(models.tpu_batches(), steps=1)
+    estimator.evaluate(models.tpu_batches(), steps=1)
+    return list(estimator.predict(models.tpu_batches(1)))
+
+
+def functions_of_a_spec_in_exports(model_dir, record):
+    def receive():
+        x = tf.placeholder(tf.float32, [2])
+        return tf.estimator.export.ServingInputReceiver({"x": x}, {"x": x})
+
+    models.tpu_estimator(model_dir, _telling()).train(models.tpu_batches(), steps=1)
+    for version in (1, 2):
+        estimator = models.tpu_estimator(
+            model_dir, _telling(), export_saved_model_api_version=version
+        )
+        models.attempt(record, estimator.export_saved_model, f"{model_dir}/{version}", receive)
+
+
+def functions_of_a_spec_raise(model_dir, record):
+    for name in ("metric_fn", "host_call", "scaffold_fn"):
+        estimator = models.tpu_estimator(model_dir, _telling(name))
+        models.attempt(record, estimator.train, models.tpu_batches(), steps=1)
+        models.attempt(record, estimator.evaluate, models.tpu_batches(), steps=1)
+        models.attempt(record, lambda e=estimator: next(e.predict(models.tpu_batches(1))))
+
+
+def model_fn_of_a_tpu_estimator(model_dir, record):
+    """It is called as for an export."""
+    estimator = models.tpu_estimator(model_dir, _telling())
+    tf.train.create_global_step()
+    features = {"x": tf.constant([1.0])}
+    spec = estimator.model_fn(features, tf.constant([2.0]), "eval", estimator.config)
+    record(type(spec).__name__, sorted(spec.eval_metric_ops))
+
+
+def labels_that_a_model_fn_does_not_take(model_dir, record):
+    def of_tpu(features, mode, params):
+        return models.tpu_model_fn(features, None, mode, params)
+
+    estimator = models.tpu_estimator(model_dir, of_tpu)
+    models.attempt(record, estimator.train, models.tpu_batches(), steps=1)
+    plain = models.estimator(model_dir, lambda features, mode: None)
+    models.attempt(record, plain.train, models.batches(), steps=1)

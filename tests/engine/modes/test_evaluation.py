@@ -75,3 +75,18 @@ def test_data_that_ends_before_the_steps_is_told(tmp_path, caplog, hooks, steps,
     estimator.evaluate(finite_input_fn(16 * 7), steps=steps, hooks=hooks())
     found = [m for m in caplog.messages if "The data ended at step 7 of 9 of the evaluation" in m]
     assert len(found) == told
+
+
+@pytest.mark.parametrize("steps", [None, 2])
+def test_a_metric_value_that_reads_past_the_end_is_told(tmp_path, caplog, steps):
+    def model_fn(features, labels, mode, params):
+        spec = make_model_fn()(features, labels, mode, params)
+        if mode != tpu.ModeKeys.EVAL:
+            return spec
+        return spec._replace(eval_metrics=(lambda x: {"first": (x[0, 0], tf.no_op())}, [features]))
+
+    estimator = make_estimator(tmp_path, model_fn)
+    estimator.train(train_input_fn, steps=1)
+    with pytest.raises(tf.errors.OutOfRangeError, match=r"Graph execution error:(?s:.*)End of seq"):
+        estimator.evaluate(finite_input_fn(32), steps)
+    assert "raised by the code in FinalOpsHook" in caplog.text

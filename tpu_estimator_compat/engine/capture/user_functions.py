@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow.compat.v1 import logging
@@ -70,23 +71,31 @@ def input_arguments(input_fn: Callable[..., Any], offered: dict[str, Any]) -> di
     return arguments
 
 
-def call_model_fn(
-    model_fn: Callable[..., Any],
-    features: Any,
-    labels: Any,
-    offered: dict[str, Any],
-    remark: str | None = None,
-) -> EstimatorSpec | TPUEstimatorSpec:
-    """Calls model_fn, with arguments of `offered` that it declares, and checks its result."""
-    kwargs = declared_arguments(model_fn, {"labels": labels, **offered})
-    if "labels" not in kwargs and labels is not None:
-        raise ValueError("model_fn does not take labels, but input_fn returns labels.")
+@contextlib.contextmanager
+def announced() -> Iterator[None]:
+    """Log lines around all that the original's Estimator took for a call of model_fn."""
     logging.info("Calling model_fn.")
-    if remark:
-        logging.info(remark)
-    with graph_building.foreign_tensors_explained("model_fn"):
-        spec = model_fn(features=features, **kwargs)
+    yield
     logging.info("Done calling model_fn.")
+
+
+def check_takes_labels(model_fn: Callable[..., Any], labels: Any) -> None:
+    if labels is not None and not declared_arguments(model_fn, {"labels": labels}):
+        raise ValueError("model_fn does not take labels, but input_fn returns labels.")
+
+
+def call_model_fn(
+    model_fn: Callable[..., Any], features: Any, labels: Any, offered: dict[str, Any]
+) -> Any:
+    """The result of model_fn, called with those arguments of `offered` that it declares."""
+    check_takes_labels(model_fn, labels)
+    kwargs = declared_arguments(model_fn, {"labels": labels, **offered})
+    with graph_building.foreign_tensors_explained("model_fn"):
+        return model_fn(features=features, **kwargs)
+
+
+def checked_spec(spec: Any) -> Any:
+    """`spec`; raises ValueError if it is none."""
     if not isinstance(spec, (EstimatorSpec, TPUEstimatorSpec)):
         raise ValueError(
             "model_fn should return an EstimatorSpec. Got "

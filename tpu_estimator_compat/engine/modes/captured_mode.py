@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,16 +13,24 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.engine.capture import graph_building
-from tpu_estimator_compat.engine.capture.capture import CapturedGraph, Element, capture
+from tpu_estimator_compat.engine.capture.capture import (
+    CapturedGraph,
+    Element,
+    as_operation,
+    capture,
+)
 from tpu_estimator_compat.engine.capture.element_names import check_no_strings
+from tpu_estimator_compat.engine.capture.implicit_updates import implicit_updates
 from tpu_estimator_compat.engine.checkpoint import latest
 from tpu_estimator_compat.engine.inputs import feature_keys
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes import runtimes
+from tpu_estimator_compat.engine.modes.spec_functions import SpecFunctions
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.state import shards
 from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.engine.step.partition import Dims
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -44,6 +53,7 @@ class CapturedMode:
 
     Attributes:
       mode: a `ModeKeys` value.
+      implicit_updates: operations of a step of training by Keras itself.
       same_on_all_replicas: whether all replicas compute the same from the same elements.
       partition: for every feed the partition counts of its dimensions, or None; None in all for no
         partition.
@@ -55,6 +65,7 @@ class CapturedMode:
     captured: CapturedGraph
     store: VariableStore
     spec: ModeSpec
+    implicit_updates: Sequence[tf.Operation] = ()
     same_on_all_replicas: bool = False
     partition: Sequence[Dims] | None = None
     tuning: Tuning = DEFAULTS
@@ -69,6 +80,13 @@ class CapturedMode:
         """A context in which TF1 code can go on building the captured graph."""
         with graph_building.capture_semantics(), self.graph.as_default():
             yield
+
+    @functools.cached_property
+    def functions(self) -> SpecFunctions:
+        """The functions of the spec, to be called in `in_graph()`."""
+        replicas, same = self.topology.num_replicas, self.same_on_all_replicas
+        host = HostPlaceholders(self.graph, replicas, same_on_all_replicas=same)
+        return SpecFunctions(self.spec, host)
 
     @property
     def writes_files(self) -> bool:
@@ -181,9 +199,12 @@ def capture_mode(
     )
     if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU's first core was read
         store.average_on_read(_averaged(captured.graph))
-    spec = mode_spec(captured.spec, mode)
+    spec, updates = mode_spec(captured.spec, mode), []
+    if mode == ModeKeys.TRAIN:
+        assert spec.loss is not None  # a spec of TRAIN has one
+        updates = implicit_updates(captured.graph, [as_operation(spec.train_op), spec.loss.op])
     return CapturedMode(
-        mode, config, topology, captured, store, spec, tuning=tuning, host_stage=host_stage
+        mode, config, topology, captured, store, spec, updates, tuning=tuning, host_stage=host_stage
     )
 
 

@@ -120,7 +120,7 @@ class Evaluation:
             self._model,
             captured.mode,
             {"loss": captured.spec.loss},
-            results=lambda: final.values,
+            results=lambda: final.final_ops_values,
         )
         hooks = [*request_hooks, *stop, *writer_hooks(captured), *captured.spec.hooks, final]
         hooks += keras_callbacks
@@ -134,7 +134,7 @@ class Evaluation:
             while not monitored.should_stop():
                 schedule.run(monitored, list(self._mode.plan.targets))
         self._warn_if_data_ended(creator.session)
-        return creator.restored, final.values
+        return creator.restored, final.final_ops_values
 
     def _warn_if_data_ended(self, session: StepSession | None) -> None:
         wanted = self._request.steps
@@ -155,19 +155,17 @@ def _planned(captured: CapturedMode) -> tuple[StepPlan, dict[str, Any]]:
     return plan, {name: value for name, (value, _) in sorted(pairs.items())}
 
 
-class _Results(tf.compat.v1.train.SessionRunHook):
-    def __init__(self, captured: CapturedMode, tensors: dict[str, tf.Tensor]):
-        self._captured = captured
-        self._tensors = tensors
-        self.values: dict[str, Any] = {}
+class _Results(tf.compat.v1.train.FinalOpsHook):
+    """The metrics' values; TensorFlow's hook warns of those that read the input at its end."""
 
-    def steps_until_control(self, global_step: int) -> None:
-        del global_step
+    def __init__(self, captured: CapturedMode, tensors: dict[str, tf.Tensor]):
+        super().__init__(tensors)
+        self._captured = captured
 
     def end(self, session) -> None:
         if not self._captured.topology.tpu_semantics:
             sum_over_replicas(self._captured)
-        self.values = session.run(self._tensors)
+        super().end(session)
 
 
 class _StopAfter(tf.compat.v1.train.SessionRunHook):

@@ -10,7 +10,6 @@ from tpu_estimator_compat.engine.capture.capture import as_operation
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import components
-from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
 from tpu_estimator_compat.spec import is_keras_metric, keras_metric_pair
 
 GraphKeys = tf.compat.v1.GraphKeys
@@ -18,30 +17,21 @@ LOSS = "loss"
 Pairs = dict[str, tuple[tf.Tensor, tf.Operation]]
 
 
-def metric_pairs(captured: CapturedMode, host: HostPlaceholders) -> Pairs:
+def metric_pairs(captured: CapturedMode) -> Pairs:
     """The metrics of an EVAL mode and the mean loss, by name; called in `captured.in_graph()`.
 
     Metrics of a TPUEstimatorSpec are built on tensors concatenated over the replicas, those of an
     EstimatorSpec where model_fn built them. A pair is a value, and an update that adds one step.
     """
-    found = _own_pairs(captured, host)
+    found = {name: _pair(name, metric) for name, metric in captured.functions.metrics.items()}
     for reserved, quoted in ((LOSS, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
         if reserved in found:
             raise ValueError(
                 f"Metric with name {quoted} is not allowed, because Estimator already defines a "
                 "default metric with the same name."
             )
-    value, update = tf.compat.v1.metrics.mean(_loss_over_replicas(captured, host))
+    value, update = tf.compat.v1.metrics.mean(_loss_over_replicas(captured))
     return {**found, LOSS: (value, update.op)}
-
-
-def _own_pairs(captured: CapturedMode, host: HostPlaceholders) -> Pairs:
-    metrics: Any = captured.spec.metrics
-    if captured.spec.eval_metrics is not None:
-        metrics = host.call("eval_metrics", captured.spec.eval_metrics)
-    if not isinstance(metrics, dict):
-        raise TypeError(f"metric_fn must return a dict of metrics, given: {metrics!r}")
-    return {name: _pair(name, metric) for name, metric in metrics.items()}
 
 
 def _pair(name: str, metric: Any) -> tuple[tf.Tensor, tf.Operation]:
@@ -56,9 +46,9 @@ def _pair(name: str, metric: Any) -> tuple[tf.Tensor, tf.Operation]:
     return value, as_operation(update)
 
 
-def _loss_over_replicas(captured: CapturedMode, host: HostPlaceholders) -> tf.Tensor:
+def _loss_over_replicas(captured: CapturedMode) -> tf.Tensor:
     if captured.topology.tpu_semantics or captured.topology.num_replicas > 1:
-        return host.over_replicas(tf.reshape(captured.spec.loss, [1]))
+        return captured.functions.host.over_replicas(tf.reshape(captured.spec.loss, [1]))
     return captured.spec.loss
 
 

@@ -14,12 +14,10 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.capture.capture import as_operation
-from tpu_estimator_compat.engine.capture.implicit_updates import implicit_updates
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import LOSS, Pairs, metric_pairs
 from tpu_estimator_compat.engine.step import collectives
-from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import evaluation
@@ -28,15 +26,12 @@ from tpu_estimator_compat.tf_internals import evaluation
 def training_plan(mode: CapturedMode) -> StepPlan:
     """A step of training: train_op, updates by Keras, and the host call."""
     _check_exchange(mode)
-    spec, host = mode.spec, _host(mode)
+    spec, calls = mode.spec, mode.functions.host_calls
     assert spec.loss is not None  # a spec of TRAIN has one
-    train_op = as_operation(spec.train_op)
-    implicit = implicit_updates(mode.graph, [train_op, spec.loss.op])
-    calls = _host_calls(mode, host)
-    targets = [train_op, *implicit, *calls]
+    targets = [as_operation(spec.train_op), *mode.implicit_updates, *calls]
     if mode.host_stage is not None:
-        targets += mode.host_stage.updates(host)
-    plan = _plan(mode, host, [spec.loss], targets, calls, implicit)
+        targets += mode.host_stage.updates(mode.functions.host)
+    plan = _plan(mode, [spec.loss], targets, calls)
     every = 1
     if mode.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
         config: Any = mode.config  # a TPU one, or there would be no such semantics
@@ -48,19 +43,16 @@ def training_plan(mode: CapturedMode) -> StepPlan:
 
 def evaluation_plan(mode: CapturedMode) -> tuple[StepPlan, Pairs]:
     """A step of evaluation (metric updates, host call, step count), and the metrics' pairs."""
-    host = _host(mode)
-    pairs = metric_pairs(mode, host)
-    calls = _host_calls(mode, host)
+    pairs, calls = metric_pairs(mode), mode.functions.host_calls
     count = tf.compat.v1.assign_add(evaluation._get_or_create_eval_step(), 1, use_locking=True)
     targets = [*(update for _, update in pairs.values()), *calls, count.op]
     assert mode.spec.loss is not None  # a spec of EVAL has one
-    return _plan(mode, host, [mode.spec.loss], targets, calls), pairs
+    return _plan(mode, [mode.spec.loss], targets, calls), pairs
 
 
 def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dict[str, Any]]:
     """A step of prediction, and its fetches as a dict, over all replicas with TPU rules."""
-    host = _host(mode)
-    calls = _host_calls(mode, host)
+    host, calls = mode.functions.host, mode.functions.host_calls
     fetches: dict[str, Any] = {"predictions": predictions, "host_call": calls}
     if mode.topology.tpu_semantics:
         is_padding = Padded(*mode.captured.element.structure).is_padding
@@ -72,7 +64,7 @@ def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dic
     flat = tf.nest.flatten(fetches)
     tensors = [f for f in flat if not isinstance(f, tf.Operation)]
     operations = [f for f in flat if isinstance(f, tf.Operation)]
-    return _plan(mode, host, tensors, operations, calls), fetches
+    return _plan(mode, tensors, operations, calls), fetches
 
 
 def plan_without_hooks(mode: CapturedMode) -> tuple[StepPlan, dict[str, tf.Tensor]]:
@@ -82,9 +74,9 @@ def plan_without_hooks(mode: CapturedMode) -> tuple[StepPlan, dict[str, tf.Tenso
     comes with metric values by name, which a step does not fetch.
     """
     if mode.mode == ModeKeys.PREDICT:
-        host = _host(mode)
+        host = mode.functions.host
         flat = [host.over_replicas(t) for t in tf.nest.flatten(mode.spec.predictions)]
-        return _plan(mode, host, flat, [], []), {}
+        return _plan(mode, flat, [], []), {}
     called = [as_operation(x) for x in mode.spec.called_on_host]
     if mode.mode == ModeKeys.TRAIN:
         plan = training_plan(mode)
@@ -94,32 +86,17 @@ def plan_without_hooks(mode: CapturedMode) -> tuple[StepPlan, dict[str, tf.Tenso
     return dataclasses.replace(plan, targets=[*plan.targets, *called]), values
 
 
-def _host(mode: CapturedMode) -> HostPlaceholders:
-    return HostPlaceholders(
-        mode.graph, mode.topology.num_replicas, same_on_all_replicas=mode.same_on_all_replicas
-    )
-
-
-def _host_calls(mode: CapturedMode, host: HostPlaceholders) -> list[tf.Operation]:
-    """The ops of a spec's host_call, on tensors concatenated over replicas."""
-    if mode.spec.host_call is None:
-        return []
-    returned = host.call("host_call", mode.spec.host_call)
-    return [as_operation(x) for x in tf.nest.flatten(returned) if x is not None]
-
-
 def _plan(
     mode: CapturedMode,
-    host: HostPlaceholders,
     fetches: Sequence[tf.Tensor],
     targets: Sequence[tf.Operation],
     host_calls: Sequence[tf.Operation],
-    updates: Sequence[tf.Operation] = (),
 ) -> StepPlan:
-    """A plan of `mode`; `updates` and the ops that the spec names belong to the replicas."""
+    """A plan of `mode`; updates by Keras and the ops that the spec names belong to the replicas."""
     spec, captured = mode.spec, mode.captured
     named = [spec.loss, spec.train_op, *tf.nest.flatten(spec.predictions)]
-    operations = [as_operation(x) for x in named if x is not None] + list(updates)
+    operations = [as_operation(x) for x in named if x is not None]
+    operations += mode.implicit_updates
     return StepPlan(
         graph=captured.graph,
         element_spec=captured.element_spec,
@@ -129,7 +106,7 @@ def _plan(
         targets=tuple(targets),
         loss=None if mode.mode == ModeKeys.PREDICT else spec.loss,
         replica_ops=frozenset(op.name for op in operations),
-        host_placeholders=host.made,
+        host_placeholders=mode.functions.host.made,
         host_stage=None if mode.host_stage is None else mode.host_stage.stage,
         host_calls=frozenset(op.name for op in host_calls),
         same_on_all_replicas=mode.same_on_all_replicas,

@@ -114,16 +114,12 @@ def make_ready(
 ) -> ReadyMode:
     """Plans the steps of a mode and completes its graph; called in `in_graph()`."""
     captured.warm_start(warm_start)
-    make_scaffold = captured.spec.make_scaffold
-    if captured.mode != ModeKeys.TRAIN:
-        plan, outputs = planned(captured)
-        scaffold = make_scaffold()
-        if captured.mode == ModeKeys.EVAL:
-            scaffold = _with_metrics_initialized(scaffold)
-        return ReadyMode(captured, plan, scaffold, outputs)
-    scaffold = make_scaffold()  # the original called model_fn's functions in this order
+    scaffold = captured.functions.scaffold
     plan, outputs = planned(captured)
-    add_default_saver(captured.graph, captured.config, scaffold)
+    if captured.mode == ModeKeys.TRAIN:
+        add_default_saver(captured.graph, captured.config, scaffold)
+    if captured.mode == ModeKeys.EVAL:
+        scaffold = _with_metrics_initialized(scaffold)
     return ReadyMode(captured, plan, scaffold, outputs)
 
 

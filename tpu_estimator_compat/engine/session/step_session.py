@@ -122,7 +122,8 @@ class StepSession(RunnerSession):
         self._assignments = self.store.assignments
 
     def _run_steps(self, asked: StepFetches) -> list[Any]:
-        if self.input.exhausted or self.runner.ended:
+        # A read of the input alone gets the input's own error.
+        if self.runner.ended or (self.input.exhausted and asked.makes_steps):
             raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         steps = self._limits.steps if asked.makes_steps else 1
         if asked.makes_steps:
