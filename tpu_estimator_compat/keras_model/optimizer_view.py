@@ -68,7 +68,7 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
         mode = self._modes[ModeKeys.TRAIN]
         if self._variable is not None:
             return tf.constant(mode.captured.store[self._variable].numpy())
-        return tf.constant(mode.ready_session.run(self._rates[0]))
+        return tf.constant(mode.ready_session.run(self._rates[0].name))
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:

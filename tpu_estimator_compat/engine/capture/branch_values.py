@@ -1,7 +1,7 @@
 """Tensors and operations of branches and loops that are used outside of them.
 
 In a TF1 graph they were operations like others, and those of a branch that was not taken did not
-run. Here the function of a branch returns such a tensor when it is used, and runs such an operation.
+run. Here, once such a tensor is used, the function of its branch returns it; an operation it runs.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor
     """What a tensor of a branch is in `graph`, or in one around it; others as they are.
 
     Args:
-      consumer: the name of the operation that takes it.
+      consumer: the name of the operation that takes it, within its scope or, with a slash, whole.
 
     Raises:
       ValueError: it is a tensor of a loop.
     """
     while tensor.graph is not graph and (caller := _caller(tensor)) is not None:
         if _kind(caller) == "While":
+            taker = consumer if consumer.endswith("/") else graph.unique_name(consumer, False)
             raise ValueError(
-                f"Cannot use '{tensor.op.name}' as input to '{consumer}' because "
+                f"Cannot use '{tensor.op.name}' as input to '{taker.rstrip('/')}' because "
                 f"'{tensor.op.name}' is in a while loop. See info log for more details."
             )
         tensor = _returned(caller, tensor)

@@ -35,12 +35,7 @@ class LegacyGraph(tf.Graph):
         **kwargs: Any,
     ) -> tf.Operation:
         if any(each.graph is not self for each in inputs):
-            consumer = (
-                (name or op_type).rstrip("/")
-                if (name or "").endswith("/")
-                else self.unique_name(name or op_type, mark_as_used=False)
-            )
-            inputs = [branch_values.outside(self, each, consumer) for each in inputs]
+            inputs = [branch_values.outside(self, each, name or op_type) for each in inputs]
         return super()._create_op_internal(op_type, inputs, dtypes, input_types, name, **kwargs)
 
     def as_graph_def(

@@ -19,16 +19,10 @@ def of(graph: tf.Graph) -> ResourceGraph:
     """The graph on resource variables that computes what `graph` does, as far as it has grown."""
     found: ResourceGraph | None = getattr(graph, _OWN, None)
     if found is None:
-        found = ResourceGraph()
+        found = ResourceGraph(graph)
         setattr(graph, _OWN, found)
     found.follow(graph)
     return found
-
-
-def forget(graph: tf.Graph) -> None:
-    """Has a graph converted anew, of which an existing operation has changed."""
-    if hasattr(graph, _OWN):
-        delattr(graph, _OWN)
 
 
 class ResourceGraph:
@@ -38,9 +32,9 @@ class ResourceGraph:
       graph: the other graph itself where it has no ref variables.
     """
 
-    def __init__(self) -> None:
-        self.graph: tf.Graph | None = None
-        self._own: tf.Graph | None = None
+    def __init__(self, graph: tf.Graph) -> None:
+        self.graph = graph
+        self._has_refs = False
         self._version = -1
         self._followed = 0
         self._functions = Functions()
@@ -54,47 +48,45 @@ class ResourceGraph:
         self._version = graph.version
         operations = graph.get_operations()
         new = operations[self._followed :]
-        if self._own is None and not any(op.type in ref_ops.VARIABLES for op in new):
-            self.graph = graph
-            self._followed = len(operations)
-            return
-        if self._own is None:
-            self._own, new = tf.Graph(), operations
-        self.graph = self._own
         self._followed = len(operations)
+        if not self._has_refs:
+            if not any(op.type in ref_ops.VARIABLES for op in new):
+                return
+            self._has_refs = True
+            self.graph, new = tf.Graph(), operations
         self._import(graph, new)
 
     def tensor(self, tensor: tf.Tensor) -> tf.Tensor:
         """The tensor with the value of one of the other graph; a variable's value for a ref."""
-        if self._own is None:
+        if not self._has_refs:
             return tensor
         ref = self._conversion.refs.get(tensor.name.removesuffix(":0"))
         if ref is not None:
             return self._value(tensor, ref)
-        return self._own.get_tensor_by_name(tensor.name)
+        return self.graph.get_tensor_by_name(tensor.name)
 
     def fed(self, tensor: tf.Tensor) -> list[tf.Tensor]:
         """The tensors that have a value where `tensor` is fed one."""
-        if self._own is None:
+        if not self._has_refs:
             return [tensor]
         name = tensor.name.removesuffix(":0")
         ref = self._conversion.refs.get(name)
         if ref is None:
-            return [self._own.get_tensor_by_name(tensor.name)]
+            return [self.graph.get_tensor_by_name(tensor.name)]
         reads = [n for n, read in self._conversion.reads.items() if read.ref == ref]
         plain = [self._output(n) for n in reads if self._conversion.reads[n].alias is None]
         return [*plain, self._value(tensor, ref)]
 
     def operation(self, operation: tf.Operation) -> tf.Operation:
         """The operation that does what one of the other graph does."""
-        return operation if self._own is None else self._operation(operation.name)
+        return self._operation(operation.name) if self._has_refs else operation
 
     def _value(self, tensor: tf.Tensor, ref: Ref) -> tf.Tensor:
         """A read of a variable by a ref."""
         known = self._reads.get(tensor.name)
         if known is None:
             after = [self._operation(ref.after)] if ref.after else []
-            with self._own.as_default(), tf.control_dependencies(after):
+            with self.graph.as_default(), tf.control_dependencies(after):
                 known = tf.raw_ops.ReadVariableOp(
                     resource=self._output(ref.handle),
                     dtype=tensor.dtype.base_dtype,
@@ -116,7 +108,7 @@ class ResourceGraph:
         definition.node.extend(self._conversion.convert(nodes))
         definition.library.function.extend(self._functions.made)
         self._functions.made.clear()
-        own = self._own
+        own = self.graph
         for function in list(graph._functions.values()):
             own._add_function_recursive(function)
         known, waits = self._cut_off(definition)
@@ -151,7 +143,7 @@ class ResourceGraph:
         return known, waits
 
     def _output(self, edge: str) -> tf.Tensor:
-        return self._own.get_tensor_by_name(edge if ":" in edge else f"{edge}:0")
+        return self.graph.get_tensor_by_name(edge if ":" in edge else f"{edge}:0")
 
     def _operation(self, name: str) -> tf.Operation:
-        return self._own.get_operation_by_name(name)
+        return self.graph.get_operation_by_name(name)

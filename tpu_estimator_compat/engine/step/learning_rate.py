@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import key
+from tpu_estimator_compat.engine.refs import resource_graph
 
 _UPDATES = ("Assign", "ResourceApply", "ResourceScatter", "ResourceSparseApply")
 _WRITERS = frozenset(name for name in dir(tf.raw_ops) if name.startswith(_UPDATES))
@@ -17,10 +18,13 @@ _COPIES = frozenset({"Identity", "Cast"})
 def find(train_ops: Sequence[tf.Operation], trainable: Collection[str]) -> list[tf.Tensor]:
     """The learning rate of all updates of the variables `trainable`: a scalar, or its reads.
 
+    They are tensors of the graph on resource variables: see `resource_graph`.
+
     An optimizer's operation says which of its inputs is the rate. Another update may use the rate
     as it likes, but must depend on it. The message of a ValueError is the reason why there is none.
     """
-    graph = train_ops[0].graph
+    resources = resource_graph.of(train_ops[0].graph)
+    graph, train_ops = resources.graph, list(map(resources.operation, train_ops))
     ops = graph_ops.in_creation_order(graph_ops.ancestors(train_ops, ()))
     updates = [op for op in ops if _is_written(graph, op, trainable)]
     found = graph_ops.distinct(r for op in updates if (r := _rate_of(op)) is not None)
@@ -45,7 +49,8 @@ def replace(rates: Sequence[tf.Tensor]) -> tf.Operation:
     """Puts a variable, without a value yet, in the place of `rates`; returns its handle."""
     graph, dtype = rates[0].graph, rates[0].dtype
     before = len(graph.get_operations())
-    graph._unsafe_unfinalize()  # a Scaffold has finalized it
+    finalized = graph.finalized  # by a Scaffold
+    graph._unsafe_unfinalize()
     with graph.as_default(), tf.control_dependencies(None):
         handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=[], name="learning_rate_of_keras")
         read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
@@ -57,7 +62,8 @@ def replace(rates: Sequence[tf.Tensor]) -> tf.Operation:
             for i, tensor in enumerate(op.inputs):
                 if tensor is rate:
                     op._update_input(i, value)
-    graph.finalize()
+    if finalized:
+        graph.finalize()
     return handle.op
 
 
