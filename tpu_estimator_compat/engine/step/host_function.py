@@ -53,7 +53,7 @@ class HostFunction:
         self._does_nothing = not fetches and all(op.type == "NoOp" for op in program.ops)
         self._optimize = optimize
         self.read = {op.name for op in program.handles} - {op.name for op in self._written}
-        self._dtypes = [t.dtype for t in program.feeds]
+        self._dtypes = [t.dtype.base_dtype for t in program.feeds]
         self._function = _function_of(
             lambda *values: program(values, store.host_handle), program, store
         )

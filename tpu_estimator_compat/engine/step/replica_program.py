@@ -73,7 +73,8 @@ class ReplicaProgram:
         resources = resource_graph.of(graph)
         self.graph = resources.graph
         self._copies = [resources.fed(t) for t in feeds]
-        self.feeds = [copy for copies in self._copies for copy in copies]
+        self.feeds = list(feeds)
+        self._fed = [copy for copies in self._copies for copy in copies]
         self.fetches = [resources.tensor(t) for t in fetches]
         self.targets = [resources.operation(op) for op in targets]
         self.replicas = replicas
@@ -82,13 +83,13 @@ class ReplicaProgram:
         self._waits_for = [resources.tensor(t) for t in waits_for]
         done = {resources.operation(op) for op in done}
         self._rewrites = rewrites or ({} if native_collectives else collectives.ALONE)
-        fed = {key(t) for t in self.feeds}
+        fed = {key(t) for t in self._fed}
         wanted = [t.op for t in self.fetches if key(t) not in fed]
         ops = graph_ops.ancestors([*wanted, *self.targets], fed, done)
         self.handles = graph_ops.in_creation_order(filter(graph_ops.is_handle, ops))
         stops = fed | {(op.name, 0) for op in self.handles}
         idle = (simplify.idle_gates(ops) - set(self.targets)) | set(done)
-        self._given = _given(self.feeds)
+        self._given = _given(self._fed)
         needed = graph_ops.ancestors([*wanted, *self.targets], stops, {*idle, *self._given})
         self._finish(needed - set(self.handles), stops)
 
@@ -173,7 +174,7 @@ class ReplicaProgram:
         for definition in map(graph_def.canonical, graph_defs):
             digest.update(b"%d " % len(definition) + definition)
         names = [
-            *map(_names, (self.feeds, self.fetches)),
+            *map(_names, (self._fed, self.fetches)),
             [(op.name, op.type, _signature_of_variable(op)) for op in self.handles],
             [[op.name for op in wanted] for wanted in self._wanted],
             [sorted((name, t.name) for name, t in feeds.items()) for feeds in self._awaited],
