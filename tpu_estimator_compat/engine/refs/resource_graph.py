@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.refs import ref_ops
-from tpu_estimator_compat.engine.refs.conversion import Ref, producer
+from tpu_estimator_compat.engine.refs.conversion import NodeDef, Ref, producer
 from tpu_estimator_compat.engine.refs.functions import CallingConversion, Functions
 
 _OWN = "_on_resources"
@@ -99,9 +99,12 @@ class ResourceGraph:
         names = {op.name for op in operations}
         source = graph.as_graph_def()
         nodes = [node for node in source.node if node.name in names]
+        shaped_anew = {node.input[0] for node in nodes if _gives_a_shape(node)}
         for node in nodes:
             node.device = ""
             node.attr.pop("_class", None)
+            if node.op in ref_ops.VARIABLES and node.name in shaped_anew:
+                node.attr["shape"].shape.CopyFrom(tf.TensorShape(None).as_proto())
         definition = tf.compat.v1.GraphDef()
         definition.versions.CopyFrom(source.versions)
         self._functions.add(source.library.function)
@@ -147,3 +150,8 @@ class ResourceGraph:
 
     def _operation(self, name: str) -> tf.Operation:
         return self.graph.get_operation_by_name(name)
+
+
+def _gives_a_shape(node: NodeDef) -> bool:
+    """Whether it may assign a value of another shape than the variable's."""
+    return node.op == "Assign" and not node.attr["validate_shape"].b
