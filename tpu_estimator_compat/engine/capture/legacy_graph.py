@@ -32,11 +32,14 @@ class LegacyGraph(tf.Graph):
         dtypes: Any = None,
         input_types: Any = None,
         name: str | None = None,
+        *args: Any,
         **kwargs: Any,
     ) -> tf.Operation:
         if any(each.graph is not self for each in inputs):
             inputs = [branch_values.outside(self, each, name or op_type) for each in inputs]
-        return super()._create_op_internal(op_type, inputs, dtypes, input_types, name, **kwargs)
+        return super()._create_op_internal(
+            op_type, inputs, dtypes, input_types, name, *args, **kwargs
+        )
 
     def as_graph_def(
         self, from_version: int | None = None, add_shapes: bool = False, **kwargs: Any
