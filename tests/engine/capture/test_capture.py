@@ -152,6 +152,14 @@ def test_the_graph_def_is_tensorflows_first_and_again():
         assert shapes(ours.as_graph_def(add_shapes=add_shapes)) == shapes(expected)
 
 
+def test_operations_are_made_by_the_public_method_too():
+    graph = LegacyGraph()
+    with graph.as_default():
+        value = tf.constant(1.0)
+        made = graph.create_op("Identity", [value], [tf.float32], name="made", attrs={})
+    assert (made.name, made.inputs[0]) == ("made", value)
+
+
 def test_shapes_are_worked_out_once(monkeypatch):
     graph = build(LegacyGraph())
     graph.finalize()

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.ops import resource_variable_ops
 
-from tpu_estimator_compat.old_names.contrib.opt.resource_only import ResourceVariablesOnly
+from tpu_estimator_compat.old_names.contrib.opt.variable_ops import training_op
 
 
-class _AdamVariant(ResourceVariablesOnly, tf.train.AdamOptimizer):
+class _AdamVariant(tf.train.AdamOptimizer):
     def _dense(self, grad: Any, var: Any, **powers: Any) -> dict[str, Any]:
         """The arguments of the operation that applies a dense gradient."""
         rates = {"lr": self._lr_t, "beta1": self._beta1_t, "beta2": self._beta2_t}
         scalars = {**powers, **rates, "epsilon": self._epsilon_t}
         return {
-            "var": var.handle,
-            "m": self.get_slot(var, "m").handle,
-            "v": self.get_slot(var, "v").handle,
+            "variables": {"var": var, **{slot: self.get_slot(var, slot) for slot in "mv"}},
             "grad": grad,
             "use_locking": self._use_locking,
             **{name: tf.cast(value, grad.dtype.base_dtype) for name, value in scalars.items()},
@@ -28,14 +25,6 @@ class _AdamVariant(ResourceVariablesOnly, tf.train.AdamOptimizer):
         power1, power2 = (tf.cast(power, dtype) for power in self._get_beta_accumulators())
         return tf.cast(self._lr_t, dtype) * tf.sqrt(1 - power2) / (1 - power1)
 
-    def _set_rows(self, var: Any, indices: Any, step: Any, new_m: Any, new_v: Any) -> tf.Operation:
-        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
-        return tf.group(
-            resource_variable_ops.resource_scatter_sub(var.handle, indices, step),
-            resource_variable_ops.resource_scatter_update(m.handle, indices, new_m),
-            resource_variable_ops.resource_scatter_update(v.handle, indices, new_v),
-        )
-
 
 class LazyAdamOptimizer(_AdamVariant):
     """Adam whose moments of an embedding's row stay as they are while the row is not looked up."""
@@ -44,10 +33,18 @@ class LazyAdamOptimizer(_AdamVariant):
         dtype = var.dtype.base_dtype
         beta1, beta2 = tf.cast(self._beta1_t, dtype), tf.cast(self._beta2_t, dtype)
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        rate = self._corrected_rate(dtype)
         new_m = beta1 * tf.gather(m, indices) + (1 - beta1) * grad
         new_v = beta2 * tf.gather(v, indices) + (1 - beta2) * tf.square(grad)
-        step = new_m / (tf.sqrt(new_v) + tf.cast(self._epsilon_t, dtype))
-        return self._set_rows(var, indices, self._corrected_rate(dtype) * step, new_m, new_v)
+        step = rate * new_m / (tf.sqrt(new_v) + tf.cast(self._epsilon_t, dtype))
+        return tf.group(
+            tf.scatter_sub(var, indices, step, self._use_locking),
+            tf.scatter_update(m, indices, new_m, self._use_locking),
+            tf.scatter_update(v, indices, new_v, self._use_locking),
+        )
+
+    def _apply_sparse(self, grad: Any, var: Any) -> tf.Operation:
+        return self._resource_apply_sparse(grad.values, var, grad.indices)
 
 
 class NadamOptimizer(_AdamVariant):
@@ -56,7 +53,9 @@ class NadamOptimizer(_AdamVariant):
     def _resource_apply_dense(self, grad: Any, var: Any) -> tf.Operation:
         power1, power2 = self._get_beta_accumulators()
         given = self._dense(grad, var, beta1_power=power1, beta2_power=power2)
-        return tf.raw_ops.ResourceApplyAdam(**given, use_nesterov=True)
+        return training_op("ApplyAdam", **given, use_nesterov=True)
+
+    _apply_dense = _resource_apply_dense
 
     def _apply_sparse_shared(self, grad: Any, var: Any, indices: Any, scatter_add: Any) -> Any:
         dtype = var.dtype.base_dtype
@@ -102,7 +101,9 @@ class AdaMaxOptimizer(_AdamVariant):
         return self._get_non_slot_variable("beta1_power", graph=tf.get_default_graph())
 
     def _resource_apply_dense(self, grad: Any, var: Any) -> tf.Operation:
-        return tf.raw_ops.ResourceApplyAdaMax(**self._dense(grad, var, beta1_power=self._power()))
+        return training_op("ApplyAdaMax", **self._dense(grad, var, beta1_power=self._power()))
+
+    _apply_dense = _resource_apply_dense
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> tf.Operation:
         dtype = var.dtype.base_dtype
@@ -110,9 +111,16 @@ class AdaMaxOptimizer(_AdamVariant):
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
         new_m = beta1 * tf.gather(m, indices) + (1 - beta1) * grad
         new_v = tf.maximum(beta2 * tf.gather(v, indices), tf.abs(grad))
-        rate = tf.cast(self._lr_t, dtype) / (1 - tf.cast(self._power(), dtype))
-        step = rate * new_m / (new_v + tf.cast(self._epsilon_t, dtype))
-        return self._set_rows(var, indices, step, new_m, new_v)
+        rate = -tf.cast(self._lr_t, dtype) / (1 - tf.cast(self._power(), dtype))
+        step = rate * (new_m / (new_v + tf.cast(self._epsilon_t, dtype)))
+        return tf.group(
+            tf.scatter_add(var, indices, step, self._use_locking),
+            tf.scatter_update(m, indices, new_m, self._use_locking),
+            tf.scatter_update(v, indices, new_v, self._use_locking),
+        )
+
+    def _apply_sparse(self, grad: Any, var: Any) -> tf.Operation:
+        return self._resource_apply_sparse(grad.values, var, grad.indices)
 
     def _finish(self, update_ops: Any, name_scope: str) -> tf.Operation:
         with tf.control_dependencies(update_ops):

@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.old_names.contrib.opt.variable_ops import training_op
+
 
 class LARSOptimizer(tf.train.Optimizer):
     """Momentum whose learning rate is scaled by the norms of a variable and its gradient.
@@ -64,22 +66,27 @@ class LARSOptimizer(tf.train.Optimizer):
     def _resource_apply_dense(self, grad: Any, var: Any) -> tf.Operation:
         rate, grad = self.compute_lr(grad, var)
         dtype = var.dtype.base_dtype
-        return tf.raw_ops.ResourceApplyMomentum(
-            var=var.handle,
-            accum=self.get_slot(var, "momentum").handle,
+        return training_op(
+            "ApplyMomentum",
+            {"var": var, "accum": self.get_slot(var, "momentum")},
             lr=tf.cast(1.0, dtype),
             grad=grad * rate,
             momentum=tf.cast(self._momentum_tensor, dtype),
             use_nesterov=self._use_nesterov,
         )
 
+    _apply_dense = _resource_apply_dense
+
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> tf.Operation:
-        return tf.raw_ops.ResourceSparseApplyMomentum(
-            var=var.handle,
-            accum=self.get_slot(var, "momentum").handle,
+        return training_op(
+            "SparseApplyMomentum",
+            {"var": var, "accum": self.get_slot(var, "momentum")},
             lr=tf.cast(self._learning_rate_tensor, grad.dtype),
             grad=grad,
             indices=indices,
             momentum=tf.cast(self._momentum_tensor, grad.dtype),
             use_nesterov=self._use_nesterov,
         )
+
+    def _apply_sparse(self, grad: Any, var: Any) -> tf.Operation:
+        return self._resource_apply_sparse(grad.values, var, grad.indices)

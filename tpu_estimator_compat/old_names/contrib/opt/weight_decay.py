@@ -6,12 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.ops import resource_variable_ops
-
-from tpu_estimator_compat.old_names.contrib.opt.resource_only import ResourceVariablesOnly
 
 
-class DecoupledWeightDecayExtension(ResourceVariablesOnly):
+class DecoupledWeightDecayExtension:
     """A mixin that goes before an optimizer: variables decay, then the optimizer updates them.
 
     A variable loses `weight_decay` times its value per step. The learning rate plays no part in it:
@@ -72,24 +69,35 @@ class DecoupledWeightDecayExtension(ResourceVariablesOnly):
     def _decays(self, variable: Any) -> bool:
         return self._decaying is None or variable.ref() in self._decaying
 
-    # A variable decays after its gradient is known: the gradient is that of the value before.
+    def _after_decay(self, var: Any, grad: Any, indices: Any = None) -> Any:
+        """A context whose operations follow the decay of a variable, or of some of its rows."""
+        if not self._decays(var):
+            return tf.control_dependencies([])
+        rate = self._decay(var.dtype.base_dtype)
+        # The gradient is that of the value before.
+        with tf.control_dependencies([grad]):
+            if indices is None:
+                decay = var.assign_sub(rate * var)
+            else:
+                decay = tf.scatter_add(var, indices, -rate * tf.gather(var, indices))
+        return tf.control_dependencies([decay])
+
+    def _apply_dense(self, grad: Any, var: Any) -> Any:
+        with self._after_decay(var, grad):
+            return super()._apply_dense(grad, var)  # type: ignore[misc]
 
     def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
-        decays = []
-        if self._decays(var):
-            with tf.control_dependencies([grad]):
-                decays = [var.assign_sub(self._decay(var.dtype) * var)]
-        with tf.control_dependencies(decays):
+        with self._after_decay(var, grad):
             return super()._resource_apply_dense(grad, var)  # type: ignore[misc]
 
+    # Only the rows that were looked up decay.
+
+    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+        with self._after_decay(var, grad.values, grad.indices):
+            return super()._apply_sparse(grad, var)  # type: ignore[misc]
+
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
-        # Only the rows that were looked up decay.
-        decays = []
-        if self._decays(var):
-            with tf.control_dependencies([grad]):
-                lost = self._decay(var.dtype) * tf.gather(var, indices)
-                decays = [resource_variable_ops.resource_scatter_sub(var.handle, indices, lost)]
-        with tf.control_dependencies(decays):
+        with self._after_decay(var, grad, indices):
             return super()._resource_apply_sparse(grad, var, indices)  # type: ignore[misc]
 
 

@@ -1,0 +1,20 @@
+"""Operations that update variables of either kind: refs (VariableV2) or resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+
+def training_op(name: str, variables: dict[str, Any], **arguments: Any) -> tf.Operation:
+    """Applies a gradient: by `ApplyAdam`, for example, or `ResourceApplyAdam` for resources.
+
+    Args:
+      name: of the operation for refs.
+      variables: arguments that are refs or handles; the variables are of one kind.
+    """
+    if variables["var"].dtype._is_ref_dtype:
+        return getattr(tf.raw_ops, name)(**variables, **arguments).op
+    handles = {argument: variable.handle for argument, variable in variables.items()}
+    return getattr(tf.raw_ops, f"Resource{name}")(**handles, **arguments)
