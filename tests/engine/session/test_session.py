@@ -5,7 +5,6 @@ import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
-from tpu_estimator_compat.engine.session.read_policy import AFTER_LOOP, BEFORE_LAST_STEP
 from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.step_session import StepSession
 
@@ -35,7 +34,7 @@ def test_all_steps_of_a_run_count(made, before, total, fetched):
 
     It does not depend on whether a hook fetches what only a step has.
     """
-    steps, session = made(RunLimits(steps=3, reads=BEFORE_LAST_STEP if before else AFTER_LOOP))
+    steps, session = made(RunLimits(steps=3, reads_after_loop=not before))
     within = [steps.doubled] if fetched else []
     loss, read, *_ = session.run([steps.loss, steps.total, *within, *steps.plan.targets])
     assert (loss, read) == (100, total)

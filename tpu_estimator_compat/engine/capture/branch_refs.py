@@ -70,7 +70,7 @@ def _variable(tensor: tf.Tensor) -> tf.Operation:
 
 
 def _within(graph: Any, tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """What stands for a ref from outside in a function: the value, or a ref if one is expected."""
+    """The tensor for a ref from outside in a function: the value, or a ref if one is expected."""
     value = graph.capture(_value(tensor))
     if not dtype._is_ref_dtype:
         return value

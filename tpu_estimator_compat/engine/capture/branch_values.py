@@ -34,7 +34,7 @@ def note_caller(graph: tf.Graph, functions: Sequence[Any]) -> None:
 
 
 def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor:
-    """What a tensor of a branch is in `graph`, or in one around it; others as they are.
+    """The tensor of `graph`, or of one around it, for one of a branch; others as they are.
 
     Args:
       consumer: the name of the operation that takes it, within its scope or, with a slash, whole.
@@ -54,7 +54,7 @@ def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor
 
 
 def awaited(graph: tf.Graph, element: Any) -> Any:
-    """What to wait for in `graph` for an element of a branch or loop; others as they are."""
+    """The element to wait for in `graph` for one of a branch or loop; others as they are."""
     while (caller := _caller(element)) is not None and element.graph is not graph:
         op = element if isinstance(element, tf.Operation) else element.op
         if op not in op.graph.control_outputs:

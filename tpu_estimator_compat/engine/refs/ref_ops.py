@@ -1,4 +1,4 @@
-"""What operations do with refs: which of their inputs are refs, and their twins on resources."""
+"""Operations that take refs: which of their inputs are refs, and their twins on resources."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RefOp:
 
 @functools.cache
 def ref_op(op_type: str) -> RefOp | None:
-    """What operations of a type do with refs; None for those that take none, and for functions."""
+    """The handling of refs by operations of a type; None if they take none, and for functions."""
     definition = op_def_registry.get(op_type)
     if definition is None:
         return None

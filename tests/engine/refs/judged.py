@@ -1,0 +1,40 @@
+"""Programs with ref variables, run by a session of TensorFlow itself, and as they are converted."""
+
+import tensorflow.compat.v1 as tf
+
+from tpu_estimator_compat.engine.refs import resource_graph
+
+
+def variable(name, initial):
+    """A ref variable, and what a session has to run first for it."""
+    initial = tf.constant(initial)
+    made = tf.raw_ops.VariableV2(shape=initial.shape, dtype=initial.dtype, name=name)
+    return made, tf.raw_ops.Assign(ref=made, value=initial).op
+
+
+def in_sessions(build, steps=2):
+    """What `build`'s tensors are in some steps: on ref variables, and on resource variables.
+
+    Args:
+      build: returns the operations to run first, and the tensors to fetch.
+    """
+    with tf.Graph().as_default() as graph:
+        starts, tensors = build()
+    with tf.Session(graph=graph) as session:
+        session.run(starts)
+        judge = [session.run(tensors) for _ in range(steps)]
+    converted = on_resources(graph)
+    starts = [converted.operation(start) for start in starts]
+    tensors = [converted.tensor(tensor) for tensor in tensors]
+    assert not any(op.type == "VariableV2" for op in converted.graph.get_operations())
+    with tf.Session(graph=converted.graph) as session:
+        session.run(starts)
+        return judge, [session.run(tensors) for _ in range(steps)]
+
+
+def on_resources(graph):
+    converted = resource_graph.of(graph)
+    for op in converted.graph.get_operations():
+        if op.type == "VarHandleOp":  # a step gets a handle for it, a session makes one of its name
+            op._set_attr("shared_name", tf.AttrValue(s=op.name.encode()))
+    return converted

@@ -1,0 +1,180 @@
+"""What looks at a variable after a write sees it; all else stays as it is."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from . import judged
+
+TWINS = {
+    "VariableV2": "VarHandleOp",
+    "Assign": "AssignVariableOp",
+    "ApplyGradientDescent": "ResourceApplyGradientDescent",
+    "ApplyAdam": "ResourceApplyAdam",
+    "AssignAdd": "AssignAddVariableOp",
+}
+ALIASES = {
+    "identity": tf.identity,
+    "reshape": lambda x: tf.reshape(x, [4]),
+    "expand_dims": lambda x: tf.expand_dims(x, 0),
+    "squeeze": lambda x: tf.squeeze(tf.expand_dims(x, 0)),
+    "stop_gradient": tf.stop_gradient,
+    "prevent_gradient": lambda x: tf.raw_ops.PreventGradient(input=x),
+    "several": lambda x: tf.reshape(tf.stop_gradient(tf.identity(x)), [1, 4]),
+}
+
+
+@pytest.fixture(autouse=True)
+def _ref_variables():
+    tf.disable_resource_variables()
+    yield
+    tf.enable_resource_variables()
+
+
+def _assert_same(build, steps=2):
+    judge, ours = judged.in_sessions(build, steps)
+    for of_judge, of_ours in zip(judge, ours, strict=True):
+        for expected, found in zip(of_judge, of_ours, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    return judge
+
+
+def _is_plain_read(op):
+    return op.type == "Identity" and op.inputs[0].op.type == "VariableV2"
+
+
+@pytest.mark.parametrize("optimizer", ["GradientDescentOptimizer", "AdamOptimizer"])
+def test_a_graph_without_a_look_after_a_write_stays_as_it_is(optimizer):
+    """Its operations, names and inputs; their types but for the twins."""
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [None, 4], name="x")
+        weight = tf.get_variable("w", [4, 4])
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, tf.reshape(weight, [4, 4])) - 1.0))
+        tf.summary.scalar("loss", loss)
+        getattr(tf.train, optimizer)(0.1).minimize(loss, tf.train.create_global_step())
+        tf.global_variables_initializer()
+    converted = judged.on_resources(graph)
+    expected = [
+        ("ReadVariableOp" if _is_plain_read(op) else TWINS.get(op.type, op.type))
+        for op in graph.get_operations()
+    ]
+    pairs = list(zip(graph.get_operations(), converted.graph.get_operations(), strict=True))
+    assert [op.name for op, _ in pairs] == [op.name for _, op in pairs]
+    assert [op.type for _, op in pairs] == expected
+    for op, ours in pairs:
+        assert [t.name for t in ours.inputs] == [t.name for t in op.inputs]
+        assert {o.name for o in op.control_inputs} <= {o.name for o in ours.control_inputs}
+
+
+@pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES)
+def test_a_read_that_shares_the_memory_sees_a_write(alias):
+    def build():
+        ref, start = judged.variable("v", np.ones([2, 2], "f4"))
+        seen = alias(tf.identity(ref))
+        before = seen * 1.0
+        with tf.control_dependencies([before]):
+            written = tf.raw_ops.AssignAdd(ref=ref, value=np.ones([2, 2], "f4"))
+        with tf.control_dependencies([written.op]):
+            return [start], [before, seen * 1.0]
+
+    judge = _assert_same(build)
+    assert [np.mean(each) for each in judge[0]] == [1.0, 2.0]
+
+
+def test_a_value_that_was_computed_before_a_write_stays():
+    def build():
+        ref, start = judged.variable("v", 1.0)
+        computed = tf.identity(ref) * 10.0
+        with tf.control_dependencies([computed]):
+            written = tf.raw_ops.Assign(ref=ref, value=2.0)
+        with tf.control_dependencies([written.op]):
+            return [start], [computed + 0.0, tf.identity(ref) + 0.0]
+
+    assert _assert_same(build) == [[10.0, 2.0], [20.0, 2.0]]
+
+
+def test_each_write_is_followed_by_one_read_for_all_that_look_then():
+    def build():
+        ref, start = judged.variable("v", 1.0)
+        read, looks = tf.identity(ref), []
+        last = read * 1.0
+        for _ in range(3):
+            with tf.control_dependencies([last]):
+                written = tf.raw_ops.AssignAdd(ref=ref, value=1.0)
+            with tf.control_dependencies([written.op]):
+                looks += [read + 0.0, read * 2.0]
+            last = tf.group(*looks)
+        return [start], looks
+
+    assert _assert_same(build)[0] == [2.0, 4.0, 3.0, 6.0, 4.0, 8.0]
+    with tf.Graph().as_default() as graph:
+        build()
+    types = [op.type for op in judged.on_resources(graph).graph.get_operations()]
+    assert types.count("ReadVariableOp") == 1 + 3
+
+
+def test_a_write_to_another_variable_adds_no_read():
+    with tf.Graph().as_default() as graph:
+        one, two = judged.variable("one", 1.0)[0], judged.variable("two", 1.0)[0]
+        read = tf.identity(one)
+        with tf.control_dependencies([tf.raw_ops.AssignAdd(ref=two, value=1.0).op]):
+            tf.identity(read * 2.0)
+    assert len(judged.on_resources(graph).graph.get_operations()) == len(graph.get_operations())
+
+
+def test_a_result_of_a_write_sees_a_later_one():
+    """A ref that a write returns is the variable: `assign_add` and then `assign`."""
+
+    def build():
+        ref, start = judged.variable("v", 0.0)
+        total, begin = judged.variable("total", 0.0)
+        added = tf.raw_ops.AssignAdd(ref=ref, value=1.0)
+        with tf.control_dependencies([added.op]):
+            assigned = tf.raw_ops.Assign(ref=ref, value=10.0)
+        with tf.control_dependencies([assigned.op]):
+            return [start, begin], [tf.raw_ops.AssignAdd(ref=total, value=added) + 0.0]
+
+    assert _assert_same(build) == [[10.0], [20.0]]
+
+
+def test_a_write_takes_the_value_of_a_read_at_its_time():
+    """As weights that are clipped after an update."""
+
+    def build():
+        weight = tf.get_variable("w", [2], initializer=tf.constant_initializer(0.5))
+        cached = tf.identity(weight)  # as a `caching_device` makes one
+        train = tf.train.GradientDescentOptimizer(1.0).minimize(tf.reduce_sum(cached * 2.0))
+        with tf.control_dependencies([train]):
+            clipped = weight.assign(tf.clip_by_value(cached, -0.1, 0.1))
+        with tf.control_dependencies([clipped]):
+            return [weight.initializer], [weight.read_value()]
+
+    judge = _assert_same(build)
+    np.testing.assert_array_equal(judge[1][0], np.float32([-0.1, -0.1]))
+
+
+def test_a_second_optimizer_sees_the_first_ones_update():
+    def build():
+        gen = tf.get_variable("gen", [], initializer=tf.ones_initializer())
+        disc = tf.get_variable("disc", [], initializer=tf.ones_initializer())
+        loss = tf.square(gen * disc - 3.0)
+        sgd = tf.train.GradientDescentOptimizer(0.01)
+        first = sgd.minimize(loss, var_list=[disc])
+        with tf.control_dependencies([first]):
+            second = sgd.minimize(-loss, var_list=[gen])
+        with tf.control_dependencies([second]):
+            reads = [gen.read_value(), disc.read_value()]
+        return [gen.initializer, disc.initializer], reads
+
+    _assert_same(build, steps=4)
+
+
+def test_a_variable_of_another_shape_after_a_write():
+    def build():
+        rows = tf.get_variable("rows", initializer=tf.zeros([1, 2]), validate_shape=False)
+        grown = tf.assign(rows, tf.concat([rows, tf.ones([1, 2])], 0), validate_shape=False)
+        with tf.control_dependencies([grown]):
+            return [rows.initializer], [tf.shape(rows.read_value())]
+
+    judge = _assert_same(build)
+    assert [step[0].tolist() for step in judge] == [[2, 2], [3, 2]]
