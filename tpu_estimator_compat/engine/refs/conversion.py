@@ -59,6 +59,7 @@ class Conversion:
     Attributes:
       refs: the outputs that are refs, as nodes name them.
       reads: the outputs that share a variable's memory, as nodes name them.
+      writers: for each variable, names of the nodes that write to it.
     """
 
     has_plain_outputs = True
@@ -67,6 +68,7 @@ class Conversion:
         self._before = written_before
         self.refs: dict[str, Ref] = {}
         self.reads: dict[str, Read] = {}
+        self.writers: dict[str, list[str]] = {}
         self._preceding: dict[str, int] = {}  # bits of the writes that precede the end of a node
         self._writes: dict[str, int] = {}  # bits of the writes to a variable
         self._bits = written_before.bit_length()
@@ -116,6 +118,7 @@ class Conversion:
         self._bits += 1
         for variable in variables:
             self._writes[variable] = self._writes.get(variable, 0) | bit
+            self.writers.setdefault(variable, []).append(node.name)
         self._preceding[node.name] |= bit
 
     def note_earlier_write(self, variable: str) -> None:

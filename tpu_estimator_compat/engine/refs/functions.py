@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -57,6 +57,12 @@ class Functions:
             self._written[name] = frozenset(own).union(*inner)
         return self._written[name]
 
+    def hands_on(self, loop: NodeDef, place: int) -> bool:
+        """Whether a loop's body returns an argument as it is."""
+        function = self._functions[loop.attr["body"].func.name]
+        output = function.signature.output_arg[place].name
+        return bool(function.ret[output] == function.signature.input_arg[place].name)
+
     def on_resources(self, name: str, arguments: Sequence[Ref | Read | None], loops: bool) -> str:
         """The name of a function that does what `name` does, with handles for arguments.
 
@@ -79,10 +85,11 @@ class Functions:
             if isinstance(argument, Ref):
                 signature.input_arg[i].type = RESOURCE
                 function.arg_attr.pop(i, None)
-        handles = {n for n, a in zip(names, arguments, strict=True) if isinstance(a, Ref)}
-        for output in signature.output_arg:
-            if loops and function.ret[output.name] in handles:
+        for output in signature.output_arg if loops else ():
+            ref = conversion.refs.get(function.ret[output.name])
+            if ref is not None:
                 output.type = RESOURCE
+                function.ret[output.name] = conversion.handed_on(ref, function)
         signature.is_stateful = True
         self._functions[signature.name] = function
         self.made.append(function)
@@ -109,11 +116,13 @@ class CallingConversion(Conversion):
         first = 1 if node.op in _BRANCHES else 0
         values = [i for i, each in enumerate(node.input) if not each.startswith("^")]
         refs = {i: ref for i in values if (ref := self._ref_behind(node.input[i]))}
-        handles = {i: ref for i, ref in refs.items() if ref.variables <= written}
-        added = self.looked_at(node, [i for i in values if i not in handles])
-        arguments = [handles.get(i) or self._alias(node.input[i], written) for i in values[first:]]
-        self.note_write(node, written)
         loops = node.op in _LOOPS
+        same = [i for i in values[first:] if not loops or self._functions.hands_on(node, i)]
+        handles = {i: refs[i] for i in same if i in refs and refs[i].variables <= written}
+        added = self.looked_at(node, [i for i in values if i not in handles])
+        aliases = {i: self._alias(node.input[i], written) for i in same}
+        arguments = [handles.get(i) or aliases.get(i) for i in values[first:]]
+        self.note_write(node, written)
         for i, ref in handles.items() if loops else ():  # a loop returns what it takes
             self.refs[self.output(node, i, "output", i)] = dataclasses.replace(ref, after=node.name)
         renamed = {n: self._functions.on_resources(n, arguments, loops) for n in names}
@@ -149,10 +158,36 @@ class _FunctionConversion(CallingConversion):
                 for variable in argument.variables if loops else ():
                     self.note_earlier_write(variable)
         self._handles = {v: ref for ref in self.refs.values() for v in ref.variables}
+        self._shapes: list[NodeDef] = []
         for name, argument in arguments.items():
             if isinstance(argument, Read):
                 [variable] = argument.ref.variables
-                self.reads[name] = Read(self._handles[variable], 0)
+                self.reads[name] = self._shaped(name, argument, Read(self._handles[variable], 0))
+
+    def convert(self, nodes: Iterable[NodeDef]) -> Iterator[NodeDef]:
+        yield from self._shapes
+        yield from super().convert(nodes)
+
+    def _shaped(self, name: str, argument: Read, source: Read) -> Read:
+        """An argument that shares a variable's memory, in a shape of its own."""
+        shape = tf.compat.v1.NodeDef(name=f"{name}/_shape", op="Shape", input=[name])
+        alias = tf.compat.v1.NodeDef(
+            name=f"{name}/_shaped", op="Reshape", input=[name, f"{shape.name}:output:0"]
+        )
+        for node in (shape, alias):
+            node.attr["T"].type = argument.ref.dtype
+        for attribute in (shape.attr["out_type"], alias.attr["Tshape"]):
+            attribute.type = tf.int32.as_datatype_enum
+        self._shapes.append(shape)
+        return Read(source.ref, 0, alias, source)
+
+    def handed_on(self, ref: Ref, function: FunctionDef) -> str:
+        """The handle that a loop's body returns: the next round waits for this one's writes."""
+        handle = function.node_def.add(op="Identity", name=f"{ref.handle}/_handed_on")
+        handle.attr["T"].type = RESOURCE
+        writers = [name for v in ref.variables for name in self.writers.get(v, ())]
+        set_inputs(handle, [ref.handle, *(f"^{name}" for name in writers)])
+        return f"{handle.name}:output:0"
 
     def variable(self, node: NodeDef) -> list[NodeDef]:
         """No node: the ref stands for an argument."""

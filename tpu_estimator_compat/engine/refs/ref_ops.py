@@ -11,7 +11,10 @@ from tpu_estimator_compat.tf_internals import op_def_registry
 
 VARIABLES = frozenset({"Variable", "VariableV2"})
 ALIASES = frozenset(
-    {"Identity", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "PreventGradient", "Snapshot"}
+    {
+        *("Bitcast", "CheckNumerics", "EnsureShape", "ExpandDims", "GuaranteeConst", "Identity"),
+        *("PlaceholderWithDefault", "PreventGradient", "Reshape", "Squeeze", "StopGradient"),
+    }
 )
 """Operations whose output shares the memory of their first input."""
 CONTROL_FLOW = frozenset({"RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefNextIteration"})
