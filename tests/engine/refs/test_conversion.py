@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-
-from . import judged
+from support import judged
 
 TWINS = {
     "VariableV2": "VarHandleOp",

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-
-from . import judged
+from support import judged
 
 ONES = np.ones([2], "f4")
 
@@ -28,6 +27,16 @@ def a_read_after_a_branch_that_writes(v, u, step):
         return [before, read * 2.0]
 
 
+def a_read_within_a_branch_after_its_write(v, u, step):
+    read = tf.reshape(tf.identity(v), [1, 2])
+
+    def write():
+        with tf.control_dependencies([tf.assign(v, [7.0, 8.0])]):
+            return read * 2.0
+
+    return [tf.cond(step > 1, write, lambda: read * 3.0)]
+
+
 def a_loop_that_writes(v, u, step):
     def body(i):
         with tf.control_dependencies([tf.assign_add(u, ONES)]):
@@ -47,6 +56,14 @@ def a_loop_that_looks_before_it_writes(v, u, step):
             return i + 1, total + seen
 
     return tf.while_loop(lambda i, t: i < 3, body, [0, 0.0], parallel_iterations=1)
+
+
+def a_loop_until_a_variable_is_large(v, u, step):
+    def body(i):
+        with tf.control_dependencies([tf.assign_add(u, ONES)]):
+            return i + 1
+
+    return [tf.while_loop(lambda i: tf.reduce_sum(u * 2.0) < 17.0, body, [0])]
 
 
 def a_branch_in_a_loop(v, u, step):
@@ -114,8 +131,10 @@ PROGRAMS = [
     writes_in_one_branch,
     another_write_in_each_branch,
     a_read_after_a_branch_that_writes,
+    a_read_within_a_branch_after_its_write,
     a_loop_that_writes,
     a_loop_that_looks_before_it_writes,
+    a_loop_until_a_variable_is_large,
     a_branch_in_a_loop,
     a_branch_in_a_branch,
     a_map,
