@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from support import judged
 
 from tpu_estimator_compat.engine.refs import ref_ops
 from tpu_estimator_compat.tf_internals import op_def_registry
-
-from . import judged
 
 NOT_VARIABLES = {tf.string.as_datatype_enum}
 """Types of refs of queues, tables, readers, barriers and accumulators."""

@@ -1,7 +1,11 @@
 """Programs with ref variables, run by a session of TensorFlow itself, and as they are converted."""
 
+import contextlib
+
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.engine.capture import graph_building
+from tpu_estimator_compat.engine.capture.legacy_graph import LegacyGraph
 from tpu_estimator_compat.engine.refs import resource_graph
 
 
@@ -18,11 +22,12 @@ def in_sessions(build, steps=2):
     Args:
       build: returns the operations to run first, and the tensors to fetch.
     """
-    with tf.Graph().as_default() as graph:
+    with old_behavior(), tf.Graph().as_default() as graph:
         starts, tensors = build()
     with tf.Session(graph=graph) as session:
         session.run(starts)
         judge = [session.run(tensors) for _ in range(steps)]
+    graph, (starts, tensors) = captured(build)
     converted = on_resources(graph)
     starts = [converted.operation(start) for start in starts]
     tensors = [converted.tensor(tensor) for tensor in tensors]
@@ -30,6 +35,25 @@ def in_sessions(build, steps=2):
     with tf.Session(graph=converted.graph) as session:
         session.run(starts)
         return judge, [session.run(tensors) for _ in range(steps)]
+
+
+@contextlib.contextmanager
+def old_behavior():
+    """Within, variables are refs, and the operations of branches are of the graph around them."""
+    tf.disable_control_flow_v2()
+    tf.disable_resource_variables()
+    try:
+        yield
+    finally:
+        tf.enable_control_flow_v2()
+        tf.enable_resource_variables()
+
+
+def captured(build):
+    """The graph of a script without TensorFlow 2's behaviour, and what `build` returns in it."""
+    graph = LegacyGraph()
+    with old_behavior(), graph_building.capture_semantics(), graph.as_default():
+        return graph, build()
 
 
 def on_resources(graph):
