@@ -41,7 +41,7 @@ def _arguments(op_type):
     random = np.random.RandomState(0)
     rows = 2 if "Scatter" in op_type or "Sparse" in op_type else 3
     others = {
-        "indices": INDICES[:, None] if "Nd" in op_type else INDICES,
+        "indices": INDICES[:, None] if op_type.startswith("ScatterNd") else INDICES,
         "global_step": np.int64(3),
         **{"begin": [0, 1], "end": [3, 2], "strides": [1, 1]},
         "value": random.uniform(size=(3, 1 if "Slice" in op_type else 2)).astype("f4"),
