@@ -95,5 +95,6 @@ def _value(ref: tf.Tensor) -> tf.Tensor:
     read = next(reads, None)
     if read is not None:
         return read.outputs[0]
-    with ref.graph.as_default(), tf.control_dependencies(None):
-        return tf.identity(ref, name=f"{ref.op.name}/value/")
+    graph = ref.graph
+    with graph.as_default(), graph.name_scope(None), tf.control_dependencies(None):
+        return tf.identity(ref, name=f"{ref.op.name}/value")

@@ -15,6 +15,7 @@ READERS = frozenset(
     {
         "ReadVariableOp",
         "VarIsInitializedOp",
+        "IsVariableInitialized",
         "ResourceGather",
         "ResourceGatherNd",
         "VariableShape",
@@ -84,7 +85,9 @@ def changes_resource(op: tf.Operation) -> bool:
 
 def has_effect(op: tf.Operation) -> bool:
     """Whether running `op` may change a variable, a file, or Python's state."""
-    return op.op_def.is_stateful and not is_handle(op) and op.type not in READERS
+    if op.type in READERS or is_handle(op):
+        return False
+    return op.op_def.is_stateful or any(argument.is_ref for argument in op.op_def.input_arg)
 
 
 def draws(op: tf.Operation) -> bool:
