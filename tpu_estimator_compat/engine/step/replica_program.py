@@ -54,6 +54,9 @@ class ReplicaProgram:
       waits_for: feeds, or tensors of the program, that come before any change of a variable,
         whether or not that is made of them: at the end of the data a step changes none.
       done: operations that nothing here waits for, since they have run before.
+
+    Attributes:
+      feeds, fetches: as given; the other attributes are of the graph on resource variables.
     """
 
     def __init__(
@@ -75,7 +78,8 @@ class ReplicaProgram:
         self._copies = [resources.fed(t) for t in feeds]
         self.feeds = list(feeds)
         self._fed = [copy for copies in self._copies for copy in copies]
-        self.fetches = [resources.tensor(t) for t in fetches]
+        self.fetches = list(fetches)
+        self._results = [resources.tensor(t) for t in fetches]
         self.targets = [resources.operation(op) for op in targets]
         self.replicas = replicas
         self.native_collectives = native_collectives
@@ -84,7 +88,7 @@ class ReplicaProgram:
         done = {resources.operation(op) for op in done}
         self._rewrites = rewrites or ({} if native_collectives else collectives.ALONE)
         fed = {key(t) for t in self._fed}
-        wanted = [t.op for t in self.fetches if key(t) not in fed]
+        wanted = [t.op for t in self._results if key(t) not in fed]
         ops = graph_ops.ancestors([*wanted, *self.targets], fed, done)
         self.handles = graph_ops.in_creation_order(filter(graph_ops.is_handle, ops))
         stops = fed | {(op.name, 0) for op in self.handles}
@@ -98,7 +102,7 @@ class ReplicaProgram:
         native = self.native_collectives
         exchanged = set() if native else collectives.exchanged(self.ops, self.replicas)
         self.stages = stages.cut(
-            self.ops, self.fetches, stops, exchanged=exchanged, reads_first=self._reads_first
+            self.ops, self._results, stops, exchanged=exchanged, reads_first=self._reads_first
         )
         self._graph_defs: dict[tuple[int, int | None], tf.compat.v1.GraphDef] = {}
         self._differs: dict[int, bool] = {}
@@ -174,7 +178,7 @@ class ReplicaProgram:
         for definition in map(graph_def.canonical, graph_defs):
             digest.update(b"%d " % len(definition) + definition)
         names = [
-            *map(_names, (self._fed, self.fetches)),
+            *map(_names, (self._fed, self._results)),
             [(op.name, op.type, _signature_of_variable(op)) for op in self.handles],
             [[op.name for op in wanted] for wanted in self._wanted],
             [sorted((name, t.name) for name, t in feeds.items()) for feeds in self._awaited],
@@ -245,7 +249,7 @@ class ReplicaProgram:
         if not self.native_collectives:
             importing.must_run(done)
         with tf.control_dependencies(done):
-            return [tf.identity(environment[key(t)]) for t in self.fetches]
+            return [tf.identity(environment[key(t)]) for t in self._results]
 
     def _import(
         self,
