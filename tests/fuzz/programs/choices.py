@@ -27,7 +27,7 @@ CALLS = {
 }
 
 TABLE: dict[str, dict[str, float]] = {
-    "v2": {"on": 7, "off": 3},
+    "v2": {"on": 5, "off": 5},
     "estimator": {"Estimator": 7, "TPUEstimator": 3},
     "input": {
         "dataset": 5,
@@ -116,6 +116,17 @@ TABLE: dict[str, dict[str, float]] = {
         "accumulated": 1,
         "nan_guarded": 1,
         "alternating": 1,
+    },
+    "after": {
+        "nothing": 5,
+        "clip": 2,
+        "decay": 1,
+        "copy": 1,
+        "twice": 2,
+        "gan": 2,
+        "sums": 1,
+        "scatter": 1,
+        "names": 1,
     },
     "counting": {"by_optimizer": 6, "apart": 2, "by_two": 1},
     "late": {"no": 5, "yes": 4},
@@ -247,6 +258,9 @@ def _of_models(made: Choices) -> Choices:
     found = {}
     if made["optimizer"] == "two":
         found["gradients"] = "minimize"
+        found["after"] = "nothing"
+    if made["after"] == "names" and made["v2"] == "on":  # only ref variables have these names
+        found["after"] = "copy"
     if made["start"] != "nothing" and made["save_checkpoints"] == "none":
         found["save_checkpoints"] = "2"
     if made["model"] == "partitioned" and made["start"] != "nothing":

@@ -68,7 +68,11 @@ def _updated(choices, loss, rate, step):
     if choices["optimizer"] == "two":
         return _by_two_optimizers(loss, rate, step)
     optimizer = OPTIMIZERS[choices["optimizer"]](rate)
-    return GRADIENTS[choices["gradients"]](optimizer, loss, step)
+    update = GRADIENTS[choices["gradients"]](optimizer, loss, step)
+    if choices["after"] == "nothing":
+        return update
+    with tf.control_dependencies([update]):
+        return AFTER[choices["after"]](loss, tf.trainable_variables())
 
 
 def _by_two_optimizers(loss, rate, step):
@@ -177,4 +181,72 @@ GRADIENTS = {
     "accumulated": _accumulated,
     "nan_guarded": _nan_guarded,
     "alternating": _alternating,
+}
+
+
+def _clipped_after(loss, variables):
+    return tf.group(*[tf.assign(v, tf.clip_by_value(v, -0.3, 0.3)) for v in variables])
+
+
+def _decayed_after(loss, variables):
+    return tf.group(*[tf.assign(v, v * 0.9) for v in variables])
+
+
+def _copied_after(loss, variables):
+    copies = [
+        tf.get_variable(f"copy_{i}", v.shape, initializer=tf.zeros_initializer(), trainable=False)
+        for i, v in enumerate(variables)
+    ]
+    return tf.group(*[tf.assign(copy, v) for copy, v in zip(copies, variables, strict=True)])
+
+
+def _again(loss, variables):
+    """Ref variables show the second update what the first one wrote, but for the activations."""
+    return tf.train.GradientDescentOptimizer(0.05).minimize(loss * 0.5)
+
+
+def _opposed(loss, variables):
+    """As the generator of a GAN does, after the discriminator."""
+    last = variables[-1:]
+    return tf.train.AdamOptimizer(0.05, epsilon=1e-3, name="Other").minimize(-loss, var_list=last)
+
+
+def _summed_after(loss, variables):
+    sums = [
+        tf.Variable(tf.zeros(v.shape), trainable=False, name=f"total_{i}")
+        for i, v in enumerate(variables)
+    ]
+    added = [total.assign_add(v) for total, v in zip(sums, variables, strict=True)]
+    with tf.control_dependencies(added):
+        return tf.group(*[total.assign(total * 0.5) for total in sums])
+
+
+def _scattered(loss, variables):
+    shape, zeros = [3, 2], tf.zeros_initializer()
+    memory = tf.get_variable("memory", shape, initializer=zeros, trainable=False)
+    rows = tf.fill([2, 2], loss)
+    seen = tf.get_variable("seen", [2], initializer=zeros, trainable=False)
+    return tf.assign(
+        seen, tf.reduce_sum(tf.gather(tf.scatter_add(memory, [0, 2], rows), [0, 1]), 1)
+    )
+
+
+def _by_name(loss, variables):
+    """Names of ref variables and their reads."""
+    graph, first = tf.get_default_graph(), variables[0].op.name
+    read = graph.get_tensor_by_name(f"{first}/read:0")
+    sizes = tf.stack([tf.reduce_sum(read), tf.reduce_sum(graph.get_tensor_by_name(f"{first}:0"))])
+    seen = tf.get_variable("seen", [2], initializer=tf.zeros_initializer(), trainable=False)
+    return tf.assign(seen, sizes)
+
+
+AFTER = {
+    "clip": _clipped_after,
+    "decay": _decayed_after,
+    "copy": _copied_after,
+    "twice": _again,
+    "gan": _opposed,
+    "sums": _summed_after,
+    "scatter": _scattered,
+    "names": _by_name,
 }
