@@ -46,7 +46,7 @@ def _train(model_dir, record, model, hooks=(), steps=4, **config):
 
 def two_minimizes(model_dir, record):
     def model(x, y):
-        loss = _loss(_net(x, "w"), y)
+        loss = _loss(_net(_net(x, "first"), "second"), y)
         optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
         with tf.control_dependencies([optimizer.minimize(loss)]):
             return loss, optimizer.minimize(loss)
@@ -247,7 +247,8 @@ def a_variable_that_a_hook_feeds(model_dir, record):
 def parts_of_a_variable(model_dir, record):
     def model(x, y):
         with tf.variable_scope("", partitioner=tf.fixed_size_partitioner(2)):
-            loss = _loss(_net(x, "w"), y)
+            weight = tf.get_variable("w", [4, 4], initializer=tf.constant_initializer(0.2))
+        loss = _loss(tf.tanh(tf.matmul(x, weight)), y)
         train = tf.train.AdagradOptimizer(0.1).minimize(loss)
         with tf.control_dependencies([train]):
             clipped = [v.assign(tf.clip_by_value(v, -0.3, 0.3)) for v in tf.trainable_variables()]
