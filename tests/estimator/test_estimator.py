@@ -172,3 +172,25 @@ def test_a_script_that_gives_them_up_ends_in_silence(then):
     assert "first 0.0" in done.stdout
     assert "Exception ignored" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_ref_variables_train_where_they_are_asked_for(tmp_path):
+    """By an argument, though TensorFlow 2's behaviour is on; what looks after a write sees it."""
+    kinds = []
+
+    def model_fn(features, labels, mode, params):
+        old = tf.get_variable("old", [], initializer=tf.ones_initializer(), use_resource=False)
+        new = tf.get_variable("new", [], initializer=tf.zeros_initializer(), trainable=False)
+        kinds[:] = [variable.op.type for variable in (old, new)]
+        loss = tf.square(old - 3.0)
+        train = tf.train.GradientDescentOptimizer(0.25).minimize(loss)
+        with tf.control_dependencies([train]):
+            train_op = tf.group(
+                tf.assign(new, old * 1.0), tf.assign_add(tf.train.get_global_step(), 1)
+            )
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    est = make_estimator(tmp_path, model_fn)
+    est.train(train_input_fn, steps=2)
+    assert kinds == ["VariableV2", "VarHandleOp"]
+    assert [est.get_variable_value(name) for name in ("old", "new")] == [2.5, 2.5]

@@ -3,7 +3,7 @@ import collections
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import make_estimator, make_model_fn, train_input_fn
+from support.legacy_models import make_estimator, train_input_fn
 
 
 def test_a_limit_that_is_no_number(tmp_path):
@@ -42,18 +42,6 @@ def test_a_model_dir_that_cannot_be_written(tmp_path):
     with pytest.raises((tf.errors.OpError, ValueError, OSError), match="file"):
         make_estimator(blocked / "model").train(train_input_fn, steps=1)
     assert blocked.read_text() == "not a directory"
-
-
-def test_ref_variables_are_refused_with_the_way_out(tmp_path):
-    def model_fn(features, labels, mode, params):
-        with tf.variable_scope("", use_resource=False):
-            tf.get_variable("old", [], use_resource=False)
-        spec = make_model_fn()(features, labels, mode, params)
-        old = tf.global_variables("old")[0]
-        return spec._replace(loss=spec.loss + old)
-
-    with pytest.raises(NotImplementedError, match="'old' is a ref variable"):
-        make_estimator(tmp_path, model_fn).train(train_input_fn, steps=1)
 
 
 def test_parameter_servers_are_refused(tmp_path, monkeypatch):

@@ -225,6 +225,21 @@ def tensors_of_variables_by_name(model_dir, record):
     _train(model_dir, record, model, [hook])
 
 
+def an_assignment_that_is_logged(model_dir, record):
+    kept = []
+
+    def model(x, y):
+        total = tf.get_variable("total", [], initializer=tf.zeros_initializer())
+        kept[:] = [tf.assign_add(total, 2.0)]
+        loss = _loss(_net(x, "w"), y)
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        train = optimizer.minimize(loss, var_list=tf.trainable_variables("w"))
+        hook = tf.train.LoggingTensorHook({"total": kept[0]}, every_n_iter=2)
+        return loss, tf.group(train, kept[0]), [hook]
+
+    _train(model_dir, record, model)
+
+
 def a_variable_that_a_hook_feeds(model_dir, record):
     class Feeding(tf.train.SessionRunHook):
         def begin(self):

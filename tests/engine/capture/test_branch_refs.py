@@ -61,6 +61,19 @@ def test_a_branch_that_returns_a_ref_returns_its_value():
     assert judge == ours == [[1.0], [2.0]]
 
 
+def test_a_write_through_the_result_of_another_write():
+    """A ref that a write outside of the branch returned is the variable."""
+
+    def build():
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+        added = tf.assign_add(v, 1.0)
+        taken = tf.cond(tf.constant(True), lambda: tf.assign_add(added, 10.0), lambda: 0.0)
+        return [v.initializer], [taken]
+
+    judge, ours = judged.in_sessions(build)
+    assert judge == ours == [[11.0], [22.0]]
+
+
 def test_only_while_it_is_enabled_may_functions_write():
     original = FuncGraph._create_op_internal
     branch_refs.enable(True)
