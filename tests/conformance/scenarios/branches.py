@@ -88,20 +88,6 @@ def a_loop_that_writes(model_dir, record):
     _train(model_dir, record, model)
 
 
-def a_loop_until_a_variable_is_large(model_dir, record):
-    def model(loss, v, u, step):
-        def body(i):
-            with tf.control_dependencies([tf.assign_add(u, [1.0, 1.0])]):
-                return i + 1
-
-        i = tf.while_loop(lambda i: tf.reduce_sum(u * 2.0) < 17.0, body, [0])
-        with tf.control_dependencies([i]):
-            less = tf.assign_sub(u, [2.0, 1.0])
-        return loss, _minimize(loss, step, less)
-
-    _train(model_dir, record, model)
-
-
 def a_map_that_writes(model_dir, record):
     def model(loss, v, u, step):
         def element(x):

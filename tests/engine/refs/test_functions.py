@@ -46,10 +46,11 @@ def a_loop_that_writes(v, u, step):
 
 
 def a_loop_that_looks_before_it_writes(v, u, step):
-    """Its second iteration sees the first one's write."""
+    """Its second iteration sees the first one's write, in a read from outside."""
+    read = tf.reshape(tf.identity(u), [1, 2])
 
     def body(i, total):
-        seen = tf.reduce_sum(tf.identity(u) * 2.0)
+        seen = tf.reduce_sum(read * 2.0)
         with tf.control_dependencies([seen]):
             written = tf.assign_add(u, ONES)
         with tf.control_dependencies([written]):
