@@ -81,9 +81,9 @@ def test_a_run_that_made_no_steps_says_nothing():
 
 def test_limits_depend_on_hooks_and_loop():
     off_tpu = Schedule([hooks_lib.StopAtStepHook(num_steps=1)], None).limits
-    assert (off_tpu.reads.before_last_step, off_tpu.host_calls_may_lag) == (True, True)
+    assert (off_tpu.reads_after_loop, off_tpu.host_calls_may_lag) == (False, True)
     on_tpu = Schedule([object()], IterationsPerLoopCounter(7, "count")).limits
-    assert (on_tpu.reads.before_last_step, on_tpu.host_calls_may_lag) == (False, False)
+    assert (on_tpu.reads_after_loop, on_tpu.host_calls_may_lag) == (True, False)
 
 
 def test_a_loop_may_be_given_in_seconds(tmp_path, strategy):

@@ -259,7 +259,7 @@ def _of_models(made: Choices) -> Choices:
     if made["optimizer"] == "two":
         found["gradients"] = "minimize"
         found["after"] = "nothing"
-    if made["after"] == "names" and made["v2"] == "on":  # only ref variables have these names
+    elif made["after"] == "names" and made["v2"] == "on":  # only ref variables have these names
         found["after"] = "copy"
     if made["start"] != "nothing" and made["save_checkpoints"] == "none":
         found["save_checkpoints"] = "2"
