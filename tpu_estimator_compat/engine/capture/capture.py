@@ -126,11 +126,6 @@ def capture(
     return CapturedGraph(graph, element, spec)
 
 
-def as_operation(target: Any) -> tf.Operation:
-    """The operation of a train_op of any kind: Operation, Tensor or variable."""
-    return target if isinstance(target, tf.Operation) else target.op
-
-
 def check_element(element: Structure, element_spec: Structure) -> None:
     """Raises ValueError, naming both, where `element` does not fit the captured input."""
     try:

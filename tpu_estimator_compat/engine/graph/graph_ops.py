@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -32,6 +33,14 @@ def key(tensor: tf.Tensor) -> Key:
 
 def distinct(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
     return list({key(tensor): tensor for tensor in tensors}.values())
+
+
+def as_operation(target: Any) -> tf.Operation:
+    """The operation of an operation, tensor or variable.
+
+    A ref variable's initializer is the ref that its assignment gives, after a warm start.
+    """
+    return target if isinstance(target, tf.Operation) else target.op
 
 
 def is_variable_handle(op: tf.Operation) -> bool:

@@ -16,12 +16,12 @@ from tpu_estimator_compat.engine.capture import graph_building
 from tpu_estimator_compat.engine.capture.capture import (
     CapturedGraph,
     Element,
-    as_operation,
     capture,
 )
 from tpu_estimator_compat.engine.capture.element_names import check_no_strings
 from tpu_estimator_compat.engine.capture.implicit_updates import implicit_updates
 from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.inputs import feature_keys
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes import runtimes

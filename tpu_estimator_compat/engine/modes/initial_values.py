@@ -35,4 +35,7 @@ def warn_if_untrained(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaff
 
 
 def _is_read(variable: tf.Variable) -> bool:  # from a file
-    return any(op.type == "RestoreV2" for op in graph_ops.ancestors([variable.initializer], ()))
+    return any(
+        op.type == "RestoreV2"
+        for op in graph_ops.ancestors([graph_ops.as_operation(variable.initializer)], ())
+    )

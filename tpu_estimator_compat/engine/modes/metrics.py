@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.capture.capture import as_operation
+from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import components

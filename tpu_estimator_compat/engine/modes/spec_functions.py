@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.capture.capture import as_operation
+from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
 from tpu_estimator_compat.spec.mode_spec import ModeSpec
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.capture.capture import as_operation
+from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.tf_internals import _FetchHandler
 
 _LEAVES = (tf.Tensor, tf.Operation, tf.Variable)

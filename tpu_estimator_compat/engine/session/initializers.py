@@ -7,7 +7,6 @@ variable was warm-started with, or with the one that the warm start replaced.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import tensorflow as tf
 
@@ -24,7 +23,9 @@ def put_in_order(graph: tf.Graph) -> None:
     """Places first, in the order of effects, initialisers that others' reads would precede."""
     resources = resource_graph.of(graph)
     initializers = {
-        resources.operation(v.op): _Initializer(resources.operation(_operation(v.initializer)))
+        resources.operation(v.op): _Initializer(
+            resources.operation(graph_ops.as_operation(v.initializer))
+        )
         for collection in _COLLECTIONS
         for v in graph.get_collection(collection)
         if v.initializer is not None
@@ -47,11 +48,6 @@ def put_in_order(graph: tf.Graph) -> None:
             if other is not None and other.follows(reader):
                 place(other)
     graph_ops.place_first(list(first))
-
-
-def _operation(initializer: Any) -> tf.Operation:
-    """The operation of an initialiser, which is the ref that it gives after a warm start."""
-    return initializer.op if tf.is_tensor(initializer) else initializer
 
 
 class _Initializer:
