@@ -14,6 +14,7 @@ import tensorflow as tf
 from tpu_estimator_compat.tf_internals import control_flow_util_v2
 
 _CALLER = "_called_by"
+_OUTSIDE = "_outside_of_its_branch"
 _FUNCTIONS = {
     "If": ("then_branch", "else_branch"),
     "Case": ("branches",),
@@ -49,7 +50,11 @@ def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor
                 f"Cannot use '{tensor.op.name}' as input to '{taker.rstrip('/')}' because "
                 f"'{tensor.op.name}' is in a while loop. See info log for more details."
             )
-        tensor = _returned(caller, tensor)
+        known: dict[int, tf.Tensor] = getattr(tensor.op, _OUTSIDE, {})
+        setattr(tensor.op, _OUTSIDE, known)
+        if tensor.value_index not in known:
+            known[tensor.value_index] = _returned(caller, tensor)
+        tensor = known[tensor.value_index]
     return tensor
 
 
