@@ -111,7 +111,7 @@ def test_keras_loops_say_it_too(tmp_path, where):
 def test_a_prediction_of_many_batches(tmp_path, monkeypatch, executor, tuned):
     """The single-threaded executor does not name the operation; the error says what to do."""
     monkeypatch.setenv(environment.EXECUTOR_VARIABLE, executor)
-    # The single-threaded executor has all batches but the first two, whatever they take.
+    # However long calls take, the single-threaded executor runs all batches but the first two.
     tuned(turns=1, few_steps=1, small_step=math.inf, tracing=math.inf, clearly_faster=math.inf)
     estimator = on("tensorflow", 1, tmp_path, model_fn, params={"where": "predict"})
     zeros = ({"x": [0.0] * 8}, [0.0] * 8)
