@@ -258,6 +258,8 @@ def _of_models(made: Choices) -> Choices:
     found = {}
     if made["optimizer"] == "two":
         found["gradients"] = "minimize"
+    if made["optimizer"] == "two" and made["model"] == "partitioned":
+        found["optimizer"] = "Adam"
         found["after"] = "nothing"
     elif made["after"] == "names" and made["v2"] == "on":  # only ref variables have these names
         found["after"] = "copy"

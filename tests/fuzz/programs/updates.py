@@ -212,10 +212,11 @@ def _opposed(loss, variables):
 
 
 def _summed_after(loss, variables):
-    sums = [
-        tf.Variable(tf.zeros(v.shape), trainable=False, name=f"total_{i}")
-        for i, v in enumerate(variables)
-    ]
+    with tf.control_dependencies(None):  # else the update is run to initialize them
+        sums = [
+            tf.Variable(tf.zeros_like(v.initialized_value()), trainable=False, name=f"total_{i}")
+            for i, v in enumerate(variables)
+        ]
     added = [total.assign_add(v) for total, v in zip(sums, variables, strict=True)]
     with tf.control_dependencies(added):
         return tf.group(*[total.assign(total * 0.5) for total in sums])
