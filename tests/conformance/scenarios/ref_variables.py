@@ -282,7 +282,7 @@ def the_kind_that_is_asked_for(model_dir, record):
         two = tf.get_variable("two", [], initializer=tf.ones_initializer(), use_resource=True)
         three = tf.Variable(1.0, name="three", use_resource=False)
         four = tf.Variable(1.0, name="four")
-        loss = _loss(_net(x, "w"), y) * one * two * three * four
+        loss = _loss(_net(x, "w"), y) + one + two + three + four
         record([(v.name, v.op.type) for v in tf.global_variables()])
         return loss, tf.train.GradientDescentOptimizer(0.01).minimize(loss)
 
