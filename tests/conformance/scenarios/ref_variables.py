@@ -284,6 +284,7 @@ def the_kind_that_is_asked_for(model_dir, record):
         four = tf.Variable(1.0, name="four")
         loss = _loss(_net(x, "w"), y) + one + two + three + four
         record([(v.name, v.op.type) for v in tf.global_variables()])
-        return loss, tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+        with tf.control_dependencies([loss]):
+            return loss, tf.train.GradientDescentOptimizer(0.01).minimize(loss)
 
     _train(model_dir, record, model)
