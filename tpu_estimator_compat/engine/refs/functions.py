@@ -25,6 +25,7 @@ _BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 _LOOPS = frozenset({"While", "StatelessWhile"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _TYPES = ("Tin", "T")
+_INDEX = tf.int64.as_datatype_enum
 
 
 class Functions:
@@ -136,13 +137,12 @@ class CallingConversion(Conversion):
     def _ref_behind(self, edge: str) -> Ref | None:
         """The ref that an input is, or is a plain read of."""
         read = self.reads.get(edge)
-        while read is not None and read.alias is not None and read.alias.op == "Identity":
-            read = read.source
-        return self.refs.get(edge) if read is None or read.alias is not None else read.ref
+        return read.ref if read is not None and read.alias is None else self.refs.get(edge)
 
     def _alias(self, edge: str, written: frozenset[str]) -> Read | None:
         read = self.reads.get(edge)
-        return read if read and read.ref.variables <= written else None
+        known = read is not None and read.begin is not None and read.ref.variables <= written
+        return read if known else None
 
 
 class _FunctionConversion(CallingConversion):
@@ -154,32 +154,42 @@ class _FunctionConversion(CallingConversion):
         super().__init__(functions, written_before=1 if loops else 0)
         for name, argument in arguments.items():
             if isinstance(argument, Ref):
-                self.refs[name] = Ref(argument.variables, name, argument.dtype)
+                self.refs[name] = dataclasses.replace(argument, handle=name, after="")
                 for variable in argument.variables if loops else ():
                     self.note_earlier_write(variable)
         self._handles = {v: ref for ref in self.refs.values() for v in ref.variables}
-        self._shapes: list[NodeDef] = []
+        self._added: list[NodeDef] = []
         for name, argument in arguments.items():
             if isinstance(argument, Read):
                 [variable] = argument.ref.variables
-                self.reads[name] = self._shaped(name, argument, Read(self._handles[variable], 0))
+                self.reads[name] = self._part(name, argument, self._handles[variable])
 
     def convert(self, nodes: Iterable[NodeDef]) -> Iterator[NodeDef]:
-        yield from self._shapes
+        yield from self._added
         yield from super().convert(nodes)
 
-    def _shaped(self, name: str, argument: Read, source: Read) -> Read:
-        """An argument that shares a variable's memory, in a shape of its own."""
-        shape = tf.compat.v1.NodeDef(name=f"{name}/_shape", op="Shape", input=[name])
-        alias = tf.compat.v1.NodeDef(
-            name=f"{name}/_shaped", op="Reshape", input=[name, f"{shape.name}:output:0"]
+    def _part(self, name: str, argument: Read, ref: Ref) -> Read:
+        """An argument that shares a variable's memory, as a part of it in the argument's shape."""
+        kept = {"T": argument.ref.dtype}
+        flat = _node("Const", f"{name}/_flat", [], dtype=_INDEX)
+        begin = _node("Const", f"{name}/_begin", [], dtype=_INDEX)
+        for node, value in ((flat, -1), (begin, argument.begin)):
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto([value], tf.int64))
+        row = _node("Reshape", f"{name}/_row", [name, _output(flat)], **kept, Tshape=_INDEX)
+        size = _node("Shape", f"{name}/_size", [_output(row)], **kept, out_type=_INDEX)
+        shape = _node("Shape", f"{name}/_shape", [name], **kept, out_type=_INDEX)
+        self._added += [flat, begin, row, size, shape]
+        flattened = _node(
+            "Reshape", f"{name}/_memory", [name, _output(flat)], **kept, Tshape=_INDEX
         )
-        for node in (shape, alias):
-            node.attr["T"].type = argument.ref.dtype
-        for attribute in (shape.attr["out_type"], alias.attr["Tshape"]):
-            attribute.type = tf.int32.as_datatype_enum
-        self._shapes.append(shape)
-        return Read(source.ref, 0, alias, source)
+        part = _node(
+            "Slice", f"{name}/_part", [name, _output(begin), _output(size)], **kept, Index=_INDEX
+        )
+        shaped = _node("Reshape", f"{name}/_shaped", [name, _output(shape)], **kept, Tshape=_INDEX)
+        read = Read(ref, 0, ref.shape)
+        for alias in (flattened, part, shaped):
+            read = dataclasses.replace(read, alias=alias, source=read)
+        return dataclasses.replace(read, shape=argument.shape, begin=argument.begin)
 
     def handed_on(self, ref: Ref, function: FunctionDef) -> str:
         """The handle that a loop's body returns: the next round waits for this one's writes."""
@@ -197,6 +207,17 @@ class _FunctionConversion(CallingConversion):
 
     def output(self, node: NodeDef, place: int, name: str, part: int = 0) -> str:
         return f"{node.name}:{name}:{part}"
+
+
+def _node(op: str, name: str, inputs: Sequence[str], **types: int) -> NodeDef:
+    node = tf.compat.v1.NodeDef(op=op, name=name, input=inputs)
+    for attribute, dtype in types.items():
+        node.attr[attribute].type = dtype
+    return node
+
+
+def _output(node: NodeDef) -> str:
+    return f"{node.name}:output:0"
 
 
 def _call_on_resources(node: NodeDef, renamed: dict[str, str], handles: Iterable[int]) -> None:

@@ -10,13 +10,6 @@ from typing import Any
 from tpu_estimator_compat.tf_internals import op_def_registry
 
 VARIABLES = frozenset({"Variable", "VariableV2"})
-ALIASES = frozenset(
-    {
-        *("Bitcast", "CheckNumerics", "EnsureShape", "ExpandDims", "GuaranteeConst", "Identity"),
-        *("PlaceholderWithDefault", "PreventGradient", "Reshape", "Squeeze", "StopGradient"),
-    }
-)
-"""Operations whose output shares the memory of their first input."""
 CONTROL_FLOW = frozenset({"RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefNextIteration"})
 """Operations that pass a ref on."""
 PASSED_ON = frozenset(name.removeprefix("Ref") for name in CONTROL_FLOW)
