@@ -1,7 +1,6 @@
 """Which outputs of an operation share an input's memory, as the kernels of TensorFlow have it.
 
-That may depend on shapes and on arguments. Where they are not known before a step, no memory is
-taken to be shared.
+Shapes and arguments may decide that. Where they are unknown before a step, none counts as shared.
 """
 
 from __future__ import annotations
@@ -9,15 +8,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 NodeDef = Any  # tf.compat.v1.NodeDef
-Shape = tuple[int, ...] | None
-"""The shape of a tensor; None for one that is not fully known."""
+Shape = tuple[int, ...] | None  # None for one that is not fully known
 
 SAME = frozenset(
     {
@@ -26,34 +24,17 @@ SAME = frozenset(
     }
 )
 """Operations whose first output is the first input; of `IdentityN`, each is."""
+_WHOLE = frozenset({"Bitcast", "ExpandDims", "Reshape", "Squeeze"})
 _ALIGNMENT = 64
-"""Bytes: a kernel shares rows only if each that it may share begins at a multiple."""
+"""Bytes: kernels share rows only if each row, or each span of single elements, is of a multiple."""
 
 
 @dataclasses.dataclass(frozen=True)
-class _Output:
-    """An output whose operation may share the memory of an input.
-
-    Attributes:
-      node: its operation.
-      place: of the output.
-      source: shape of the input.
-      shapes: of all outputs.
-      arguments: values of all inputs; None for those that are no constants.
-    """
-
+class _Use:
     node: NodeDef
-    place: int
     source: tuple[int, ...]
     shapes: Sequence[tuple[int, ...]]
     arguments: Sequence[np.ndarray | None]
-
-    def has(self, mask: str, place: int) -> bool:
-        return bool(self.node.attr[f"{mask}_mask"].i >> place & 1)
-
-    def aligned(self, elements: Iterable[int]) -> bool:
-        size = tf.as_dtype(self.node.attr["T"].type).size
-        return not any(each * size % _ALIGNMENT for each in elements)
 
 
 def shared_input(node: NodeDef) -> int:
@@ -61,114 +42,94 @@ def shared_input(node: NodeDef) -> int:
     return 1 if node.op == "Split" else 0
 
 
-def begin(
-    node: NodeDef,
-    place: int,
-    source: Shape,
-    shapes: Sequence[Shape],
-    constants: Mapping[str, np.ndarray],
-) -> int | None:
-    """The element of its input with which an output begins; None if it shares no memory.
+def begins(
+    node: NodeDef, source: Shape, shapes: Sequence[Shape], arguments: Sequence[np.ndarray | None]
+) -> list[int]:
+    """The element of its input with which each output of a node begins; empty if none is shared.
 
     Args:
-      source: shape of the input.
-      shapes: of all outputs.
-      constants: values of outputs of other nodes, as nodes name them.
+      source: the shape of the input.
+      shapes: of the outputs.
+      arguments: the values of all inputs; None for those that are no constants.
     """
     if node.op in _WHOLE:
-        return 0
-    rule = _RULES.get(node.op)
-    known = [each for each in shapes if each is not None]
-    if rule is None or source is None or len(known) <= place or len(known) < len(shapes):
-        return None
-    arguments = [constants.get(each) for each in node.input]
-    return rule(_Output(node, place, source, known, arguments))
+        return [0]
+    known = [shape for shape in shapes if shape is not None]
+    if source is None or not known or len(known) < len(shapes):
+        return []
+    use = _Use(node, source, known, arguments)
+    if node.op in _WHOLE_IF and _WHOLE_IF[node.op](use):
+        return [0]
+    rows = _ROWS[node.op](use) if node.op in _ROWS else []
+    row = math.prod(source[1:])
+    if [len(each) * row for each in rows] != [math.prod(shape) for shape in known]:
+        return []
+    spans = [row] if len(source) > 1 else [n for each in rows for n in (each.start, each.stop)]
+    size = tf.as_dtype(node.attr["T"].type).size
+    aligned = all(each * size % _ALIGNMENT == 0 for each in spans)
+    return [each.start * row for each in rows] if aligned else []
 
 
-def _as_large(output: _Output) -> int | None:
-    return 0 if math.prod(output.shapes[0]) == math.prod(output.source) else None
+def _as_large(use: _Use) -> bool:
+    return math.prod(use.shapes[0]) == math.prod(use.source)
 
 
-def _of_same_shape(output: _Output) -> int | None:
-    return 0 if output.shapes[0] == output.source else None
+def _all_in_steps_of_one(use: _Use) -> bool:
+    strides = use.arguments[3]
+    return _as_large(use) and strides is not None and bool(np.all(strides == 1))
 
 
-def _only_one(output: _Output) -> int | None:
-    return 0 if output.node.attr["N"].i == 1 else None
+def _in_order(use: _Use) -> bool:
+    """Whether all dimensions but those of size 1 keep their order."""
+    order = use.arguments[1]
+    moved = [] if order is None else [each for each in order if use.source[each] != 1]
+    return order is not None and moved == sorted(moved)
 
 
-def _transposed(output: _Output) -> int | None:
-    """Shared if all dimensions but those of size 1 keep their order."""
-    order = output.arguments[1]
-    if order is None:
-        return None
-    moved = [each for each in order if output.source[each] != 1]
-    return 0 if moved == sorted(moved) else None
+def _split(use: _Use) -> list[range]:
+    ends = list(itertools.accumulate(shape[0] for shape in use.shapes))
+    single = use.node.op == "Split" and len(use.source) == 1
+    return [] if single else [range(*span) for span in zip([0, *ends], ends, strict=False)]
 
 
-def _part(output: _Output) -> int | None:
-    """One of several outputs that divide the input: shared if they are rows of it."""
-    node, source = output.node, output.source
-    if node.op == "Unpack":
-        by_rows = node.attr["axis"].i in (0, -len(source))
-    elif len(output.shapes) == 1:
-        return 0
-    else:
-        by_rows = output.shapes[0][1:] == source[1:]
-    begins = [0, *itertools.accumulate(map(math.prod, output.shapes))]
-    checked = begins if source[1:] == () and node.op == "SplitV" else [math.prod(source[1:])]
-    return begins[output.place] if by_rows and output.aligned(checked) else None
+def _unpack(use: _Use) -> list[range]:
+    by_rows = len(use.source) > 1 and use.node.attr["axis"].i in (0, -len(use.source))
+    return [range(i, i + 1) for i in range(len(use.shapes))] if by_rows else []
 
 
-def _slice(output: _Output) -> int | None:
-    begins = output.arguments[1]
-    if begins is None:
-        return None
-    sizes = output.shapes[0]
-    return _taken(output, [range(b, b + n) for b, n in zip(begins, sizes, strict=True)])
+def _slice(use: _Use) -> list[range]:
+    first = use.arguments[1]
+    return [] if first is None else [range(first[0], first[0] + use.shapes[0][0])]
 
 
-def _strided_slice(output: _Output) -> int | None:
-    begins, ends, strides = output.arguments[1:4]
-    if begins is None or ends is None or strides is None:
-        return None
-    count = len(begins)
-    taken: list[range] = []
-    for i in range(count):
-        rest = output.source[len(taken) :]
-        if output.has("ellipsis", i):
-            later = sum(not output.has("new_axis", j) for j in range(i + 1, count))
-            taken += map(range, rest[: len(rest) - later])
-        elif output.has("shrink_axis", i) and not output.has("new_axis", i):
-            taken.append(range(rest[0])[begins[i] : begins[i] + 1 or None])
-        elif not output.has("new_axis", i):
-            first = None if output.has("begin", i) else begins[i]
-            last = None if output.has("end", i) else ends[i]
-            taken.append(range(rest[0])[first : last : strides[i]])
-    return _taken(output, [*taken, *map(range, output.source[len(taken) :])])
+def _strided_slice(use: _Use) -> list[range]:
+    first, last, strides = use.arguments[1:4]
+    if first is None or last is None or strides is None or any(strides != 1):
+        return []
+    begin, end, new, ellipsis, shrink = (
+        use.node.attr[f"{mask}_mask"].i
+        for mask in ("begin", "end", "new_axis", "ellipsis", "shrink_axis")
+    )
+    i = next((i for i in range(len(first)) if not new >> i & 1), None)
+    if i is None or ellipsis >> i & 1:
+        return []
+    stop = first[i] + 1 or None if shrink >> i & 1 else None if end >> i & 1 else last[i]
+    return [range(use.source[0])[None if begin >> i & 1 else first[i] : stop]]
 
 
-def _taken(output: _Output, taken: Sequence[range]) -> int | None:
-    """Where a slice begins that takes some indices of each dimension."""
-    pairs = zip(taken, output.source, strict=True)
-    whole = [(each.start, each.stop, each.step) == (0, size, 1) for each, size in pairs]
-    if all(whole):
-        return 0
-    rows = taken[0]
-    if rows.step != 1 or not all(whole[1:]):
-        return None
-    row = math.prod(output.source[1:])
-    checked = [rows.start, rows.stop] if len(taken) == 1 else [row]
-    return rows.start * row if output.aligned(checked) else None
-
-
-_WHOLE = frozenset({"Bitcast", "ExpandDims", "Reshape", "Squeeze"})
-_RULES: dict[str, Callable[[_Output], int | None]] = {
-    **dict.fromkeys(("Max", "Mean", "Min", "Prod", "Sum"), _as_large),
-    **dict.fromkeys(("BroadcastTo", "MirrorPad", "Pad", "PadV2", "Tile"), _of_same_shape),
-    **dict.fromkeys(("AddN", "Pack"), _only_one),
-    **dict.fromkeys(("Split", "SplitV", "Unpack"), _part),
-    "Slice": _slice,
-    "StridedSlice": _strided_slice,
-    "Transpose": _transposed,
+_WHOLE_IF: dict[str, Callable[[_Use], bool]] = {
+    **dict.fromkeys(("Max", "Mean", "Min", "Pack", "Prod", "Sum"), _as_large),
+    **dict.fromkeys(("Slice", "Split", "SplitV"), _as_large),
+    **dict.fromkeys(
+        ("BroadcastTo", "MirrorPad", "Pad", "PadV2", "Tile"),
+        lambda use: use.shapes[0] == use.source,
+    ),
+    "AddN": lambda use: bool(use.node.attr["N"].i == 1),
+    "StridedSlice": _all_in_steps_of_one,
+    "Transpose": _in_order,
 }
+_ROWS: dict[str, Callable[[_Use], list[range]]] = {
+    **{"Slice": _slice, "Split": _split, "SplitV": _split},
+    **{"StridedSlice": _strided_slice, "Unpack": _unpack},
+}
+"""The rows of the input that each output takes, if it takes rows."""

@@ -104,7 +104,7 @@ class Conversion:
             else:
                 if node.op == "Const" and node.attr["dtype"].type in _INDICES:
                     value = tf.make_ndarray(node.attr["value"].tensor)
-                    self._constants[self.output(node, 0, "output")] = value
+                    self._constants[self.output(node, 0, "output")] = value.astype(np.int64)
                 yield node
 
     def variable(self, node: NodeDef) -> list[NodeDef]:
@@ -172,7 +172,7 @@ class Conversion:
             refs = {i: self.refs[node.input[i]] for i in values if op.takes(i, node, self.refs)}
             if refs:
                 added = self.looked_at(node, [i for i in values if i not in refs])
-                self._of_refs(node, op, refs)
+                self._of_refs(node, op, refs, added)
                 return [*added, node]
         if node.op == "Identity" and node.input[0] in self.refs and self.has_plain_outputs:
             return self._read(node)
@@ -190,17 +190,14 @@ class Conversion:
         source = self.reads.get(node.input[aliases.shared_input(node)])
         if source is None:
             return
+        arguments = [self._constants.get(each) for each in node.input]
         copy = tf.compat.v1.NodeDef()
-        copy.CopyFrom(node)
-        for i, shape in enumerate(shapes or [None]):
-            begin = aliases.begin(node, i, source.shape, shapes, self._constants)
-            if begin is None:
-                continue
-            output = self.output(node, i, _output_name(node), i)
-            known = source.shape and shape
-            moved = node.op == "Bitcast" or source.begin is None
-            first = None if moved else begin + source.begin
-            self.reads[output] = Read(source.ref, source.writes, known, copy, source, i, first)
+        for i, begin in enumerate(aliases.begins(node, source.shape, shapes, arguments)):
+            copy.CopyFrom(node)
+            shape = shapes[i] if source.shape is not None and shapes else None
+            first = None if node.op == "Bitcast" or source.begin is None else source.begin + begin
+            output = self.output(node, i, output_name(node), i)
+            self.reads[output] = Read(source.ref, source.writes, shape, copy, source, i, first)
 
     def _read(self, node: NodeDef) -> list[NodeDef]:
         """A copy of a ref, which is a read of the variable."""
@@ -213,8 +210,10 @@ class Conversion:
         set_inputs(node, [ref.handle, *waits([ref]), *node.input[1:]])
         return [node]
 
-    def _of_refs(self, node: NodeDef, op: ref_ops.RefOp, refs: dict[int, Ref]) -> None:
-        """Makes a node that takes refs one that takes handles."""
+    def _of_refs(
+        self, node: NodeDef, op: ref_ops.RefOp, refs: dict[int, Ref], added: list[NodeDef]
+    ) -> None:
+        """Makes a node that takes refs one that takes handles; puts nodes for that in `added`."""
         inputs = list(node.input)
         for i, ref in refs.items():
             inputs[i] = ref.handle
@@ -225,6 +224,12 @@ class Conversion:
             inputs = inputs[1:]
             node.op = "NoOp"
             node.attr.clear()
+        elif node.op == "RefSelect":  # all handles but one are dead
+            switches = [self._switched(node, i, each) for i, each in enumerate(inputs[1:])]
+            added += switches
+            inputs = [self.output(each, i, "outputs", i) for i, each in enumerate(switches)]
+            node.op = "Merge"
+            node.attr["T"].type = RESOURCE
         elif node.op in ref_ops.CONTROL_FLOW:
             node.op = node.op.removeprefix("Ref")
             node.attr["T"].type = RESOURCE
@@ -244,6 +249,14 @@ class Conversion:
                 dataclasses.replace(passed, handle=output, after="") if flows else passed
             )
         set_inputs(node, [*inputs, *waits(refs.values())])
+
+    def _switched(self, node: NodeDef, place: int, handle: str) -> NodeDef:
+        """A node whose output of a place is a handle if a node that selects one selects it."""
+        switch = tf.compat.v1.NodeDef(op="_SwitchN", name=f"{node.name}/_{place}")
+        switch.input.extend([handle, node.input[0]])
+        switch.attr["num_outs"].i = node.attr["N"].i + 1  # the last for an index out of range
+        switch.attr["T"].type = RESOURCE
+        return switch
 
     def _read_again(self, read: Read, node: NodeDef, added: list[NodeDef]) -> str:
         """The output that is `read` as it is before a node; puts the nodes for it in `added`."""
@@ -267,7 +280,7 @@ class Conversion:
             self._again[known] = made
             added.append(made)
         made = self._again[known]
-        output = self.output(made, read.place, _output_name(made), read.place)
+        output = self.output(made, read.place, output_name(made), read.place)
         self.reads[output] = dataclasses.replace(read, writes=writes)
         return output
 
@@ -277,7 +290,8 @@ def producer(edge: str) -> str:
     return edge.removeprefix("^").split(":", 1)[0]
 
 
-def _output_name(node: NodeDef) -> str:
+def output_name(node: NodeDef) -> str:
+    """The name of its first output, which may be a list."""
     return str(op_def_registry.get(node.op).output_arg[0].name)
 
 

@@ -16,6 +16,7 @@ from tpu_estimator_compat.engine.refs.conversion import (
     NodeDef,
     Read,
     Ref,
+    output_name,
     set_inputs,
     waits,
 )
@@ -25,7 +26,8 @@ _BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 _LOOPS = frozenset({"While", "StatelessWhile"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _TYPES = ("Tin", "T")
-_INDEX = tf.int64.as_datatype_enum
+_INDICES = {"Reshape": "Tshape", "Shape": "out_type", "Slice": "Index"}
+"""Attributes with the type of indices."""
 
 
 class Functions:
@@ -86,11 +88,13 @@ class Functions:
             if isinstance(argument, Ref):
                 signature.input_arg[i].type = RESOURCE
                 function.arg_attr.pop(i, None)
-        for output in signature.output_arg if loops else ():
+        for output in signature.output_arg:
             ref = conversion.refs.get(function.ret[output.name])
             if ref is not None:
-                output.type = RESOURCE
-                function.ret[output.name] = conversion.handed_on(ref, function)
+                returned = conversion.returned(ref, f"{output.name}/_returned", handle=loops)
+                function.node_def.append(returned)
+                function.ret[output.name] = f"{returned.name}:{output_name(returned)}:0"
+                output.type = RESOURCE if loops else ref.dtype
         signature.is_stateful = True
         self._functions[signature.name] = function
         self.made.append(function)
@@ -141,8 +145,7 @@ class CallingConversion(Conversion):
 
     def _alias(self, edge: str, written: frozenset[str]) -> Read | None:
         read = self.reads.get(edge)
-        known = read is not None and read.begin is not None and read.ref.variables <= written
-        return read if known else None
+        return read if read and read.ref.variables <= written else None
 
 
 class _FunctionConversion(CallingConversion):
@@ -160,44 +163,48 @@ class _FunctionConversion(CallingConversion):
         self._handles = {v: ref for ref in self.refs.values() for v in ref.variables}
         self._added: list[NodeDef] = []
         for name, argument in arguments.items():
-            if isinstance(argument, Read):
-                [variable] = argument.ref.variables
-                self.reads[name] = self._part(name, argument, self._handles[variable])
+            if isinstance(argument, Read) and argument.begin is not None:
+                self.reads[name] = self._part(name, argument, argument.begin)
 
     def convert(self, nodes: Iterable[NodeDef]) -> Iterator[NodeDef]:
         yield from self._added
         yield from super().convert(nodes)
 
-    def _part(self, name: str, argument: Read, ref: Ref) -> Read:
-        """An argument that shares a variable's memory, as a part of it in the argument's shape."""
-        kept = {"T": argument.ref.dtype}
-        flat = _node("Const", f"{name}/_flat", [], dtype=_INDEX)
-        begin = _node("Const", f"{name}/_begin", [], dtype=_INDEX)
-        for node, value in ((flat, -1), (begin, argument.begin)):
-            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto([value], tf.int64))
-        row = _node("Reshape", f"{name}/_row", [name, _output(flat)], **kept, Tshape=_INDEX)
-        size = _node("Shape", f"{name}/_size", [_output(row)], **kept, out_type=_INDEX)
-        shape = _node("Shape", f"{name}/_shape", [name], **kept, out_type=_INDEX)
-        self._added += [flat, begin, row, size, shape]
-        flattened = _node(
-            "Reshape", f"{name}/_memory", [name, _output(flat)], **kept, Tshape=_INDEX
-        )
-        part = _node(
-            "Slice", f"{name}/_part", [name, _output(begin), _output(size)], **kept, Index=_INDEX
-        )
-        shaped = _node("Reshape", f"{name}/_shaped", [name, _output(shape)], **kept, Tshape=_INDEX)
-        read = Read(ref, 0, ref.shape)
-        for alias in (flattened, part, shaped):
-            read = dataclasses.replace(read, alias=alias, source=read)
-        return dataclasses.replace(read, shape=argument.shape, begin=argument.begin)
+    def _part(self, name: str, argument: Read, first: int) -> Read:
+        """An argument that shares a variable's memory from an element on, in a shape of its own."""
+        [variable] = argument.ref.variables
+        ref = self._handles[variable]
 
-    def handed_on(self, ref: Ref, function: FunctionDef) -> str:
-        """The handle that a loop's body returns: the next round waits for this one's writes."""
-        handle = function.node_def.add(op="Identity", name=f"{ref.handle}/_handed_on")
-        handle.attr["T"].type = RESOURCE
-        writers = [name for v in ref.variables for name in self.writers.get(v, ())]
-        set_inputs(handle, [ref.handle, *(f"^{name}" for name in writers)])
-        return f"{handle.name}:output:0"
+        def node(op: str, key: str, *inputs: str) -> NodeDef:
+            return _on_indices(op, f"{name}/_{key}", inputs, ref.dtype)
+
+        def added(node: NodeDef) -> str:
+            self._added.append(node)
+            return f"{node.name}:output:0"
+
+        flat = added(_constant(f"{name}/_flat", -1))
+        begin = added(_constant(f"{name}/_begin", first))
+        size = added(node("Shape", "size", added(node("Reshape", "row", name, flat))))
+        shape = added(node("Shape", "shape", name))
+        read = Read(ref, 0, ref.shape)
+        for alias in (
+            node("Reshape", "memory", name, flat),
+            node("Slice", "part", name, begin, size),
+            node("Reshape", "shaped", name, shape),
+        ):
+            read = dataclasses.replace(read, alias=alias, source=read)
+        return dataclasses.replace(read, shape=argument.shape, begin=first)
+
+    def returned(self, ref: Ref, name: str, handle: bool) -> NodeDef:
+        """A node for what a function returns: a variable's handle, or its value, after its writes.
+
+        A loop's body returns the handle: its next round waits for the writes of this one.
+        """
+        node = tf.compat.v1.NodeDef(op="Identity" if handle else "ReadVariableOp", name=name)
+        node.attr["T" if handle else "dtype"].type = RESOURCE if handle else ref.dtype
+        writers = [f"^{writer}" for v in ref.variables for writer in self.writers.get(v, ())]
+        set_inputs(node, [ref.handle, *writers])
+        return node
 
     def variable(self, node: NodeDef) -> list[NodeDef]:
         """No node: the ref stands for an argument."""
@@ -209,15 +216,18 @@ class _FunctionConversion(CallingConversion):
         return f"{node.name}:{name}:{part}"
 
 
-def _node(op: str, name: str, inputs: Sequence[str], **types: int) -> NodeDef:
+def _on_indices(op: str, name: str, inputs: Sequence[str], dtype: int) -> NodeDef:
     node = tf.compat.v1.NodeDef(op=op, name=name, input=inputs)
-    for attribute, dtype in types.items():
-        node.attr[attribute].type = dtype
+    node.attr["T"].type = dtype
+    node.attr[_INDICES[op]].type = tf.int64.as_datatype_enum
     return node
 
 
-def _output(node: NodeDef) -> str:
-    return f"{node.name}:output:0"
+def _constant(name: str, value: int) -> NodeDef:
+    node = tf.compat.v1.NodeDef(op="Const", name=name)
+    node.attr["dtype"].type = tf.int64.as_datatype_enum
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto([value], tf.int64))
+    return node
 
 
 def _call_on_resources(node: NodeDef, renamed: dict[str, str], handles: Iterable[int]) -> None:
