@@ -37,6 +37,16 @@ def a_read_within_a_branch_after_its_write(v, u, step):
     return [tf.cond(step > 1, write, lambda: read * 3.0)]
 
 
+def a_branch_that_returns_what_it_took(v, u, step):
+    read = tf.identity(v)
+
+    def write():
+        with tf.control_dependencies([tf.assign_add(v, ONES)]):
+            return tf.identity(v), tf.identity(v)
+
+    return list(tf.cond(step > 2, write, lambda: (read, read)))
+
+
 def a_loop_that_writes(v, u, step):
     def body(i):
         with tf.control_dependencies([tf.assign_add(u, ONES)]):
@@ -133,6 +143,7 @@ PROGRAMS = [
     another_write_in_each_branch,
     a_read_after_a_branch_that_writes,
     a_read_within_a_branch_after_its_write,
+    a_branch_that_returns_what_it_took,
     a_loop_that_writes,
     a_loop_that_looks_before_it_writes,
     a_loop_until_a_variable_is_large,

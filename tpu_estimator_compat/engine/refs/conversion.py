@@ -9,15 +9,19 @@ as it is, operation for operation.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.refs import ref_ops
+from tpu_estimator_compat.engine.refs import aliases, ref_ops
+from tpu_estimator_compat.tf_internals import op_def_registry
 
 NodeDef = Any  # tf.compat.v1.NodeDef
 RESOURCE = tf.resource.as_datatype_enum
+_SHAPES = "_output_shapes"
+_INDICES = {tf.int32.as_datatype_enum, tf.int64.as_datatype_enum}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,12 +32,14 @@ class Ref:
       variables: names of the variables that it may refer to.
       handle: the output that is the variable's handle, as nodes name it.
       dtype: of the variable, as an enum.
+      shape: of the variable.
       after: the operation that has to run before the ref is used; empty for none.
     """
 
     variables: frozenset[str]
     handle: str
     dtype: int
+    shape: aliases.Shape
     after: str = ""
 
 
@@ -44,13 +50,19 @@ class Read:
     Attributes:
       ref: of the variable.
       writes: bits of the writes to the variable that precede the output.
+      shape: of the output.
       alias: the node that shares the memory of `source`; None for the read itself.
+      place: of the output among those of `alias`.
+      begin: the variable's element with which the output begins; None for other elements.
     """
 
     ref: Ref
     writes: int
+    shape: aliases.Shape
     alias: NodeDef | None = None
     source: Read | None = None
+    place: int = 0
+    begin: int | None = 0
 
 
 class Conversion:
@@ -72,7 +84,8 @@ class Conversion:
         self._preceding: dict[str, int] = {}  # bits of the writes that precede the end of a node
         self._writes: dict[str, int] = {}  # bits of the writes to a variable
         self._bits = written_before.bit_length()
-        self._again: dict[tuple[str, str, int], str] = {}
+        self._again: dict[tuple[str, str, int], NodeDef] = {}
+        self._constants: dict[str, np.ndarray] = {}
 
     def convert(self, nodes: Iterable[NodeDef]) -> Iterator[NodeDef]:
         """Yields nodes in the order in which effects are to take place; changes those given."""
@@ -81,16 +94,23 @@ class Conversion:
             for each in node.input:
                 preceding |= self._preceding.get(producer(each), 0)
             self._preceding[node.name] = preceding
+            uses = any(each in self.refs or each in self.reads for each in node.input)
+            shapes = [_static(each) for each in node.attr[_SHAPES].list.shape] if uses else []
+            node.attr.pop(_SHAPES, None)
             if node.op in ref_ops.VARIABLES:
                 yield from self.variable(node)
-            elif any(each in self.refs or each in self.reads for each in node.input):
-                yield from self._user(node)
+            elif uses:
+                yield from self._user(node, shapes)
             else:
+                if node.op == "Const" and node.attr["dtype"].type in _INDICES:
+                    value = tf.make_ndarray(node.attr["value"].tensor)
+                    self._constants[self.output(node, 0, "output")] = value.astype(np.int64)
                 yield node
 
     def variable(self, node: NodeDef) -> list[NodeDef]:
         dtype = node.attr["dtype"].type
-        self.refs[node.name] = Ref(frozenset([node.name]), node.name, dtype)
+        shape = _static(node.attr["shape"].shape)
+        self.refs[node.name] = Ref(frozenset([node.name]), node.name, dtype, shape)
         node.op = "VarHandleOp"
         return [node]
 
@@ -136,13 +156,13 @@ class Conversion:
         for i in places:
             ref, read = self.refs.get(inputs[i]), self.reads.get(inputs[i])
             if ref:
-                read = Read(ref, -1)
+                read = Read(ref, -1, ref.shape)
             if read and self._preceding[node.name] & self.writes_to(read.ref) != read.writes:
                 inputs[i] = self._read_again(read, node, added)
         set_inputs(node, inputs)
         return added
 
-    def _user(self, node: NodeDef) -> list[NodeDef]:
+    def _user(self, node: NodeDef, shapes: Sequence[aliases.Shape]) -> list[NodeDef]:
         called = self.call(node)
         if called is not None:
             return called
@@ -152,19 +172,32 @@ class Conversion:
             refs = {i: self.refs[node.input[i]] for i in values if op.takes(i, node, self.refs)}
             if refs:
                 added = self.looked_at(node, [i for i in values if i not in refs])
-                self._of_refs(node, op, refs)
+                self._of_refs(node, op, refs, added)
                 return [*added, node]
         if node.op == "Identity" and node.input[0] in self.refs and self.has_plain_outputs:
             return self._read(node)
         added = self.looked_at(node, values)
-        source = self.reads.get(node.input[0]) if node.op in ref_ops.ALIASES else None
-        if source is not None:
-            copy = tf.compat.v1.NodeDef()
-            copy.CopyFrom(node)
-            self.reads[self.output(node, 0, "output")] = Read(
-                source.ref, source.writes, copy, source
-            )
+        self._note_aliases(node, shapes)
         return [*added, node]
+
+    def _note_aliases(self, node: NodeDef, shapes: Sequence[aliases.Shape]) -> None:
+        """Notes which outputs of a node share the memory of a read."""
+        if node.op in aliases.SAME:
+            for i in range(len(node.input) if node.op == "IdentityN" else 1):
+                if node.input[i] in self.reads:
+                    self.reads[self.output(node, i, "output", i)] = self.reads[node.input[i]]
+            return
+        source = self.reads.get(node.input[aliases.shared_input(node)])
+        if source is None:
+            return
+        arguments = [self._constants.get(each) for each in node.input]
+        copy = tf.compat.v1.NodeDef()
+        for i, begin in enumerate(aliases.begins(node, source.shape, shapes, arguments)):
+            copy.CopyFrom(node)
+            shape = shapes[i] if source.shape is not None and shapes else None
+            first = None if node.op == "Bitcast" or source.begin is None else source.begin + begin
+            output = self.output(node, i, output_name(node), i)
+            self.reads[output] = Read(source.ref, source.writes, shape, copy, source, i, first)
 
     def _read(self, node: NodeDef) -> list[NodeDef]:
         """A copy of a ref, which is a read of the variable."""
@@ -172,12 +205,15 @@ class Conversion:
         node.op = "ReadVariableOp"
         node.attr.clear()
         node.attr["dtype"].type = ref.dtype
-        self.reads[node.name] = Read(ref, self._preceding[node.name] & self.writes_to(ref))
+        writes = self._preceding[node.name] & self.writes_to(ref)
+        self.reads[node.name] = Read(ref, writes, ref.shape)
         set_inputs(node, [ref.handle, *waits([ref]), *node.input[1:]])
         return [node]
 
-    def _of_refs(self, node: NodeDef, op: ref_ops.RefOp, refs: dict[int, Ref]) -> None:
-        """Makes a node that takes refs one that takes handles."""
+    def _of_refs(
+        self, node: NodeDef, op: ref_ops.RefOp, refs: dict[int, Ref], added: list[NodeDef]
+    ) -> None:
+        """Makes a node that takes refs one that takes handles; puts nodes for that in `added`."""
         inputs = list(node.input)
         for i, ref in refs.items():
             inputs[i] = ref.handle
@@ -188,6 +224,12 @@ class Conversion:
             inputs = inputs[1:]
             node.op = "NoOp"
             node.attr.clear()
+        elif node.op == "RefSelect":  # all handles but one are dead
+            switches = [self._switched(node, i, each) for i, each in enumerate(inputs[1:])]
+            added += switches
+            inputs = [self.output(each, i, "outputs", i) for i, each in enumerate(switches)]
+            node.op = "Merge"
+            node.attr["T"].type = RESOURCE
         elif node.op in ref_ops.CONTROL_FLOW:
             node.op = node.op.removeprefix("Ref")
             node.attr["T"].type = RESOURCE
@@ -208,12 +250,17 @@ class Conversion:
             )
         set_inputs(node, [*inputs, *waits(refs.values())])
 
+    def _switched(self, node: NodeDef, place: int, handle: str) -> NodeDef:
+        """A node whose output of a place is a handle if a node that selects one selects it."""
+        switch = tf.compat.v1.NodeDef(op="_SwitchN", name=f"{node.name}/_{place}")
+        switch.input.extend([handle, node.input[0]])
+        switch.attr["num_outs"].i = node.attr["N"].i + 1  # the last for an index out of range
+        switch.attr["T"].type = RESOURCE
+        return switch
+
     def _read_again(self, read: Read, node: NodeDef, added: list[NodeDef]) -> str:
         """The output that is `read` as it is before a node; puts the nodes for it in `added`."""
-        alias, source = read.alias, read.source
-        if alias is not None and source is not None and alias.op == "Identity":
-            return self._read_again(source, node, added)
-        ref = read.ref
+        alias, source, ref = read.alias, read.source, read.ref
         writes = self._preceding[node.name] & self.writes_to(ref)
         known = (ref.handle, "" if alias is None else alias.name, writes)
         if known not in self._again:
@@ -228,18 +275,29 @@ class Conversion:
             else:
                 made.CopyFrom(alias)
                 made.name = f"{alias.name}/_again/{len(self._again)}"
-                made.input[0] = self._read_again(source, node, added)
+                made.input[aliases.shared_input(made)] = self._read_again(source, node, added)
             self._preceding[made.name] = self._preceding[node.name]
-            output = self.output(made, 0, "value" if alias is None else "output")
-            self._again[known] = output
-            self.reads[output] = Read(ref, writes, alias, source)
+            self._again[known] = made
             added.append(made)
-        return self._again[known]
+        made = self._again[known]
+        output = self.output(made, read.place, output_name(made), read.place)
+        self.reads[output] = dataclasses.replace(read, writes=writes)
+        return output
 
 
 def producer(edge: str) -> str:
     """The node that an input comes from, or for which it waits."""
     return edge.removeprefix("^").split(":", 1)[0]
+
+
+def output_name(node: NodeDef) -> str:
+    """The name of its first output, which may be a list."""
+    return str(op_def_registry.get(node.op).output_arg[0].name)
+
+
+def _static(shape: Any) -> aliases.Shape:
+    known = tf.TensorShape(shape)
+    return tuple(known.as_list()) if known.is_fully_defined() else None
 
 
 def waits(refs: Iterable[Ref]) -> list[str]:

@@ -16,6 +16,7 @@ from tpu_estimator_compat.engine.refs.conversion import (
     NodeDef,
     Read,
     Ref,
+    output_name,
     set_inputs,
     waits,
 )
@@ -25,6 +26,8 @@ _BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 _LOOPS = frozenset({"While", "StatelessWhile"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _TYPES = ("Tin", "T")
+_INDICES = {"Reshape": "Tshape", "Shape": "out_type", "Slice": "Index"}
+"""Attributes with the type of indices."""
 
 
 class Functions:
@@ -85,11 +88,13 @@ class Functions:
             if isinstance(argument, Ref):
                 signature.input_arg[i].type = RESOURCE
                 function.arg_attr.pop(i, None)
-        for output in signature.output_arg if loops else ():
+        for output in signature.output_arg:
             ref = conversion.refs.get(function.ret[output.name])
             if ref is not None:
-                output.type = RESOURCE
-                function.ret[output.name] = conversion.handed_on(ref, function)
+                returned = conversion.returned(ref, f"{output.name}/_returned", handle=loops)
+                function.node_def.append(returned)
+                function.ret[output.name] = f"{returned.name}:{output_name(returned)}:0"
+                output.type = RESOURCE if loops else ref.dtype
         signature.is_stateful = True
         self._functions[signature.name] = function
         self.made.append(function)
@@ -136,9 +141,7 @@ class CallingConversion(Conversion):
     def _ref_behind(self, edge: str) -> Ref | None:
         """The ref that an input is, or is a plain read of."""
         read = self.reads.get(edge)
-        while read is not None and read.alias is not None and read.alias.op == "Identity":
-            read = read.source
-        return self.refs.get(edge) if read is None or read.alias is not None else read.ref
+        return read.ref if read is not None and read.alias is None else self.refs.get(edge)
 
     def _alias(self, edge: str, written: frozenset[str]) -> Read | None:
         read = self.reads.get(edge)
@@ -154,40 +157,54 @@ class _FunctionConversion(CallingConversion):
         super().__init__(functions, written_before=1 if loops else 0)
         for name, argument in arguments.items():
             if isinstance(argument, Ref):
-                self.refs[name] = Ref(argument.variables, name, argument.dtype)
+                self.refs[name] = dataclasses.replace(argument, handle=name, after="")
                 for variable in argument.variables if loops else ():
                     self.note_earlier_write(variable)
         self._handles = {v: ref for ref in self.refs.values() for v in ref.variables}
-        self._shapes: list[NodeDef] = []
+        self._added: list[NodeDef] = []
         for name, argument in arguments.items():
-            if isinstance(argument, Read):
-                [variable] = argument.ref.variables
-                self.reads[name] = self._shaped(name, argument, Read(self._handles[variable], 0))
+            if isinstance(argument, Read) and argument.begin is not None:
+                self.reads[name] = self._part(name, argument, argument.begin)
 
     def convert(self, nodes: Iterable[NodeDef]) -> Iterator[NodeDef]:
-        yield from self._shapes
+        yield from self._added
         yield from super().convert(nodes)
 
-    def _shaped(self, name: str, argument: Read, source: Read) -> Read:
-        """An argument that shares a variable's memory, in a shape of its own."""
-        shape = tf.compat.v1.NodeDef(name=f"{name}/_shape", op="Shape", input=[name])
-        alias = tf.compat.v1.NodeDef(
-            name=f"{name}/_shaped", op="Reshape", input=[name, f"{shape.name}:output:0"]
-        )
-        for node in (shape, alias):
-            node.attr["T"].type = argument.ref.dtype
-        for attribute in (shape.attr["out_type"], alias.attr["Tshape"]):
-            attribute.type = tf.int32.as_datatype_enum
-        self._shapes.append(shape)
-        return Read(source.ref, 0, alias, source)
+    def _part(self, name: str, argument: Read, first: int) -> Read:
+        """An argument that shares a variable's memory from an element on, in a shape of its own."""
+        [variable] = argument.ref.variables
+        ref = self._handles[variable]
 
-    def handed_on(self, ref: Ref, function: FunctionDef) -> str:
-        """The handle that a loop's body returns: the next round waits for this one's writes."""
-        handle = function.node_def.add(op="Identity", name=f"{ref.handle}/_handed_on")
-        handle.attr["T"].type = RESOURCE
-        writers = [name for v in ref.variables for name in self.writers.get(v, ())]
-        set_inputs(handle, [ref.handle, *(f"^{name}" for name in writers)])
-        return f"{handle.name}:output:0"
+        def node(op: str, key: str, *inputs: str) -> NodeDef:
+            return _on_indices(op, f"{name}/_{key}", inputs, ref.dtype)
+
+        def added(node: NodeDef) -> str:
+            self._added.append(node)
+            return f"{node.name}:output:0"
+
+        flat = added(_constant(f"{name}/_flat", -1))
+        begin = added(_constant(f"{name}/_begin", first))
+        size = added(node("Shape", "size", added(node("Reshape", "row", name, flat))))
+        shape = added(node("Shape", "shape", name))
+        read = Read(ref, 0, ref.shape)
+        for alias in (
+            node("Reshape", "memory", name, flat),
+            node("Slice", "part", name, begin, size),
+            node("Reshape", "shaped", name, shape),
+        ):
+            read = dataclasses.replace(read, alias=alias, source=read)
+        return dataclasses.replace(read, shape=argument.shape, begin=first)
+
+    def returned(self, ref: Ref, name: str, handle: bool) -> NodeDef:
+        """A node for what a function returns: a variable's handle, or its value, after its writes.
+
+        A loop's body returns the handle: its next round waits for the writes of this one.
+        """
+        node = tf.compat.v1.NodeDef(op="Identity" if handle else "ReadVariableOp", name=name)
+        node.attr["T" if handle else "dtype"].type = RESOURCE if handle else ref.dtype
+        writers = [f"^{writer}" for v in ref.variables for writer in self.writers.get(v, ())]
+        set_inputs(node, [ref.handle, *writers])
+        return node
 
     def variable(self, node: NodeDef) -> list[NodeDef]:
         """No node: the ref stands for an argument."""
@@ -197,6 +214,20 @@ class _FunctionConversion(CallingConversion):
 
     def output(self, node: NodeDef, place: int, name: str, part: int = 0) -> str:
         return f"{node.name}:{name}:{part}"
+
+
+def _on_indices(op: str, name: str, inputs: Sequence[str], dtype: int) -> NodeDef:
+    node = tf.compat.v1.NodeDef(op=op, name=name, input=inputs)
+    node.attr["T"].type = dtype
+    node.attr[_INDICES[op]].type = tf.int64.as_datatype_enum
+    return node
+
+
+def _constant(name: str, value: int) -> NodeDef:
+    node = tf.compat.v1.NodeDef(op="Const", name=name)
+    node.attr["dtype"].type = tf.int64.as_datatype_enum
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto([value], tf.int64))
+    return node
 
 
 def _call_on_resources(node: NodeDef, renamed: dict[str, str], handles: Iterable[int]) -> None:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Container
 from typing import Any
 
 from tpu_estimator_compat.tf_internals import op_def_registry
 
 VARIABLES = frozenset({"Variable", "VariableV2"})
-ALIASES = frozenset(
-    {
-        *("Bitcast", "CheckNumerics", "EnsureShape", "ExpandDims", "GuaranteeConst", "Identity"),
-        *("PlaceholderWithDefault", "PreventGradient", "Reshape", "Squeeze", "StopGradient"),
-    }
-)
-"""Operations whose output shares the memory of their first input."""
 CONTROL_FLOW = frozenset({"RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefNextIteration"})
 """Operations that pass a ref on."""
 PASSED_ON = frozenset(name.removeprefix("Ref") for name in CONTROL_FLOW)
@@ -35,14 +29,14 @@ class RefOp:
     """An operation that takes refs.
 
     Attributes:
-      places: of its inputs that are refs; None for all.
+      places: of its inputs that are refs.
       outputs: places of its outputs that are refs, with their names.
       twin: the operation that does the same with handles; empty for none.
       attributes: names of the twin's attributes.
       writes: whether it changes the variables.
     """
 
-    places: frozenset[int] | None
+    places: Container[int]
     outputs: tuple[tuple[int, str], ...]
     twin: str
     attributes: frozenset[str]
@@ -50,7 +44,7 @@ class RefOp:
 
     def takes(self, place: int, node: Any, refs: Container[str]) -> bool:
         """Whether an input of a node is taken as a ref, and is one of `refs`."""
-        return (self.places is None or place in self.places) and node.input[place] in refs
+        return place in self.places and node.input[place] in refs
 
 
 @functools.cache
@@ -59,13 +53,14 @@ def ref_op(op_type: str) -> RefOp | None:
     definition = op_def_registry.get(op_type)
     if definition is None:
         return None
-    places = frozenset(i for i, argument in enumerate(definition.input_arg) if argument.is_ref)
+    places = [i for i, argument in enumerate(definition.input_arg) if argument.is_ref]
     if not places:
         return None
+    is_list = definition.input_arg[places[-1]].number_attr
     outputs = tuple((i, a.name) for i, a in enumerate(definition.output_arg) if a.is_ref)
     twin = op_def_registry.get(_TWINS.get(op_type, f"Resource{op_type}"))
     return RefOp(
-        places=None if op_type == "RefMerge" else places,  # a list
+        places=range(places[-1], sys.maxsize) if is_list else places,
         outputs=outputs,
         twin=twin.name if twin else "",
         attributes=frozenset(a.name for a in twin.attr) if twin else frozenset(),

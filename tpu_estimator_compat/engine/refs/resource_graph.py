@@ -74,7 +74,7 @@ class ResourceGraph:
         if ref is None:
             return [self.graph.get_tensor_by_name(tensor.name)]
         reads = [n for n, read in self._conversion.reads.items() if read.ref == ref]
-        plain = [self._output(n) for n in reads if self._conversion.reads[n].alias is None]
+        plain = [each for each in map(self._output, reads) if each.op.type == "ReadVariableOp"]
         return [*plain, self._value(tensor, ref)]
 
     def operation(self, operation: tf.Operation) -> tf.Operation:
@@ -97,7 +97,7 @@ class ResourceGraph:
 
     def _import(self, graph: tf.Graph, operations: Sequence[tf.Operation]) -> None:
         names = {op.name for op in operations}
-        source = graph.as_graph_def()
+        source = graph.as_graph_def(add_shapes=True)
         nodes = [node for node in source.node if node.name in names]
         shaped_anew = {node.input[0] for node in nodes if _gives_a_shape(node)}
         for node in nodes:
