@@ -105,6 +105,8 @@ def _explained(prefix: str) -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
+        if op_errors.is_without_value(error):
+            raise
         kind = type(error)
         if isinstance(error, tf.errors.OutOfRangeError):
             kind = tf.errors.ResourceExhaustedError

@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
+from tpu_estimator_compat.engine.runtime import op_errors
 from tpu_estimator_compat.tf_internals import error_interpolation
 
 _LIBRARIES = (
@@ -178,6 +179,9 @@ def with_lines(graph: tf.Graph) -> Iterator[None]:
     except tf.errors.OutOfRangeError:  # the end of the data
         raise
     except tf.errors.OpError as error:
+        error._message = op_errors.without_value(
+            error.message, lambda name: graph.get_operation_by_name(name).type != "VarHandleOp"
+        )
         _add_lines(error, graph)
         raise
 

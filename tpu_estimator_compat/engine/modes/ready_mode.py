@@ -21,6 +21,7 @@ from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.engine.state import variables
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
@@ -115,6 +116,8 @@ def make_ready(
     """Plans the steps of a mode and completes its graph; called in `in_graph()`."""
     captured.warm_start(warm_start)
     scaffold = captured.functions.scaffold
+    if scaffold.ready_op is not None or captured.graph.get_collection(GraphKeys.READY_OP):
+        variables.note_own_ready_op(captured.graph)
     plan, outputs = planned(captured)
     if captured.mode == ModeKeys.TRAIN:
         add_default_saver(captured.graph, captured.config, scaffold)

@@ -2,7 +2,8 @@
 
 Variables keep their TF1 names. Those of the replicas are created under the strategy, one component
 per replica; all others (local and metric variables, hooks' counters) live on the host, once. As in
-TF1, a variable has no value, and cannot be read, until an initialiser or a checkpoint assigns one.
+TF1, a variable has no value, and cannot be read, until an initialiser or a checkpoint assigns one:
+TensorFlow's default ready op reports those without; reads of others fail, as far as there are any.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.runtime import eager, functions, placement
+from tpu_estimator_compat.engine.runtime import eager, functions, op_errors, placement
 from tpu_estimator_compat.engine.runtime.group import Group
 from tpu_estimator_compat.engine.state.resources import Resource
 from tpu_estimator_compat.tf_internals import resource_variable_ops, tensor_shape
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
+
+READY_KEYS = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
+"""Collections of the variables that TensorFlow's default ready op looks at."""
+_OWN_READY_OP = "_has_ready_op_of_user"
 
 
 class VariableStore:
@@ -81,9 +86,14 @@ class VariableStore:
         if replicated is None:
             replicated = self.on_tpu
         with self._making:  # threads of queue runners may ask for the same queue
-            for op in handles:
-                if op.name not in self._variables and op.name not in self._resources:
-                    self._make(op, replicated, op.name in trainable)
+            made = self._variables, self._resources
+            new = {op.name: op for op in handles if not any(op.name in each for each in made)}
+            reported = _reported(next(iter(new.values()))) if new else set()
+            for name, op in new.items():
+                self._make(op, replicated, name in trainable)
+                if name in self._variables and name not in reported:
+                    for component in components(self._variables[name]):
+                        _refuse_reads_before_first_value(component, name)
 
     def _make(self, op: tf.Operation, replicated: bool, trainable: bool) -> None:
         if graph_ops.is_variable_handle(op):
@@ -242,6 +252,7 @@ class VariableStore:
         with eager.eager_mode():
             for op in handles:
                 first, *others = components(self._variables[op.name])
+                others = others if others and first.is_initialized() else []
                 value = first.read_value() if others else None
                 for other in others:
                     tf.raw_ops.AssignVariableOp(resource=other.handle, value=value)
@@ -252,3 +263,31 @@ def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable.values
     return (variable,)
+
+
+def note_own_ready_op(graph: tf.Graph) -> None:
+    """Notes that a ready op of the user's, not TensorFlow's default, says when `graph` is ready."""
+    setattr(graph, _OWN_READY_OP, True)
+
+
+def _reported(op: tf.Operation) -> set[str]:
+    """Names of the variables without which no session of an operation's graph is ready."""
+    graph = graph_ops.original(op).graph
+    keys = () if hasattr(graph, _OWN_READY_OP) else READY_KEYS
+    return {v.op.name for key in keys for v in graph.get_collection(key)}
+
+
+def _refuse_reads_before_first_value(variable: tf.Variable, name: str) -> None:
+    """Has reads of a plain variable fail while it has no value, as in TF1.
+
+    An anonymous handle has something behind it at once, which reads as an empty array; a name has
+    nothing before the first value. It takes a kernel for each name, too long to do so for all.
+    """
+    anonymous = variable.handle
+    with eager.eager_mode(), tf.device(anonymous.device):
+        handle = tf.raw_ops.VarHandleOp(
+            dtype=variable.dtype, shape=variable.shape, shared_name=op_errors.own_name(name)
+        )
+    handle._handle_data = anonymous._handle_data
+    variable._handle = handle
+    variable._handle_deleter = resource_variable_ops.EagerResourceDeleter(handle, handle.device)
