@@ -105,7 +105,7 @@ def _explained(prefix: str) -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        if op_errors.is_without_value(error):
+        if op_errors.is_of_missing_value(error):
             raise
         kind = type(error)
         if isinstance(error, tf.errors.OutOfRangeError):

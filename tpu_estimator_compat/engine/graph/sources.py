@@ -179,15 +179,15 @@ def with_lines(graph: tf.Graph) -> Iterator[None]:
     except tf.errors.OutOfRangeError:  # the end of the data
         raise
     except tf.errors.OpError as error:
-        error._message = op_errors.without_value(
-            error.message, lambda name: graph.get_operation_by_name(name).type != "VarHandleOp"
+        said = op_errors.of_missing_value(
+            error, lambda name: graph.get_operation_by_name(name).type != "VarHandleOp"
         )
-        _add_lines(error, graph)
-        raise
+        _add_lines(said, graph)
+        raise said.with_traceback(error.__traceback__) from error.__cause__
 
 
 def _add_lines(error: tf.errors.OpError, graph: tf.Graph) -> None:
-    message = _IN_VAIN.sub("", error.message)
+    error._message = message = _IN_VAIN.sub("", error.message)
     _, _, tags = error_interpolation.parse_message(message)
     for tag in tags:
         ops = _called(graph, tag.name, of_input=_OF_INPUT in message)

@@ -16,35 +16,39 @@ _AFTER = re.compile(r"\s*(\[\[\{\{node [^\]]*\]\]|\[Op:[^\]]*\])")
 
 _numbers = itertools.count()
 _NO_VALUE = re.compile(
-    r"(?:\{\{function_node \S+\}\} )?Could not find variable (\S+)@\d+\. .* does not exist\.(?: \(Could not find [^)]*\))?"
+    r"(?P<read>Could not find variable \S+@\d+\. .*?)?(?:"
+    r"Resource localhost/(\S+)@\d+/N10tensorflow3VarE does not exist\.|"
+    r"Container localhost does not exist\. \(Could not find resource: localhost/(\S+)@\d+\))"
 )
 
 
 def own_name(variable: str) -> str:
-    """A name in this process that no other variable has, which `without_value` knows."""
+    """A name that no other variable of this process has, for `of_missing_value` to find."""
     return f"{variable}@{next(_numbers)}"
 
 
-def is_without_value(error: tf.errors.OpError) -> bool:
-    """Whether the cause is that a variable with a name of `own_name` has no value."""
+def is_of_missing_value(error: tf.errors.OpError) -> bool:
+    """Whether the cause is that a variable, which has a name of its own, has no value."""
     return _NO_VALUE.search(error.message) is not None
 
 
-def without_value(message: str, is_ref: Callable[[str], bool]) -> str:
-    """A message that says of a variable that it has no value, in the words of the original."""
-
-    def said(found: re.Match[str]) -> str:
-        name = found[1]
-        if is_ref(name):
-            return f"Attempting to use uninitialized value {name}"
-        return (
+def of_missing_value(error: tf.errors.OpError, is_ref: Callable[[str], bool]) -> tf.errors.OpError:
+    """The error that the original raised where a variable has no value; `error` for others."""
+    found = _NO_VALUE.search(error.message)
+    if found is None:
+        return error
+    name = found[2] or found[3]
+    said = f"Resource localhost/{name}/N10tensorflow3VarE does not exist."
+    if found["read"]:
+        said = (
             f"Could not find variable {name}. This could mean that the variable has been deleted. "
-            "In TF1, it can also mean the variable is uninitialized. Debug info: container="
-            f"localhost, status error message=Resource localhost/{name}/N10tensorflow3VarE does "
-            "not exist."
+            "In TF1, it can also mean the variable is uninitialized. Debug info: "
+            f"container=localhost, status error message={said}"
         )
-
-    return _NO_VALUE.sub(said, message)
+    kind = type(error)
+    if is_ref(name):
+        kind, said = tf.errors.FailedPreconditionError, f"Attempting to use uninitialized value {name}"
+    return kind(error.node_def, error.op, _NO_VALUE.sub(said, error.message))
 
 
 def words(error: tf.errors.OpError) -> str:

@@ -91,7 +91,8 @@ class VariableStore:
             reported = _reported(next(iter(new.values()))) if new else set()
             for name, op in new.items():
                 self._make(op, replicated, name in trainable)
-                if name in self._variables and name not in reported:
+                plain = name in self._variables and not graph_ops.is_read_around(op)
+                if plain and name not in reported:
                     for component in components(self._variables[name]):
                         _refuse_reads_before_first_value(component, name)
 
