@@ -75,7 +75,7 @@ def _within(graph: Any, tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     value = graph.capture(_value(tensor))
     variable = _variable(tensor)
     if not dtype._is_ref_dtype:
-        graph_ops.note_read_around(variable)
+        setattr(variable, graph_ops.READ_AROUND, True)
         return value
     if not hasattr(graph, _REFS):
         setattr(graph, _REFS, {})

@@ -12,7 +12,6 @@ Key = tuple[str, int]
 _PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
 _PLACE = "_place_in_creation_order"
 _ORIGINAL = "_made_by_user"
-_READ_AROUND = "_read_around_branches"
 READERS = frozenset(
     {
         "ReadVariableOp",
@@ -25,6 +24,8 @@ READERS = frozenset(
     }
 )
 """Operations that take a variable's handle and do not change the variable."""
+READ_AROUND = "_read_around_branches"
+"""Attribute of variables of which a read in a branch became one around it, which always runs."""
 
 
 def key(tensor: tf.Tensor) -> Key:
@@ -134,12 +135,3 @@ def note_original(copy: tf.Operation, op: tf.Operation) -> None:
 def original(op: tf.Operation) -> tf.Operation:
     """The operation that a user's code made: `op`, or that of which it is a copy."""
     return getattr(op, _ORIGINAL, op)
-
-
-def note_read_around(variable: tf.Operation) -> None:
-    """Notes that a read within a branch became one around it, which runs in any case."""
-    setattr(variable, _READ_AROUND, True)
-
-
-def is_read_around(variable: tf.Operation) -> bool:
-    return hasattr(original(variable), _READ_AROUND)

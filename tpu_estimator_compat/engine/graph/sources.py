@@ -179,11 +179,11 @@ def with_lines(graph: tf.Graph) -> Iterator[None]:
     except tf.errors.OutOfRangeError:  # the end of the data
         raise
     except tf.errors.OpError as error:
-        said = op_errors.of_missing_value(
-            error, lambda name: graph.get_operation_by_name(name).type != "VarHandleOp"
-        )
+        said = op_errors.of_missing_value(error, graph)
         _add_lines(said, graph)
-        raise said.with_traceback(error.__traceback__) from error.__cause__
+        if said is not error:
+            raise said.with_traceback(error.__traceback__) from None
+        raise
 
 
 def _add_lines(error: tf.errors.OpError, graph: tf.Graph) -> None:

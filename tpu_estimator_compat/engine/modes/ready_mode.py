@@ -21,7 +21,6 @@ from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
-from tpu_estimator_compat.engine.state import variables
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
@@ -116,8 +115,8 @@ def make_ready(
     """Plans the steps of a mode and completes its graph; called in `in_graph()`."""
     captured.warm_start(warm_start)
     scaffold = captured.functions.scaffold
-    if scaffold.ready_op is not None or captured.graph.get_collection(GraphKeys.READY_OP):
-        variables.note_own_ready_op(captured.graph)
+    own = scaffold.ready_op is not None or captured.graph.get_collection(GraphKeys.READY_OP)
+    captured.store.has_own_ready_op = bool(own)
     plan, outputs = planned(captured)
     if captured.mode == ModeKeys.TRAIN:
         add_default_saver(captured.graph, captured.config, scaffold)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -13,42 +12,31 @@ _BEFORE = re.compile(
     r"(Detected at node [^\n]*\n(<stack traces unavailable>\n|(\s*File [^\n]*\n\s*)+)?)?"
 )
 _AFTER = re.compile(r"\s*(\[\[\{\{node [^\]]*\]\]|\[Op:[^\]]*\])")
-
 _numbers = itertools.count()
+_OWN_NAME = re.compile(r"(localhost/|variable )(\S+)@variable\d+")
 _NO_VALUE = re.compile(
-    r"(?P<read>Could not find variable \S+@\d+\. .*?)?(?:"
-    r"Resource localhost/(\S+)@\d+/N10tensorflow3VarE does not exist\.|"
-    r"Container localhost does not exist\. \(Could not find resource: localhost/(\S+)@\d+\))"
+    r"(Could not find variable .* message=)?(Resource|Container) localhost.* does not exist\."
+    r"( \(Could not find resource: \S+\))?"
 )
 
 
 def own_name(variable: str) -> str:
     """A name that no other variable of this process has, for `of_missing_value` to find."""
-    return f"{variable}@{next(_numbers)}"
+    return f"{variable}@variable{next(_numbers)}"
 
 
-def is_of_missing_value(error: tf.errors.OpError) -> bool:
-    """Whether the cause is that a variable, which has a name of its own, has no value."""
-    return _NO_VALUE.search(error.message) is not None
-
-
-def of_missing_value(error: tf.errors.OpError, is_ref: Callable[[str], bool]) -> tf.errors.OpError:
-    """The error that the original raised where a variable has no value; `error` for others."""
-    found = _NO_VALUE.search(error.message)
+def of_missing_value(error: tf.errors.OpError, graph: tf.Graph) -> tf.errors.OpError:
+    """The original's error where a variable of `graph` has no value; `error` for other causes."""
+    found = _OWN_NAME.search(error.message)
     if found is None:
         return error
-    name = found[2] or found[3]
-    said = f"Resource localhost/{name}/N10tensorflow3VarE does not exist."
-    if found["read"]:
-        said = (
-            f"Could not find variable {name}. This could mean that the variable has been deleted. "
-            "In TF1, it can also mean the variable is uninitialized. Debug info: "
-            f"container=localhost, status error message={said}"
-        )
-    kind = type(error)
-    if is_ref(name):
-        kind, said = tf.errors.FailedPreconditionError, f"Attempting to use uninitialized value {name}"
-    return kind(error.node_def, error.op, _NO_VALUE.sub(said, error.message))
+    kind, name = type(error), found[2]
+    said = rf"\1Resource localhost/{name}/N10tensorflow3VarE does not exist."
+    if graph.get_operation_by_name(name).type != "VarHandleOp":
+        kind = tf.errors.FailedPreconditionError
+        said = f"Attempting to use uninitialized value {name}"
+    message = _OWN_NAME.sub(r"\1\2", _NO_VALUE.sub(said, error.message))
+    return kind(error.node_def, error.op, message)
 
 
 def words(error: tf.errors.OpError) -> str:

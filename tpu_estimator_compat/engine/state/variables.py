@@ -2,8 +2,7 @@
 
 Variables keep their TF1 names. Those of the replicas are created under the strategy, one component
 per replica; all others (local and metric variables, hooks' counters) live on the host, once. As in
-TF1, a variable has no value, and cannot be read, until an initialiser or a checkpoint assigns one:
-TensorFlow's default ready op reports those without; reads of others fail, as far as there are any.
+TF1, a variable has no value, and cannot be read, until an initialiser or a checkpoint assigns one.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 READY_KEYS = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
 """Collections of the variables that TensorFlow's default ready op looks at."""
-_OWN_READY_OP = "_has_ready_op_of_user"
 
 
 class VariableStore:
@@ -35,12 +33,14 @@ class VariableStore:
 
     Attributes:
       assignments: the number of calls of `assign`.
+      has_own_ready_op: whether the user's scaffold says when sessions are ready, not TensorFlow's.
       sharded: the variables of which this machine has some rows; None where it has all rows.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
         self.strategy = strategy
         self.assignments = 0
+        self.has_own_ready_op = False
         self.sharded: ShardedVariables | None = None
         self._variables: dict[str, tf.Variable] = {}
         self._resources: dict[str, Resource] = {}
@@ -88,17 +88,21 @@ class VariableStore:
         with self._making:  # threads of queue runners may ask for the same queue
             made = self._variables, self._resources
             new = {op.name: op for op in handles if not any(op.name in each for each in made)}
-            reported = _reported(next(iter(new.values()))) if new else set()
+            reported = self._reported(graph_ops.original(op).graph for op in new.values())
             for name, op in new.items():
-                self._make(op, replicated, name in trainable)
-                plain = name in self._variables and not graph_ops.is_read_around(op)
-                if plain and name not in reported:
-                    for component in components(self._variables[name]):
-                        _refuse_reads_before_first_value(component, name)
+                self._make(op, replicated, name in trainable, name in reported)
 
-    def _make(self, op: tf.Operation, replicated: bool, trainable: bool) -> None:
+    def _reported(self, graphs: Iterable[tf.Graph]) -> set[str]:
+        """Names of the variables without which no session is ready."""
+        keys = () if self.has_own_ready_op else READY_KEYS
+        return {v.op.name for g in dict.fromkeys(graphs) for k in keys for v in g.get_collection(k)}
+
+    def _make(self, op: tf.Operation, replicated: bool, trainable: bool, reported: bool) -> None:
         if graph_ops.is_variable_handle(op):
-            self._variables[op.name] = self._create(op, replicated, trainable)
+            self._variables[op.name] = made = self._create(op, replicated, trainable)
+            if not reported and not hasattr(graph_ops.original(op), graph_ops.READ_AROUND):
+                for component in components(made):
+                    _refuse_reads_before_first_value(component, op.name)
         else:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 self._resources[op.name] = Resource(op)
@@ -232,7 +236,8 @@ class VariableStore:
         once, would hold the model twice. The next sparse update turns copying on again.
         """
         for variable in (self._variables[name] for name in names if name in self._variables):
-            tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
+            with contextlib.suppress(tf.errors.FailedPreconditionError):  # a read will say why
+                tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
 
     def take_from_chief(self, group: Group, names: Sequence[str]) -> None:
         """Assigns the chief's values to variables; called on all machines with the same names."""
@@ -264,18 +269,6 @@ def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable.values
     return (variable,)
-
-
-def note_own_ready_op(graph: tf.Graph) -> None:
-    """Notes that a ready op of the user's, not TensorFlow's default, says when `graph` is ready."""
-    setattr(graph, _OWN_READY_OP, True)
-
-
-def _reported(op: tf.Operation) -> set[str]:
-    """Names of the variables without which no session of an operation's graph is ready."""
-    graph = graph_ops.original(op).graph
-    keys = () if hasattr(graph, _OWN_READY_OP) else READY_KEYS
-    return {v.op.name for key in keys for v in graph.get_collection(key)}
 
 
 def _refuse_reads_before_first_value(variable: tf.Variable, name: str) -> None:
