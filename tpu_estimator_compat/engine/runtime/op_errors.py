@@ -13,7 +13,7 @@ _BEFORE = re.compile(
 )
 _AFTER = re.compile(r"\s*(\[\[\{\{node [^\]]*\]\]|\[Op:[^\]]*\])")
 _numbers = itertools.count()
-_OWN_NAME = re.compile(r"(localhost/|variable )(\S+)@variable\d+")
+_OWN_NAME = re.compile(r"(?:localhost/)?(\S+)(@variable\d+)")
 _NO_VALUE = re.compile(
     r"(Could not find variable .* message=)?(Resource|Container) localhost.* does not exist\."
     r"( \(Could not find resource: \S+\))?"
@@ -30,12 +30,12 @@ def of_missing_value(error: tf.errors.OpError, graph: tf.Graph) -> tf.errors.OpE
     found = _OWN_NAME.search(error.message)
     if found is None:
         return error
-    kind, name = type(error), found[2]
+    kind, name = type(error), found[1]
     said = rf"\1Resource localhost/{name}/N10tensorflow3VarE does not exist."
     if graph.get_operation_by_name(name).type != "VarHandleOp":
         kind = tf.errors.FailedPreconditionError
         said = f"Attempting to use uninitialized value {name}"
-    message = _OWN_NAME.sub(r"\1\2", _NO_VALUE.sub(said, error.message))
+    message = _NO_VALUE.sub(said, error.message).replace(found[2], "")
     return kind(error.node_def, error.op, message)
 
 
