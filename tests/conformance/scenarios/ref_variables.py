@@ -288,3 +288,53 @@ def the_kind_that_is_asked_for(model_dir, record):
             return loss, tf.train.GradientDescentOptimizer(0.01).minimize(loss)
 
     _train(model_dir, record, model)
+
+
+def variables_that_nobody_initializes(model_dir, record):
+    """Those of an own collection, which no ready op knows: reads fail, first writes do not."""
+
+    def fails(model):
+        try:
+            _train(f"{model_dir}/{model.__name__}", record, model)
+        except tf.errors.FailedPreconditionError as error:
+            record([line for line in str(error).splitlines() if "uninitialized" in line])
+
+    def unknown(name):
+        ones = tf.ones_initializer()
+        return tf.get_variable(name, [], initializer=ones, collections=["mine"], trainable=False)
+
+    def read(x, y):
+        return _loss(_net(x, "w"), y) * unknown("read"), tf.no_op()
+
+    def counted(x, y):
+        return _loss(_net(x, "w"), y), tf.assign_add(unknown("counted"), 1.0)
+
+    def in_a_loop(x, y):
+        variable = unknown("in_a_loop")
+        _, loss = tf.while_loop(
+            lambda i, _: i < 2,
+            lambda i, loss: (i + 1, loss * variable),
+            [0, _loss(_net(x, "w"), y)],
+        )
+        return loss, tf.no_op()
+
+    def fetched(x, y):
+        variable, loss = unknown("fetched"), _loss(_net(x, "w"), y)
+        logged = tf.train.LoggingTensorHook({"twice": variable * 2}, every_n_iter=1)
+        return loss, tf.no_op(), [logged]
+
+    def in_a_branch_not_taken(x, y):
+        variable, loss = unknown("in_a_branch"), _loss(_net(x, "w"), y)
+        return tf.cond(loss < 0, variable.read_value, lambda: loss), tf.no_op()
+
+    def accumulated(x, y):
+        variable, loss = unknown("accumulated"), _loss(_net(x, "w"), y)
+        total = tf.cond(
+            tf.is_variable_initialized(variable),
+            lambda: tf.identity(tf.assign_add(variable, loss)),
+            lambda: tf.identity(tf.assign(variable, loss)),
+        )
+        return total, tf.no_op()
+
+    for model in (read, counted, in_a_loop, fetched, in_a_branch_not_taken, accumulated):
+        fails(model)

@@ -258,3 +258,24 @@ def variables_not_initialized(model_dir, record):
         return tf.train.Scaffold(init_op=tf.train.get_global_step().initializer)
 
     models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
+
+
+def variables_not_initialized_that_a_ready_op_leaves_out(model_dir, record):
+    """The same without a checkpoint before the first step, which looks at them too."""
+
+    def make(spec):
+        nothing = tf.constant([], tf.string)
+        return tf.train.Scaffold(
+            init_op=tf.train.get_global_step().initializer,
+            ready_op=nothing,
+            ready_for_local_init_op=nothing,
+        )
+
+    for saves in ({}, {"save_checkpoints_steps": None, "save_checkpoints_secs": None}):
+        estimator = models.estimator(f"{model_dir}/{len(saves)}", _scaffold(make), **saves)
+        try:
+            estimator.train(models.batches(), steps=1)
+        except tf.errors.FailedPreconditionError as error:
+            record(
+                [line.split("variable ")[0] for line in str(error).splitlines() if "TF1" in line]
+            )

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture import branch_values
+from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.refs import ref_ops
 from tpu_estimator_compat.tf_internals import FuncGraph
 
@@ -72,9 +73,10 @@ def _variable(tensor: tf.Tensor) -> tf.Operation:
 def _within(graph: Any, tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """The tensor for a ref from outside in a function: the value, or a ref if one is expected."""
     value = graph.capture(_value(tensor))
-    if not dtype._is_ref_dtype:
-        return value
     variable = _variable(tensor)
+    if not dtype._is_ref_dtype:
+        setattr(variable, graph_ops.READ_AROUND, True)
+        return value
     if not hasattr(graph, _REFS):
         setattr(graph, _REFS, {})
     refs: dict[str, tf.Tensor] = getattr(graph, _REFS)

@@ -105,6 +105,8 @@ def _explained(prefix: str) -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
+        if "Could not find variable" in error.message:  # the file is not to blame
+            raise
         kind = type(error)
         if isinstance(error, tf.errors.OutOfRangeError):
             kind = tf.errors.ResourceExhaustedError

@@ -24,6 +24,8 @@ READERS = frozenset(
     }
 )
 """Operations that take a variable's handle and do not change the variable."""
+READ_AROUND = "_read_around_branches"
+"""Attribute of variables of which a read in a branch became one around it, which always runs."""
 
 
 def key(tensor: tf.Tensor) -> Key:

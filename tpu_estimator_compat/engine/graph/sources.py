@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
+from tpu_estimator_compat.engine.runtime import op_errors
 from tpu_estimator_compat.tf_internals import error_interpolation
 
 _LIBRARIES = (
@@ -178,12 +179,15 @@ def with_lines(graph: tf.Graph) -> Iterator[None]:
     except tf.errors.OutOfRangeError:  # the end of the data
         raise
     except tf.errors.OpError as error:
-        _add_lines(error, graph)
+        said = op_errors.of_missing_value(error, graph)
+        _add_lines(said, graph)
+        if said is not error:
+            raise said.with_traceback(error.__traceback__) from None
         raise
 
 
 def _add_lines(error: tf.errors.OpError, graph: tf.Graph) -> None:
-    message = _IN_VAIN.sub("", error.message)
+    error._message = message = _IN_VAIN.sub("", error.message)
     _, _, tags = error_interpolation.parse_message(message)
     for tag in tags:
         ops = _called(graph, tag.name, of_input=_OF_INPUT in message)

@@ -115,6 +115,8 @@ def make_ready(
     """Plans the steps of a mode and completes its graph; called in `in_graph()`."""
     captured.warm_start(warm_start)
     scaffold = captured.functions.scaffold
+    own = scaffold.ready_op is not None or captured.graph.get_collection(GraphKeys.READY_OP)
+    captured.store.has_own_ready_op = bool(own)
     plan, outputs = planned(captured)
     if captured.mode == ModeKeys.TRAIN:
         add_default_saver(captured.graph, captured.config, scaffold)

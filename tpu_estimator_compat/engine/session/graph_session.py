@@ -20,7 +20,7 @@ from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.engine.runtime import eager, profiles
 from tpu_estimator_compat.engine.session import feeds as feeds_lib
 from tpu_estimator_compat.engine.session.fetches import FetchHandlers
-from tpu_estimator_compat.engine.state.variables import VariableStore, components
+from tpu_estimator_compat.engine.state.variables import READY_KEYS, VariableStore, components
 from tpu_estimator_compat.engine.step.host_function import as_numpy
 from tpu_estimator_compat.tf_internals import GLOBAL_STEP_READ_KEY, stack, tf_session
 
@@ -118,8 +118,7 @@ class GraphSession(tf_session.SessionInterface):
         return self._values.get(tensor.name, tensor)
 
     def _variables(self) -> list[tf.Variable]:
-        keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
-        return [v for k in keys for v in self._graph.get_collection(k)]
+        return [v for k in READY_KEYS for v in self._graph.get_collection(k)]
 
     def _evaluate(
         self,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.runtime import eager, functions, placement
+from tpu_estimator_compat.engine.runtime import eager, functions, op_errors, placement
 from tpu_estimator_compat.engine.runtime.group import Group
 from tpu_estimator_compat.engine.state.resources import Resource
 from tpu_estimator_compat.tf_internals import resource_variable_ops, tensor_shape
@@ -24,18 +24,23 @@ from tpu_estimator_compat.tf_internals import resource_variable_ops, tensor_shap
 if TYPE_CHECKING:
     from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
 
+READY_KEYS = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
+"""Collections of the variables that TensorFlow's default ready op looks at."""
+
 
 class VariableStore:
     """Variables and resources of one captured graph, by the name of their op.
 
     Attributes:
       assignments: the number of calls of `assign`.
+      has_own_ready_op: whether the user's scaffold says when sessions are ready, not TensorFlow's.
       sharded: the variables of which this machine has some rows; None where it has all rows.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
         self.strategy = strategy
         self.assignments = 0
+        self.has_own_ready_op = False
         self.sharded: ShardedVariables | None = None
         self._variables: dict[str, tf.Variable] = {}
         self._resources: dict[str, Resource] = {}
@@ -81,13 +86,23 @@ class VariableStore:
         if replicated is None:
             replicated = self.on_tpu
         with self._making:  # threads of queue runners may ask for the same queue
-            for op in handles:
-                if op.name not in self._variables and op.name not in self._resources:
-                    self._make(op, replicated, op.name in trainable)
+            made = self._variables, self._resources
+            new = {op.name: op for op in handles if not any(op.name in each for each in made)}
+            reported = self._reported(graph_ops.original(op).graph for op in new.values())
+            for name, op in new.items():
+                self._make(op, replicated, name in trainable, name in reported)
 
-    def _make(self, op: tf.Operation, replicated: bool, trainable: bool) -> None:
+    def _reported(self, graphs: Iterable[tf.Graph]) -> set[str]:
+        """Names of the variables without which no session is ready."""
+        keys = () if self.has_own_ready_op else READY_KEYS
+        return {v.op.name for g in dict.fromkeys(graphs) for k in keys for v in g.get_collection(k)}
+
+    def _make(self, op: tf.Operation, replicated: bool, trainable: bool, reported: bool) -> None:
         if graph_ops.is_variable_handle(op):
-            self._variables[op.name] = self._create(op, replicated, trainable)
+            self._variables[op.name] = made = self._create(op, replicated, trainable)
+            if not reported and not hasattr(graph_ops.original(op), graph_ops.READ_AROUND):
+                for component in components(made):
+                    _refuse_reads_before_first_value(component, op.name)
         else:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 self._resources[op.name] = Resource(op)
@@ -221,7 +236,8 @@ class VariableStore:
         once, would hold the model twice. The next sparse update turns copying on again.
         """
         for variable in (self._variables[name] for name in names if name in self._variables):
-            tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
+            with contextlib.suppress(tf.errors.FailedPreconditionError):  # a read will say why
+                tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
 
     def take_from_chief(self, group: Group, names: Sequence[str]) -> None:
         """Assigns the chief's values to variables; called on all machines with the same names."""
@@ -242,6 +258,7 @@ class VariableStore:
         with eager.eager_mode():
             for op in handles:
                 first, *others = components(self._variables[op.name])
+                others = others if others and first.is_initialized() else []
                 value = first.read_value() if others else None
                 for other in others:
                     tf.raw_ops.AssignVariableOp(resource=other.handle, value=value)
@@ -252,3 +269,19 @@ def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable.values
     return (variable,)
+
+
+def _refuse_reads_before_first_value(variable: tf.Variable, name: str) -> None:
+    """Has reads of a plain variable fail while it has no value, as in TF1.
+
+    An anonymous handle has something behind it at once, which reads as an empty array; a name has
+    nothing before the first value. It takes a kernel for each name, too long to do so for all.
+    """
+    anonymous = variable.handle
+    with eager.eager_mode(), tf.device(anonymous.device):
+        handle = tf.raw_ops.VarHandleOp(
+            dtype=variable.dtype, shape=variable.shape, shared_name=op_errors.own_name(name)
+        )
+    handle._handle_data = anonymous._handle_data
+    variable._handle = handle
+    variable._handle_deleter = resource_variable_ops.EagerResourceDeleter(handle, handle.device)
