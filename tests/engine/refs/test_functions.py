@@ -138,6 +138,17 @@ def an_update_after_a_branch_that_reads(v, u, step):
         return [read + 0.0, v * 2.0]
 
 
+def two_gradients_of_a_loop(v, u, step):
+    """The second one's loop takes the new value, with the old one's activations."""
+    loop = tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, tf.sin(x * v)), [0, ONES])
+    loss = tf.reduce_sum(loop[1])
+    train = tf.train.GradientDescentOptimizer(0.1)
+    with tf.control_dependencies([train.minimize(loss)]):
+        again = train.minimize(loss * 0.5)
+    with tf.control_dependencies([again]):
+        return [v * 2.0]
+
+
 PROGRAMS = [
     writes_in_one_branch,
     another_write_in_each_branch,
@@ -155,6 +166,7 @@ PROGRAMS = [
     a_scatter_and_a_gather_in_a_branch,
     a_gradient_of_a_branch_that_reads,
     an_update_after_a_branch_that_reads,
+    two_gradients_of_a_loop,
 ]
 
 

@@ -177,10 +177,10 @@ class Conversion:
         if node.op == "Identity" and node.input[0] in self.refs and self.has_plain_outputs:
             return self._read(node)
         added = self.looked_at(node, values)
-        self._note_aliases(node, shapes)
+        self.note_aliases(node, shapes)
         return [*added, node]
 
-    def _note_aliases(self, node: NodeDef, shapes: Sequence[aliases.Shape]) -> None:
+    def note_aliases(self, node: NodeDef, shapes: Sequence[aliases.Shape]) -> None:
         """Notes which outputs of a node share the memory of a read."""
         if node.op in aliases.SAME:
             for i in range(len(node.input) if node.op == "IdentityN" else 1):

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_def
-from tpu_estimator_compat.engine.refs import ref_ops
+from tpu_estimator_compat.engine.refs import aliases, ref_ops
 from tpu_estimator_compat.engine.refs.conversion import (
     RESOURCE,
     Conversion,
@@ -125,8 +125,8 @@ class CallingConversion(Conversion):
         same = [i for i in values[first:] if not loops or self._functions.hands_on(node, i)]
         handles = {i: refs[i] for i in same if i in refs and refs[i].variables <= written}
         added = self.looked_at(node, [i for i in values if i not in handles])
-        aliases = {i: self._alias(node.input[i], written) for i in same}
-        arguments = [handles.get(i) or aliases.get(i) for i in values[first:]]
+        reads = {i: self._alias(node.input[i], written) for i in same}
+        arguments = [handles.get(i) or reads.get(i) for i in values[first:]]
         self.note_write(node, written)
         for i, ref in handles.items() if loops else ():  # a loop returns what it takes
             self.refs[self.output(node, i, "output", i)] = dataclasses.replace(ref, after=node.name)
@@ -137,6 +137,13 @@ class CallingConversion(Conversion):
             inputs[i] = ref.handle
         set_inputs(node, [*inputs, *waits(handles.values())])
         return [*added, node]
+
+    def note_aliases(self, node: NodeDef, shapes: Sequence[aliases.Shape]) -> None:
+        """Notes also what a loop returns as it takes it: gradients read that of the loop."""
+        super().note_aliases(node, shapes)
+        for i, each in enumerate(node.input if node.op in _LOOPS else ()):
+            if each in self.reads and self._functions.hands_on(node, i):
+                self.reads[self.output(node, i, "output", i)] = self.reads[each]
 
     def _ref_behind(self, edge: str) -> Ref | None:
         """The ref that an input is, or is a plain read of."""
