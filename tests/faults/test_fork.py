@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from support import ROOT, python_path
+from support import TESTS, python_path
 
 SCRIPT = """
 import os, sys
@@ -42,7 +42,7 @@ def test_a_child_closes_its_parents_generator(forks, tmp_path, ending, hooks):
 @pytest.mark.slow
 def test_a_child_ends_python_with_an_open_generator(tmp_path):
     command = [sys.executable, "-c", SCRIPT.replace("ENDING", "sys.exit(0)"), str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": python_path.joined(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": python_path.joined(TESTS.parent)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.split("\n")[0] == "child 0 parent [4.]"
     assert "ignored" not in done.stderr

@@ -37,7 +37,7 @@ def _in_its_process(results: Generator[Any, None, None]) -> Iterator[Any]:
     """Yields results; a fork, which lacks the threads of their session, does not close them."""
     process = os.getpid()
     try:
-        for result in results:  # noqa: UP028: `yield from` would close them itself
+        for result in results:  # noqa: UP028 (`yield from` would close them)
             yield result
     finally:
         if process == os.getpid():
