@@ -21,6 +21,7 @@ OF_NO_ROOM = {
     "conformance",
     "docs",
     "examples",
+    "faults",
     "fuzz",
     "installing",
     "parity",

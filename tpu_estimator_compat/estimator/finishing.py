@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import functools
 import inspect
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar
 
 import tensorflow as tf
@@ -20,18 +21,29 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 _IGNORED = (tf.errors.AbortedError, tf.errors.UnavailableError)  # sessions are recreated then
 
-_OPEN: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-"""Generators of results that may not be exhausted, and the process of each."""
+_OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Generators of results that may not be exhausted."""
 
 
 @atexit.register
 def _close_all() -> None:
     """Closes the generators that a script leaves open, while Python still has its modules."""
-    for results, process in list(_OPEN.items()):
-        if process != os.getpid():  # a fork does not have the generator's threads
-            continue
+    for results in list(_OPEN):
         with contextlib.suppress(ValueError):  # it is running in another thread
             results.close()
+
+
+def _in_its_process(results: Generator[Any, None, None]) -> Iterator[Any]:
+    """Yields results; a fork, which lacks the threads of their session, does not close them."""
+    process = os.getpid()
+    try:
+        for result in results:  # noqa: UP028 (`yield from` would close them)
+            yield result
+    finally:
+        if process == os.getpid():
+            results.close()
+        else:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(results))  # Python's end closes it, too
 
 
 def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
@@ -48,7 +60,7 @@ def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
             def results(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
                 try:
                     with _marking(self, source, times):
-                        yield from method(self, *args, **kwargs)
+                        yield from _in_its_process(method(self, *args, **kwargs))
                 except BaseException as error:
                     tracebacks.shorten(error)
                     raise
@@ -56,7 +68,7 @@ def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
             @functools.wraps(method)
             def marked(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
                 found = results(self, *args, **kwargs)
-                _OPEN[found] = os.getpid()
+                _OPEN.add(found)
                 return found
 
         else:

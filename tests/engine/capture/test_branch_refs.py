@@ -74,11 +74,10 @@ def test_a_write_through_the_result_of_another_write():
     assert judge == ours == [[11.0], [22.0]]
 
 
-def test_only_while_it_is_enabled_may_functions_write():
+def test_elsewhere_functions_may_not_write():
     original = FuncGraph._create_op_internal
-    branch_refs.enable(True)
-    assert FuncGraph._create_op_internal is not original
-    branch_refs.enable(False)
+    with branch_refs.from_outside():
+        assert FuncGraph._create_op_internal is not original
     assert FuncGraph._create_op_internal is original
     with tf.Graph().as_default():
         ref, _ = judged.variable("v", 1.0)

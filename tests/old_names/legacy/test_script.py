@@ -110,6 +110,50 @@ def test_two_runs_and_two_threads_in_one_process(python, tmp_path):
     )
 
 
+def test_what_a_script_sets_for_its_process_is_given_back(python, tmp_path):
+    """A run within a run, too, gives back what the outer one had set."""
+    (tmp_path / "script.py").write_text(
+        "import logging, os, sys, warnings\n"
+        "import tensorflow as tf\n"
+        "from absl import flags, logging as absl_logging\n"
+        "if len(sys.argv) > 1:\n"
+        "    from tpu_estimator_compat.old_names.legacy.script import run\n"
+        "    run('script.py')\n"
+        "    assert 'ADDED' not in os.environ\n"
+        "os.environ.update(ADDED='1', CHANGED='1')\n"
+        "del os.environ['REMOVED']\n"
+        "warnings.simplefilter('error')\n"
+        "tf.logging.set_verbosity(tf.logging.ERROR)\n"
+        "absl_logging.set_verbosity('debug')\n"
+        "logging.basicConfig(level=5)\n"
+        "logging.getLogger('theirs').setLevel(7)\n"
+        "logging.disable(30)\n"
+        "flags.FLAGS(sys.argv[:1] + ['--stderrthreshold=info'])\n"
+    )
+    (tmp_path / "driver.py").write_text(
+        "import logging, os, warnings\n"
+        "import tensorflow as tf\n"
+        "from absl import flags, logging as absl_logging\n"
+        "from tpu_estimator_compat.old_names.legacy.script import run\n"
+        "theirs = logging.getLogger('theirs')\n"
+        "flags.FLAGS(['driver.py'])\n"
+        "os.environ.update(CHANGED='0', REMOVED='0')\n"
+        "def state():\n"
+        "    some = [tf.get_logger(), absl_logging.get_absl_logger(), theirs]\n"
+        "    return [dict(os.environ), list(warnings.filters), logging.root.manager.disable,\n"
+        "            [(each.level, list(each.handlers)) for each in [logging.root, *some]],\n"
+        "            absl_logging.get_verbosity(), flags.FLAGS.stderrthreshold,\n"
+        "            flags.FLAGS.is_parsed()]\n"
+        "before = state()\n"
+        "run('script.py', ['again'])\n"
+        "for a, b in zip(before, state(), strict=True):\n"
+        "    assert a == b, (a, b)\n"
+        "print('given back')\n"
+    )
+    done = python("driver.py")
+    assert done.stdout.split() == ["given", "back"], done.stderr
+
+
 def test_a_script_that_installs_legacy_imports_itself(run, tmp_path):
     """As a notebook does that was written for this package."""
     (tmp_path / "beside.py").write_text("import tensorflow as tf\nprint(tf.contrib.tpu.__name__)\n")

@@ -7,12 +7,14 @@ an operation that writes gets a ref of its own: a `VariableV2` with the variable
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture import branch_values
+from tpu_estimator_compat.engine.capture.patches import patched
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.refs import ref_ops
 from tpu_estimator_compat.tf_internals import FuncGraph
@@ -23,9 +25,9 @@ _FUNCTIONS = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyF
 _create = FuncGraph._create_op_internal
 
 
-def enable(enabled: bool) -> None:
-    """Sets whether functions may write to ref variables."""
-    FuncGraph._create_op_internal = _create_with_refs if enabled else _create
+def from_outside() -> contextlib.AbstractContextManager[None]:
+    """Within, functions may write to ref variables of the graph around them."""
+    return patched(FuncGraph, "_create_op_internal", lambda _: _create_with_refs)
 
 
 def values(result: Any) -> Any:

@@ -14,12 +14,11 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture import branch_refs, branch_values
+from tpu_estimator_compat.engine.capture.patches import patched
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.tf_internals import cond_v2, ops, variable_scope, while_v2
 
 _here = threading.local()
-_lock = threading.Lock()
-_users = 0
 _cond, _case, _loop = cond_v2.cond_v2, cond_v2.indexed_case, while_v2.while_loop
 _graph_of = ops._get_graph_from_inputs
 
@@ -34,24 +33,17 @@ def as_captured(*, of_one_graph: bool) -> Iterator[None]:
     """
     outer = getattr(_here, "of_one_graph", None)
     _here.of_one_graph = of_one_graph if outer is None else outer
-    _count(1)
     try:
-        yield
+        with (
+            patched(cond_v2, "cond_v2", lambda _: _captured_cond),
+            patched(cond_v2, "indexed_case", lambda _: _captured_case),
+            patched(while_v2, "while_loop", lambda _: _captured_loop),
+            patched(ops, "_get_graph_from_inputs", lambda _: _captured_graph_of),
+            branch_refs.from_outside(),
+        ):
+            yield
     finally:
-        _count(-1)
         _here.of_one_graph = outer
-
-
-def _count(change: int) -> None:
-    global _users
-    with _lock:
-        _users += change
-        inside = _users > 0
-        cond_v2.cond_v2 = _captured_cond if inside else _cond
-        cond_v2.indexed_case = _captured_case if inside else _case
-        while_v2.while_loop = _captured_loop if inside else _loop
-        ops._get_graph_from_inputs = _captured_graph_of if inside else _graph_of
-        branch_refs.enable(inside)
 
 
 def _captured_graph_of(inputs: Any, graph: tf.Graph | None = None) -> tf.Graph:

@@ -11,12 +11,14 @@ strategy for the number of replicas get it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 from keras.src.backend.tensorflow.optimizer import TFOptimizer
 
+from tpu_estimator_compat.engine.capture.patches import Function, patched
 from tpu_estimator_compat.tf_internals import tpu_ops
 
 _Optimizer = tf.compat.v1.train.Optimizer
@@ -31,40 +33,36 @@ def exchanging_optimizers(replicas: int) -> Iterator[None]:
     if replicas == 1:
         yield
         return
-    compute = _Optimizer.compute_gradients
-
-    def compute_gradients(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
-        return compute(self, loss / replicas, *args, **kwargs)
-
     from tf_keras.src.utils import losses_utils
 
+    strategy = _strategy(replicas)
     with contextlib.ExitStack() as patches:
-        patches.enter_context(_replaced(_Optimizer, "compute_gradients", compute_gradients))
+        patches.enter_context(
+            patched(_Optimizer, "compute_gradients", functools.partial(_dividing, replicas))
+        )
         # A compiled model divides its loss by this.
         patches.enter_context(
-            _replaced(losses_utils, "scale_loss_for_distribution", lambda loss: loss / replicas)
+            patched(
+                losses_utils,
+                "scale_loss_for_distribution",
+                lambda _: lambda loss: loss / replicas,
+            )
         )
-        _shown.append(_strategy(replicas))
-        patches.callback(_shown.pop)
         # TensorFlow's own last: namespaces that first look the function up here get the real one.
         for api in reversed(APIS):
-            patches.enter_context(_replaced(api.distribute, "get_strategy", _get_strategy))
+            patches.enter_context(
+                patched(api.distribute, "get_strategy", lambda _: lambda: strategy)
+            )
         for kind, method in _methods():
-            summing = _summing(getattr(kind, method), replicas)
-            patches.enter_context(_replaced(kind, method, summing))
+            patches.enter_context(patched(kind, method, functools.partial(_summing, replicas)))
         yield
 
 
-_shown: list[tf.distribute.Strategy] = []
-_real_get_strategy = tf.distribute.get_strategy
+def _dividing(replicas: int, compute: Function) -> Function:
+    def compute_gradients(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+        return compute(self, loss / replicas, *args, **kwargs)
 
-
-def _get_strategy() -> tf.distribute.Strategy:
-    """A strategy for models while a graph is captured, otherwise TensorFlow's.
-
-    Some of `APIS` cache the function, so that it must work after the patches are undone.
-    """
-    return _shown[-1] if _shown else _real_get_strategy()
+    return compute_gradients
 
 
 def _strategy(replicas: int) -> tf.distribute.Strategy:
@@ -93,7 +91,7 @@ def _methods() -> list[tuple[type, str]]:
     ]
 
 
-def _summing(method: Callable[..., Any], replicas: int) -> Callable[..., Any]:
+def _summing(replicas: int, method: Function) -> Function:
     """A method of (gradient, variable) pairs that gets gradients summed over replicas."""
 
     def with_sums(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
@@ -101,16 +99,6 @@ def _summing(method: Callable[..., Any], replicas: int) -> Callable[..., Any]:
         return method(self, summed, *args, **kwargs)
 
     return with_sums
-
-
-@contextlib.contextmanager
-def _replaced(kind: Any, method: str, other: Callable[..., Any]) -> Iterator[None]:
-    before = getattr(kind, method)
-    setattr(kind, method, other)
-    try:
-        yield
-    finally:
-        setattr(kind, method, before)
 
 
 def _summed(gradient: Any, replicas: int) -> Any:

@@ -14,6 +14,7 @@ from tpu_estimator_compat.engine.capture import (
     dimensions,
 )
 from tpu_estimator_compat.engine.capture.keras_layers import one_scope_per_call
+from tpu_estimator_compat.engine.capture.patches import patched
 from tpu_estimator_compat.tf_internals import (
     control_flow_util,
     pywrap_tfe,
@@ -30,19 +31,11 @@ def capture_semantics() -> Iterator[None]:
     After `disable_v2_behavior()` they would have frames (Enter, Exit), which cannot be imported
     into a function.
     """
-    control_flow = control_flow_util.ENABLE_CONTROL_FLOW_V2
-    control_flow_util.ENABLE_CONTROL_FLOW_V2 = True
-    try:
-        with contextlib.ExitStack() as stack:
-            for context in (
-                dimensions.with_values(),
-                _recording(),
-                branches.as_captured(of_one_graph=not control_flow),
-            ):
-                stack.enter_context(context)
+    of_one_graph = not control_flow_util.ENABLE_CONTROL_FLOW_V2
+    functional = patched(control_flow_util, "EnableControlFlowV2", lambda _: lambda graph: True)
+    with functional, dimensions.with_values(), _recording():
+        with branches.as_captured(of_one_graph=of_one_graph):
             yield
-    finally:
-        control_flow_util.ENABLE_CONTROL_FLOW_V2 = control_flow
 
 
 @contextlib.contextmanager
@@ -82,17 +75,13 @@ def foreign_tensors_explained(function: str) -> Iterator[None]:
 def seeded_initializers(seed: int | None) -> Iterator[None]:
     """Within, a graph-level seed determines the seeds of Keras initializers.
 
-    They draw them from Python's generator, whose state is restored afterwards.
+    They draw them by Python's `random.randint`, whose generator is left alone.
     """
     if seed is None:
         yield
         return
-    state = random.getstate()
-    random.seed(seed)
-    try:
+    with patched(random, "randint", lambda _: random.Random(seed).randint):
         yield
-    finally:
-        random.setstate(state)
 
 
 @contextlib.contextmanager

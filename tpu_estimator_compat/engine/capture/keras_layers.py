@@ -19,29 +19,34 @@ import tensorflow as tf
 from keras.src.backend.common.name_scope import current_path
 from keras.src.backend.tensorflow import core
 
+from tpu_estimator_compat.engine.capture.patches import Function, patched
+
 
 @contextlib.contextmanager
 def one_scope_per_call() -> Iterator[None]:
     """Within, a layer runs in the scope in which it was built."""
     built: dict[int, tuple[Any, str]] = {}
-    new_scope, make_late = core.name_scope.__init__, core.Variable._deferred_initialize
 
-    def with_layer_scope(self: Any, name: str, caller: Any = None, **kwargs: Any) -> None:
-        new_scope(self, name, caller=caller, **kwargs)
-        if caller is not None:
-            self._tf_name_scope = _LayerScope(name, caller, built)
+    def with_layer_scope(new_scope: Function) -> Function:
+        def init(self: Any, name: str, caller: Any = None, **kwargs: Any) -> None:
+            new_scope(self, name, caller=caller, **kwargs)
+            if caller is not None:
+                self._tf_name_scope = _LayerScope(name, caller, built)
 
-    def in_layer_scope(self: Any) -> None:
-        with _scope_of(self):
-            make_late(self)
+        return init
 
-    core.name_scope.__init__ = with_layer_scope
-    core.Variable._deferred_initialize = in_layer_scope
-    try:
+    def in_layer_scope(make_late: Function) -> Function:
+        def make(self: Any) -> None:
+            with _scope_of(self):
+                make_late(self)
+
+        return make
+
+    with (
+        patched(core.name_scope, "__init__", with_layer_scope),
+        patched(core.Variable, "_deferred_initialize", in_layer_scope),
+    ):
         yield
-    finally:
-        core.name_scope.__init__ = new_scope
-        core.Variable._deferred_initialize = make_late
 
 
 @contextlib.contextmanager

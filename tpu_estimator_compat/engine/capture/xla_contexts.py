@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.capture.patches import patched
 from tpu_estimator_compat.tf_internals import (
     context,
     control_flow_ops,
@@ -71,7 +72,7 @@ def of_replica(compiled: bool) -> Iterator[None]:
     replica.Enter()
     try:
         with (
-            context.temporarily_disable_optionals_in_gradients()
+            patched(context, "optionals_in_gradients_enabled", lambda _: lambda: False)
             if compiled
             else contextlib.nullcontext()
         ):

@@ -20,11 +20,30 @@ def told_once() -> Iterator[None]:
 
     Handlers of files, and those of a logger whose own handler the script took away, get all.
     """
+    before = vars(_LOGGER).get("callHandlers")  # of a run around this one
     _LOGGER.callHandlers = _call_handlers  # type: ignore[method-assign]
     try:
         yield
     finally:
         del _LOGGER.callHandlers
+        if before is not None:
+            _LOGGER.callHandlers = before  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def given_back() -> Iterator[None]:
+    """Gives each logger its level and its handlers back, as they were before."""
+    root = logging.getLogger()
+    named = [each for each in root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
+    before = [(logger, logger.level, list(logger.handlers)) for logger in [root, *named]]
+    disabled = root.manager.disable
+    try:
+        yield
+    finally:
+        for logger, level, handlers in before:
+            logger.setLevel(level)
+            logger.handlers[:] = handlers
+        logging.disable(disabled)
 
 
 def _call_handlers(record: logging.LogRecord) -> None:

@@ -8,10 +8,12 @@ import os
 import sys
 import threading
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from absl import flags
+from absl.testing import flagsaver
 
 from tpu_estimator_compat.old_names.legacy import bytecode, locating, log_lines
 from tpu_estimator_compat.old_names.legacy.behavior import Behavior
@@ -69,7 +71,8 @@ def run(
         python_path=PythonPath(),
         judge=chosen.judge,
     )
-    with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once(), _plugin(imports):
+    with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once():
+        _name_plugin(imports)
         script = locating.module(name) if module else locating.file(name)
         found, execute = _read(script.path, numpy_legacy)
         main = _main(script)
@@ -102,30 +105,26 @@ def _main(script: locating.Script) -> types.ModuleType:
 def _owning(folder: str, imports: LegacyImports) -> Iterator[None]:
     """Gives the script its parts of the process, and takes them back at the end."""
     before = sys.argv, sys.path[:], sys.modules["__main__"]
-    known = set(flags.FLAGS)
+    parsed, environment = flags.FLAGS.is_parsed(), dict(os.environ)
     sys.path[:] = [folder, *sys.path]
     sys.meta_path.insert(0, imports)
     try:
-        yield
+        with warnings.catch_warnings(), log_lines.given_back(), flagsaver.flagsaver():
+            yield
     finally:
+        for name in set(os.environ) - set(environment):
+            del os.environ[name]
+        os.environ.update(environment)
         sys.meta_path.remove(imports)
         sys.argv, sys.path[:], sys.modules["__main__"] = before
         for name in imports.loaded:
             sys.modules.pop(name, None)
-        for name in set(flags.FLAGS) - known:
-            delattr(flags.FLAGS, name)
-        flags.FLAGS.unparse_flags()
+        if not parsed:
+            flags.FLAGS.unparse_flags()
 
 
-@contextlib.contextmanager
-def _plugin(imports: LegacyImports) -> Iterator[None]:
+def _name_plugin(imports: LegacyImports) -> None:
     """Names our plugin to pytest, if that is the script, and to the processes that it starts."""
-    before = os.environ.get("PYTEST_PLUGINS")
     if "pytest" in imports.own:
-        os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, [before, _PYTEST_PLUGIN]))
-    try:
-        yield
-    finally:
-        os.environ.pop("PYTEST_PLUGINS", None)
-        if before is not None:
-            os.environ["PYTEST_PLUGINS"] = before
+        others = os.environ.get("PYTEST_PLUGINS")
+        os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, [others, _PYTEST_PLUGIN]))

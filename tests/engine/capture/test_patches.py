@@ -1,0 +1,86 @@
+"""A function is replaced for its thread, and put back whatever the order of threads."""
+
+import threading
+import types
+
+import pytest
+
+from tpu_estimator_compat.engine.capture.patches import patched
+
+
+@pytest.fixture
+def module():
+    return types.SimpleNamespace(name=lambda: "original")
+
+
+def in_thread(function):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def saying(word):
+    return lambda before: lambda: f"{word} of {before()}"
+
+
+def test_only_the_thread_itself_has_another_function(module):
+    original = module.name
+    with patched(module, "name", saying("double")):
+        assert module.name() == "double of original"
+        assert in_thread(lambda: module.name()) == "original"
+    assert module.name is original
+
+
+def test_replacements_within_others(module):
+    with patched(module, "name", saying("outer")):
+        with patched(module, "name", saying("inner")):
+            assert module.name() == "inner of outer of original"
+        assert module.name() == "outer of original"
+
+
+def test_threads_leave_in_the_order_in_which_they_came(module):
+    original, entered, leave = module.name, threading.Event(), threading.Event()
+
+    def first():
+        with patched(module, "name", saying("first")):
+            entered.set()
+            leave.wait()
+            return module.name()
+
+    found = []
+    thread = threading.Thread(target=lambda: found.append(first()))
+    thread.start()
+    entered.wait()
+    with patched(module, "name", saying("second")):
+        leave.set()
+        thread.join()
+        assert found == ["first of original"]
+        assert module.name() == "second of original"
+    assert module.name is original
+
+
+def test_a_function_that_was_kept_does_what_the_original_does_afterwards(module):
+    with patched(module, "name", saying("double")):
+        kept = module.name
+    assert kept() == "original"
+
+
+def test_an_error_leaves_nothing(module):
+    original = module.name
+    with pytest.raises(ZeroDivisionError), patched(module, "name", saying("double")):
+        raise ZeroDivisionError
+    assert module.name is original
+
+
+def test_a_method_of_a_class_gets_its_object():
+    class Named:
+        def name(self, end=""):
+            return f"{type(self).__name__}{end}"
+
+    original = Named.name
+    with patched(Named, "name", lambda before: lambda self, **how: before(self, **how) + "!"):
+        assert Named().name(end="?") == "Named?!"
+        assert Named.name.__name__ == "name"
+    assert Named.name is original

@@ -1,0 +1,79 @@
+"""Functions of TensorFlow and Keras, replaced for the thread that builds a graph.
+
+Threads train, evaluate and predict beside each other, and leave in any order. So a function is
+replaced once, by one that asks its thread for the replacement, and put back when the last thread
+leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Function = Callable[..., Any]
+
+
+class _Patch:
+    """A function that threads may replace.
+
+    Attributes:
+      users: the number of replacements in all threads.
+    """
+
+    def __init__(self, owner: Any, name: str):
+        self.original: Function = getattr(owner, name)
+        self.users = 0
+        self._here = threading.local()
+
+        @functools.wraps(self.original)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return self.current()(*args, **kwargs)
+
+        self.function = function
+
+    def current(self) -> Function:
+        """The function for this thread."""
+        here: list[Function] = getattr(self._here, "functions", [])
+        return here[-1] if here else self.original
+
+    @contextlib.contextmanager
+    def replaced(self, function: Function) -> Iterator[None]:
+        here: list[Function] = vars(self._here).setdefault("functions", [])
+        here.append(function)
+        try:
+            yield
+        finally:
+            here.pop()
+
+
+_lock = threading.Lock()
+_patches: dict[tuple[int, str], _Patch] = {}
+
+
+@contextlib.contextmanager
+def patched(owner: Any, name: str, make: Callable[[Function], Function]) -> Iterator[None]:
+    """Within, this thread has another function for `owner.name`.
+
+    Args:
+      owner: a module or a class.
+      make: returns the function to use, given the one that the thread had before.
+    """
+    key = (id(owner), name)
+    with _lock:
+        if key not in _patches:
+            _patches[key] = _Patch(owner, name)
+            setattr(owner, name, _patches[key].function)
+        patch = _patches[key]
+        patch.users += 1
+    try:
+        with patch.replaced(make(patch.current())):
+            yield
+    finally:
+        with _lock:
+            patch.users -= 1
+            if not patch.users:
+                setattr(owner, name, patch.original)
+                del _patches[key]
