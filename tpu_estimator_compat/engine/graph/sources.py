@@ -187,7 +187,7 @@ def with_lines(graph: tf.Graph) -> Iterator[None]:
 
 
 def _add_lines(error: tf.errors.OpError, graph: tf.Graph) -> None:
-    error._message = message = _IN_VAIN.sub("", error.message)
+    message = _IN_VAIN.sub("", error.message)
     _, _, tags = error_interpolation.parse_message(message)
     for tag in tags:
         ops = _called(graph, tag.name, of_input=_OF_INPUT in message)
