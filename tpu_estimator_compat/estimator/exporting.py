@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import check_callable, check_path, check_type
+from tpu_estimator_compat.engine.checkpoint import latest, warn_if_older
 from tpu_estimator_compat.engine.export import directories, receivers, saved_model
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
 from tpu_estimator_compat.estimator.rules import Rules
@@ -182,10 +183,11 @@ class Exporting:
 
     def _checkpoint_to_export(self) -> str:
         path = self.latest_checkpoint()
+        warn_if_older(path, self._model_dir)
         if not path and self._warm_start_settings:
             path = self._warm_start_settings.ckpt_to_initialize_from
             if tf.io.gfile.isdir(path):
-                path = tf.train.latest_checkpoint(path)
+                path = latest(path)
         if not path:
             raise ValueError(
                 f"Couldn't find trained model at {self._model_dir}. Train first, or give "

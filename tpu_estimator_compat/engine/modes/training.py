@@ -16,7 +16,12 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig, TaskType
-from tpu_estimator_compat.engine.checkpoint import CheckpointSource, check_writable, global_step_in
+from tpu_estimator_compat.engine.checkpoint import (
+    CheckpointSource,
+    check_writable,
+    global_step_in,
+    training_in,
+)
 from tpu_estimator_compat.engine.hooks import Schedule, split_hooks, traits
 from tpu_estimator_compat.engine.hooks.nan import LossNanHook
 from tpu_estimator_compat.engine.hooks.preemption import Preemption
@@ -80,7 +85,7 @@ def train(
         deployed_input = _resumable(captured, deployed_input)
     if captured.writes_files and config.model_dir:
         check_writable(config.model_dir)
-    with captured.in_graph():
+    with training_in(config.model_dir if captured.writes_files else None), captured.in_graph():
         mode = make_ready(captured, lambda m: (training_plan(m), None), request.warm_start)
         _collect_loss(mode)
         model.modes.drive(mode)
