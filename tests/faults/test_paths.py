@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf
 from support.legacy_models import (
     examples,
     finite_input_fn,
@@ -17,16 +16,11 @@ from tpu_estimator_compat import estimator as tf_estimator
 from tpu_estimator_compat.engine.checkpoint import state
 from tpu_estimator_compat.engine.hooks import early_stopping
 
-from .models import servable_model_fn
+from .models import servable_model_fn, serving_input_receiver
 
 NAMES = ("lr[0.1]", "a\\b", "a*", "a?b", "[!x]", "a]b[")
 NEIGHBOUR = {"lr[0.1]": "lr0", "a*": "ab", "a?b": "aXb", "[!x]": "y"}
 """Folders that the names match as patterns."""
-
-
-def serving_input_receiver():
-    features = tf.placeholder(tf.float32, [None, 4])
-    return tf_estimator.export.TensorServingInputReceiver(features, features)
 
 
 @pytest.fixture(scope="module")

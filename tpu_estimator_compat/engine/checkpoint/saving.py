@@ -8,7 +8,6 @@ would match as a pattern, and none outside the folder that is saved to.
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import uuid
 from typing import Any
@@ -18,43 +17,46 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.checkpoint import state
 from tpu_estimator_compat.engine.runtime import user_files
 
-Saver = tf.compat.v1.train.Saver
-
-_save = Saver.save
-_SIGNATURE = inspect.signature(_save)
-
 
 def durable(saver: Any) -> Any:
     """The same saver, whose `save` is that of this module, unless its class has its own."""
-    if isinstance(saver, Saver) and type(saver).save is _save:
+    if getattr(type(saver), "save", None) is tf.compat.v1.train.Saver.save:
         saver.save = functools.partial(save, saver)
     return saver
 
 
-def save(saver: Saver, *args: Any, **kwargs: Any) -> str | None:
+def save(
+    saver: Any,
+    sess: Any,
+    save_path: Any,
+    global_step: Any = None,
+    latest_filename: str | None = None,
+    meta_graph_suffix: str = "meta",
+    write_meta_graph: bool = True,
+    write_state: bool = True,
+    *others: Any,
+    **more: Any,
+) -> str | None:
     """`Saver.save`; the arguments and the result are its own."""
-    call = _SIGNATURE.bind(saver, *args, **kwargs)
-    call.apply_defaults()
-    given = call.arguments
-    writes_state, given["write_state"] = given["write_state"], False
-    path: str | None = _save(*call.args, **call.kwargs)
-    if path is None or not writes_state:
+    given = (sess, save_path, global_step, latest_filename, meta_graph_suffix, write_meta_graph)
+    path: str | None = tf.compat.v1.train.Saver.save(saver, *given, False, *others, **more)
+    if path is None or not write_state:
         return path
-    folder = os.path.dirname(tf.compat.as_str(given["save_path"]))
-    if given["write_meta_graph"] and tf.io.gfile.exists(f"{path}.meta"):
-        user_files.sync([f"{path}.meta"])
+    folder = os.path.dirname(tf.compat.as_str(save_path))
+    if write_meta_graph and tf.io.gfile.exists(f"{path}.{meta_graph_suffix}"):
+        user_files.sync([f"{path}.{meta_graph_suffix}"])
     saver._RecordLastCheckpoint(path)
-    _name(saver, path, folder, given["latest_filename"] or "checkpoint")
+    _name(saver, path, folder, latest_filename or "checkpoint")
     saver._checkpoints_to_be_deleted = [
         (user_files.literal(old), time)
         for old, time in saver._checkpoints_to_be_deleted
         if _is_in(old, folder)
     ]
-    saver._MaybeDeleteOldCheckpoints(meta_graph_suffix=given["meta_graph_suffix"])
+    saver._MaybeDeleteOldCheckpoints(meta_graph_suffix=meta_graph_suffix)
     return path
 
 
-def _name(saver: Saver, path: str, folder: str, file: str) -> None:
+def _name(saver: Any, path: str, folder: str, file: str) -> None:
     """Writes the file that names the checkpoints; it appears when it is on the disk."""
     written = f"{file}.tmp{uuid.uuid4().hex}" if user_files.is_local(folder) else file
     tf.__internal__.train.update_checkpoint_state(
@@ -78,7 +80,7 @@ def _is_in(checkpoint: str, folder: str) -> bool:
     return os.path.realpath(parent) == os.path.realpath(folder)
 
 
-def recover_last_checkpoints(saver: Saver, model_dir: str) -> None:
+def recover_last_checkpoints(saver: Any, model_dir: str | None) -> None:
     """Tells a saver of the checkpoints in `model_dir`, so that it deletes them one day."""
     paths = state.named(model_dir, all_paths=True)
     if paths == [user_files.literal(path) for path in paths]:

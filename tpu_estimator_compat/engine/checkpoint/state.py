@@ -83,15 +83,26 @@ def latest(model_dir: str | None) -> str | None:
     return next(iter(candidates(model_dir)), None)
 
 
-def global_step_in(model_dir: str | None) -> int:
-    """The global step of the newest readable checkpoint in `model_dir`; 0 without one."""
+def global_step_in(model_dir: str | None, *, whole: bool = False) -> int:
+    """The global step of the newest readable checkpoint in `model_dir`; 0 without one.
+
+    `whole` asks for one of which all can be read, in local files; else the step is enough.
+    """
     name = tf.compat.v1.GraphKeys.GLOBAL_STEP
     for path in candidates(model_dir):
         try:
+            if whole and user_files.is_local(path):
+                _read_all(path)
             return int(next((value for _, value in read_variables(path, [name])), 0))
-        except (tf.errors.OpError, ValueError):  # the restore raises it again
+        except (tf.errors.OpError, ValueError, IndexError):  # the restore raises it again
             continue
     return 0
+
+
+def _read_all(path: str) -> None:
+    reader = tf.train.load_checkpoint(user_files.readable(path))
+    for name in reader.get_variable_to_shape_map():
+        reader.get_tensor(name)
 
 
 def read_newest(model_dir: str | None, read: Callable[[str], Result]) -> Result:

@@ -8,7 +8,6 @@ complete. A `Snapshot` holds values, so that a thread can write them while train
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -25,11 +24,6 @@ from tpu_estimator_compat.engine.step.host_function import HostFunction, as_nump
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 from tpu_estimator_compat.tf_internals import compat, tf_session
 
-_ADVICE = (
-    "Could not write a checkpoint; those written before are intact. Wanted {}: {}. See that the "
-    "disk has room, and that this process may write there; RunConfig(keep_checkpoint_max=...) "
-    "keeps fewer checkpoints."
-)
 SAVERS = tf.compat.v1.GraphKeys.SAVERS
 
 
@@ -110,10 +104,6 @@ def _explained(prefix: str) -> Iterator[None]:
     """
     try:
         yield
-    except OSError as error:  # of writing to the disk
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        kind = tf.errors.ResourceExhaustedError if full else tf.errors.UnknownError
-        raise kind(None, None, _ADVICE.format(prefix, error)) from None
     except tf.errors.OpError as error:
         if "Could not find variable" in error.message:  # the file is not to blame
             raise
@@ -121,7 +111,11 @@ def _explained(prefix: str) -> Iterator[None]:
         if isinstance(error, tf.errors.OutOfRangeError):
             kind = tf.errors.ResourceExhaustedError
         raise kind(
-            error.node_def, error.op, _ADVICE.format(prefix, op_errors.words(error))
+            error.node_def,
+            error.op,
+            f"Could not write a checkpoint; those written before are intact. Wanted {prefix}: "
+            f"{op_errors.words(error)}. See that the disk has room, and that this process may "
+            "write there; RunConfig(keep_checkpoint_max=...) keeps fewer checkpoints.",
         ) from None
 
 

@@ -184,6 +184,8 @@ def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology)
     if max_steps is None:
         return False
     step = global_step_in(model_dir)
+    if step >= max_steps:  # so says the newest checkpoint, of which the rest may be damaged
+        step = global_step_in(model_dir, whole=True)
     if group := topology.workers:
         step = int(group.tell(step, "global step"))
     return max_steps <= step

@@ -16,6 +16,8 @@ import tensorflow as tf
 from tpu_estimator_compat import environment
 
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems that do not know it
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_UNKNOWN = tf.errors.UnknownError
 _PATTERN = re.compile(r"[*?\[\]\\]")
 _SHARDS = re.compile(r"-\?{5}-of-\d{5}")  # the end of a checkpoint's name in TF's first format
 _descriptors: dict[str, int] = {}
@@ -79,7 +81,8 @@ def _put_back(aside: str, path: str, error: BaseException) -> None:
 def sync(paths: Iterable[str]) -> None:
     """Has the system write local files, or the names in local folders, to the disk.
 
-    Does nothing where the user has switched it off.
+    Does nothing where the user has switched it off. Raises an OpError where the disk refuses, as it
+    does when it is full.
     """
     for path in paths:
         if not is_local(path) or not environment.syncs_files():
@@ -89,7 +92,9 @@ def sync(paths: Iterable[str]) -> None:
             os.fsync(descriptor)
         except OSError as error:
             if error.errno not in _NO_SYNC:
-                raise
+                kind = tf.errors.ResourceExhaustedError if error.errno in _FULL else _UNKNOWN
+                message = f"Could not write {path} to the disk: {error}"
+                raise kind(None, None, message) from None
         finally:
             os.close(descriptor)
 
