@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow.compat.v1 as tf
 from support.legacy_models import (
     examples,
     finite_input_fn,
@@ -15,10 +16,17 @@ from support.legacy_models import (
 from tpu_estimator_compat import estimator as tf_estimator
 from tpu_estimator_compat.engine.checkpoint import state
 from tpu_estimator_compat.engine.hooks import early_stopping
+from tpu_estimator_compat.old_names.contrib import predictor
+from tpu_estimator_compat.tools import weight_map
+from tpu_estimator_compat.tools.compare import evidence
 
 from .models import servable_model_fn, serving_input_receiver
 
-NAMES = ("lr[0.1]", "a\\b", "a*", "a?b", "[!x]", "a]b[")
+NAMES = [
+    "lr[0.1]",
+    "a\\b",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("a*", "a?b", "[!x]", "a]b[")),
+]
 NEIGHBOUR = {"lr[0.1]": "lr0", "a*": "ab", "a?b": "aXb", "[!x]": "y"}
 """Folders that the names match as patterns."""
 
@@ -64,6 +72,7 @@ def test_training_goes_on_and_the_neighbour_is_left_alone(tmp_path, whole, name)
         )
 
 
+@pytest.mark.slow
 def test_everything_else_reads_such_a_folder(tmp_path, caplog):
     folder = tmp_path / "lr[0.1]"
     estimator = train_twice(folder, save_input_state=True)
@@ -97,6 +106,29 @@ def test_exports_into_such_a_folder(tmp_path):
     for _ in range(2):
         model.export(str(tmp_path / "served[1]"))
     assert sorted(os.listdir(tmp_path)) == ["ex[1]", "lr[0.1]", "served[1]"]
+
+
+def test_tools_read_such_a_folder(tmp_path):
+    estimator = make_estimator(tmp_path / "lr[0.1]", servable_model_fn)
+    estimator.train(train_input_fn, steps=1)
+    folder = estimator.export_saved_model(str(tmp_path / "ex[1]"), serving_input_receiver).decode()
+    values = weight_map.read_variables(estimator.model_dir)
+    assert values["global_step"] == 1
+    assert set(weight_map.read_variables(folder)) == {"global_step", "hidden", "output"}
+    assert set(evidence.CheckpointVariables(estimator.latest_checkpoint())) == set(values)
+    served = predictor.from_saved_model(folder)
+    assert served({"input": examples(3)[0]})["class"].shape == (3,)
+
+
+def test_a_saver_hook_of_the_user_leaves_the_neighbour_alone(tmp_path):
+    folder, neighbour = tmp_path / "[!x]", tmp_path / "y"
+    neighbour.mkdir()
+    (neighbour / "model.ckpt-0.data-00000-of-00001").write_text("kept")
+    hook = tf.train.CheckpointSaverHook(str(folder), save_steps=1)
+    estimator = make_estimator(folder, keep_checkpoint_max=1)
+    estimator.train(train_input_fn, steps=2, hooks=[hook])
+    assert os.listdir(neighbour) == ["model.ckpt-0.data-00000-of-00001"]
+    assert "model.ckpt-0.data-00000-of-00001" not in os.listdir(folder)
 
 
 def test_old_names_in_the_first_format_are_patterns_at_their_end(tmp_path):

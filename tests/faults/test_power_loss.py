@@ -6,12 +6,13 @@ import shutil
 
 import pytest
 import tensorflow as tf
-from support.legacy_models import finite_input_fn, make_estimator, train_input_fn
+from support.legacy_models import examples, finite_input_fn, make_estimator, train_input_fn
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat import estimator as tf_estimator
 from tpu_estimator_compat.engine.checkpoint.state import candidates
 from tpu_estimator_compat.engine.export import directories
+from tpu_estimator_compat.estimator import schedule
 
 from .disks import Disk
 from .models import servable_model_fn, serving_input_receiver
@@ -63,6 +64,19 @@ def test_training_goes_on_after_the_failure(disk, tmp_path, caplog, names):
     assert train(folder, 8).get_variable_value("global_step") == 8
     assert "cannot be read" not in caplog.text
     assert "is not there" not in caplog.text
+
+
+def test_fit_and_hooks_of_the_user_save_in_the_same_order(tmp_path, monkeypatch):
+    folder = tmp_path / "model"
+    disk = Disk(folder)
+    with disk.recorded(monkeypatch):
+        hooks = [tf.compat.v1.train.CheckpointSaverHook(str(folder), save_steps=2)]
+        estimator = make_estimator(folder, keep_checkpoint_max=1)
+        estimator.train(train_input_fn, max_steps=2, hooks=hooks)
+        x, y = examples(16)
+        estimator.keras_model().fit(x, y, batch_size=16, epochs=1, verbose=0)
+    left = disk.moments[-1].left(tmp_path / "left", names="synced")
+    assert make_estimator(left).get_variable_value("global_step") == 3
 
 
 def test_events_are_on_the_disk_up_to_the_checkpoint(disk, tmp_path):
@@ -169,6 +183,11 @@ def read_a_variable(estimator):
     assert estimator.get_variable_value("global_step") == 2
 
 
+def evaluate_in_a_schedule(estimator):
+    spec = tf_estimator.EvalSpec(train_input_fn, steps=1)
+    assert schedule._Evaluator(estimator, spec, None).evaluate_and_export().global_step == 2
+
+
 def go_on(estimator):
     estimator.train(train_input_fn, max_steps=3)
 
@@ -178,7 +197,9 @@ def use_keras(estimator):
 
 
 @pytest.mark.parametrize(
-    "use", [evaluate, predict, export, read_a_variable, go_on, use_keras], ids=lambda f: f.__name__
+    "use",
+    [evaluate, evaluate_in_a_schedule, predict, export, read_a_variable, go_on, use_keras],
+    ids=lambda f: f.__name__,
 )
 def test_an_older_checkpoint_is_never_taken_without_a_word(model_dir, caplog, use):
     (model_dir / "model.ckpt-4.index").unlink()
