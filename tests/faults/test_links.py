@@ -86,9 +86,10 @@ def test_old_exports_that_are_links(tmp_path, notes):
     for name in ("1600000001", "1600000002"):
         (exports / name).mkdir(parents=True)
     (exports / "1600000000").symlink_to(notes)
+    (exports / "1500000000").write_text("a file of the user's")
     (exports / "1600000001" / "link").symlink_to(notes)
     exporters.delete_old(str(exports), 1)
-    assert sorted(os.listdir(exports)) == ["1600000000", "1600000002"]
+    assert sorted(os.listdir(exports)) == ["1500000000", "1600000000", "1600000002"]
 
 
 def test_checkpoints_of_another_folder_are_not_deleted(tmp_path):

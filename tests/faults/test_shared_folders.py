@@ -1,6 +1,7 @@
 """Several processes at one model_dir: a second training is told, and readers find what is there."""
 
 import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -44,6 +45,17 @@ def test_a_second_training_is_told_of_the_first(tmp_path, caplog):
     caplog.clear()
     make_estimator(tmp_path).train(train_input_fn, steps=1)
     assert "Another training" not in caplog.text
+
+
+def test_the_first_training_in_a_folder_that_it_makes_holds_it(tmp_path):
+    class Look(tf.train.SessionRunHook):
+        def begin(self):
+            descriptor = os.open(tmp_path / "new", os.O_RDONLY)
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.close(descriptor)
+
+    make_estimator(tmp_path / "new").train(train_input_fn, steps=1, hooks=[Look()])
 
 
 def test_fit_is_told_too(tmp_path, caplog):

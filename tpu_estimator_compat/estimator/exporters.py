@@ -246,10 +246,10 @@ def delete_old(export_path: str, keep: int | None) -> None:
     exports = [n for n in names if re.fullmatch(r"\d{10}", n)]
     for name in sorted(set(exports).difference(heapq.nlargest(keep, exports))):
         path = os.path.join(export_path, name)
-        if user_files.is_link(path):
-            logging.warning("Not deleting %s: it is a link.", path)
+        if user_files.is_link(path) or not tf.io.gfile.isdir(path):
+            logging.warning("Not deleting %s: it is no folder, and so no export.", path)
             continue
         try:
             user_files.remove_tree(path)
-        except tf.errors.NotFoundError as error:
+        except (tf.errors.NotFoundError, FileNotFoundError) as error:
             logging.warning("Can not delete %s recursively: %s", path, error)

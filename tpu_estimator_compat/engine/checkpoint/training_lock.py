@@ -7,6 +7,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 
+import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint.saved_files import remove_unfinished
@@ -14,13 +15,16 @@ from tpu_estimator_compat.engine.runtime import user_files
 
 
 @contextlib.contextmanager
-def training_in(model_dir: str | None) -> Iterator[None]:
+def training_in(model_dir: str | None, *, makes: bool = False) -> Iterator[None]:
     """Held while a training writes to `model_dir`; removes what killed ones left there.
 
-    Warns, and removes nothing, where another training of this machine holds it. The lock is on the
-    folder itself, so that there is no file more; it goes when its process dies.
+    `makes` has the folder made, where it is not there, so that it can be held. Warns, and removes
+    nothing, where another training of this machine holds it. The lock is on the folder itself, so
+    that there is no file more; it goes when its process dies.
     """
     with contextlib.ExitStack() as stack:
+        if model_dir and makes:
+            tf.io.gfile.makedirs(model_dir)
         if model_dir and not _locked(model_dir, stack):
             logging.warning(
                 "Another training writes to model_dir %s: %s. Each would overwrite and delete "
@@ -50,11 +54,15 @@ def _locked(model_dir: str, stack: contextlib.ExitStack) -> bool:
 
 def _holder(model_dir: str) -> str:
     """The process that has the lock, as far as the system tells."""
-    inode = str(os.stat(model_dir).st_ino)
+    described = os.stat(model_dir)
+    inode, device = str(described.st_ino), described.st_dev
+    file = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     with contextlib.suppress(OSError, ValueError), open("/proc/locks") as locks:
-        for words in map(str.split, locks):
-            if words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode:
-                return _process(int(words[4]))
+        held = {w[5]: int(w[4]) for w in map(str.split, locks) if w[1] == "FLOCK"}
+        # Some file systems have other numbers for their devices there.
+        others = [number for name, number in held.items() if name.endswith(f":{inode}")]
+        if number := held.get(file) or next(iter(others), None):
+            return _process(number)
     return "a process that this one does not see"
 
 

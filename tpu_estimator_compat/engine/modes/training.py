@@ -85,7 +85,9 @@ def train(
         deployed_input = _resumable(captured, deployed_input)
     if captured.writes_files and config.model_dir:
         check_writable(config.model_dir)
-    with training_in(config.model_dir if captured.writes_files else None), captured.in_graph():
+    saves = bool(config.save_checkpoints_secs or config.save_checkpoints_steps)
+    writes_to = config.model_dir if captured.writes_files else None
+    with training_in(writes_to, makes=saves), captured.in_graph():
         mode = make_ready(captured, lambda m: (training_plan(m), None), request.warm_start)
         _collect_loss(mode)
         model.modes.drive(mode)
