@@ -6,6 +6,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
+from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
 from tpu_estimator_compat.estimator import exporters
 
@@ -90,6 +91,14 @@ def test_old_exports_that_are_links(tmp_path, notes):
     (exports / "1600000001" / "link").symlink_to(notes)
     exporters.delete_old(str(exports), 1)
     assert sorted(os.listdir(exports)) == ["1500000000", "1600000000", "1600000002"]
+
+
+def test_a_cache_folder_that_is_a_link_is_not_trimmed(tmp_path, notes, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("TPU_ESTIMATOR_COMPAT_CACHE_GB", "0")
+    cache_files.root().mkdir()
+    (cache_files.root() / "jax").symlink_to(notes)
+    cache_files.trim()
 
 
 def test_checkpoints_of_another_folder_are_not_deleted(tmp_path):

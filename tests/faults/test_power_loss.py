@@ -6,13 +6,14 @@ import shutil
 
 import pytest
 import tensorflow as tf
+import tf_keras
 from support.legacy_models import examples, finite_input_fn, make_estimator, train_input_fn
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat import estimator as tf_estimator
-from tpu_estimator_compat.engine.checkpoint.state import candidates
+from tpu_estimator_compat.engine.checkpoint.state import candidates, is_whole
 from tpu_estimator_compat.engine.export import directories
-from tpu_estimator_compat.estimator import schedule
+from tpu_estimator_compat.estimator import keras_models, schedule
 
 from .disks import Disk
 from .models import servable_model_fn, serving_input_receiver
@@ -149,15 +150,35 @@ DAMAGES = {
 @pytest.mark.parametrize("what", ["", ".input-00000-of-00001"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_checkpoint_is_replaced(model_dir, caplog, what, damage):
-    data = model_dir / f"model.ckpt-4{what}.data-00000-of-00001"
-    whole = data.read_bytes()
-    data.write_bytes(DAMAGES[damage](whole))
+    prefix = str(model_dir / f"model.ckpt-4{what}")
+    data = pathlib.Path(f"{prefix}.data-00000-of-00001")
+    data.write_bytes(DAMAGES[damage](data.read_bytes()))
     estimator = train(model_dir, 6 if what else 4)
     assert "model.ckpt-4 cannot be read" in caplog.text
-    assert data.read_bytes() == whole
+    if what:
+        tf.raw_ops.RestoreV2(
+            prefix=prefix, tensor_names=["input_state"], shape_and_slices=[""], dtypes=[tf.variant]
+        )
+    else:
+        assert step_if_whole(prefix) == 4
     caplog.clear()
     assert estimator.evaluate(train_input_fn, steps=1)["global_step"] == (6 if what else 4)
     assert "cannot be read" not in caplog.text
+
+
+@pytest.mark.parametrize("form", ["checkpoint", "saver"])
+def test_damaged_first_values_of_a_keras_model_are_written_anew(tmp_path, caplog, form):
+    def make():
+        model = tf_keras.Sequential([tf_keras.layers.Dense(2, input_shape=(4,))])
+        model.compile("sgd", "mse")
+        keras_models.model_to_estimator(model, model_dir=str(tmp_path), checkpoint_format=form)
+
+    make()
+    data = tmp_path / "keras" / "keras_model.ckpt.data-00000-of-00001"
+    data.write_bytes(b"")
+    make()
+    assert "keras_model.ckpt cannot be read" in caplog.text
+    assert is_whole(str(tmp_path / "keras" / "keras_model.ckpt"))
 
 
 @pytest.mark.parametrize("content", [b"", bytes(200), b'model_checkpoint_path: "mod', b"\xff\xfe"])

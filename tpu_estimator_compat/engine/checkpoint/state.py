@@ -41,9 +41,10 @@ def named(
             return paths
         return [*(paths[: paths.index(newest)] if newest in paths else []), newest]
     file = os.path.join(model_dir, state_file or "checkpoint")
-    if state_file or not tf.io.gfile.exists(file):
+    if not tf.io.gfile.exists(file):
         return []
-    steps = sorted(int(m[1]) for n in tf.io.gfile.listdir(model_dir) if (m := _INDEX.fullmatch(n)))
+    names = [] if state_file else tf.io.gfile.listdir(model_dir)
+    steps = sorted(int(found[1]) for name in names if (found := _INDEX.fullmatch(name)))
     logging.warning("%s cannot be read; found in the folder: steps %s.", file, steps)
     return [os.path.join(model_dir, f"model.ckpt-{step}") for step in steps]
 
@@ -91,18 +92,24 @@ def global_step_in(model_dir: str | None, *, whole: bool = False) -> int:
     name = tf.compat.v1.GraphKeys.GLOBAL_STEP
     for path in candidates(model_dir):
         try:
-            if whole and user_files.is_local(path):
-                _read_all(path)
+            if whole and user_files.is_local(path) and not is_whole(path):
+                continue
             return int(next((value for _, value in read_variables(path, [name])), 0))
-        except (tf.errors.OpError, ValueError, IndexError):  # the restore raises it again
+        except (tf.errors.OpError, ValueError):  # the restore raises it again
             continue
     return 0
 
 
-def _read_all(path: str) -> None:
-    reader = tf.train.load_checkpoint(user_files.readable(path))
-    for name in reader.get_variable_to_shape_map():
-        reader.get_tensor(name)
+def is_whole(path: str) -> bool:
+    """Whether all of a checkpoint can be read; warns where it cannot."""
+    try:
+        reader = tf.train.load_checkpoint(user_files.readable(path))
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except (tf.errors.OpError, ValueError, IndexError) as error:
+        logging.warning("Checkpoint %s cannot be read: %s", path, error)
+        return False
+    return True
 
 
 def read_newest(model_dir: str | None, read: Callable[[str], Result]) -> Result:

@@ -137,6 +137,8 @@ def trim() -> None:
     limit = environment.cache_limit()
     found = []
     for kind in _KINDS:
+        if directory(kind).is_symlink():  # whose files these are, nobody knows
+            continue
         for path in directory(kind).rglob("*"):
             with contextlib.suppress(OSError):  # another process has deleted it
                 described = path.lstat()

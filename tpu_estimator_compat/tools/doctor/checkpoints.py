@@ -50,7 +50,7 @@ def observe(folder: str) -> dict[str, Any]:
             "lost": [n for n, value in written.items() if not np.array_equal(again[n], value)],
         }
     finally:
-        tf.io.gfile.rmtree(folder)
+        user_files.remove_tree(folder)
 
 
 def check(
