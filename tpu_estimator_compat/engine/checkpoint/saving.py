@@ -19,8 +19,9 @@ from tpu_estimator_compat.engine.runtime import user_files
 
 
 def durable(saver: Any) -> Any:
-    """The same saver, whose `save` is that of this module, unless its class has its own."""
-    if getattr(type(saver), "save", None) is tf.compat.v1.train.Saver.save:
+    """The same saver, whose `save` is that of this module, unless it has its own."""
+    is_plain = getattr(type(saver), "save", None) is tf.compat.v1.train.Saver.save
+    if is_plain and "save" not in vars(saver):
         saver.save = functools.partial(save, saver)
     return saver
 

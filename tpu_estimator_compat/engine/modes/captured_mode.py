@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -121,7 +122,7 @@ class CapturedMode:
 
 def _for_tensorflow(path: str) -> str:
     """A path of a checkpoint, or of a folder of them, that TensorFlow takes for no pattern."""
-    if user_files.readable(path) == path:
+    if user_files.readable(path) == os.fsdecode(path):
         return path
     return user_files.readable(latest(path) or path)
 

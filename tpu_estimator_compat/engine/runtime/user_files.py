@@ -20,6 +20,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _UNKNOWN = tf.errors.UnknownError
 _PATTERN = re.compile(r"[*?\[\]\\]")
 _SHARDS = re.compile(r"-\?{5}-of-\d{5}")  # the end of a checkpoint's name in TF's first format
+Path = str | bytes | os.PathLike[str]
+
 _descriptors: dict[str, int] = {}
 
 
@@ -127,22 +129,24 @@ def remove_own_file(path: str) -> None:
             os.unlink(path)
 
 
-def literal(path: str) -> str:
+def literal(path: Path) -> str:
     """The pattern that matches `path` alone, for `tf.io.gfile.glob` and TensorFlow itself.
 
     The end `-?????-of-00002`, which names all files of a checkpoint in TF's first format, stays.
     """
+    path = os.fsdecode(path)
     found = _SHARDS.search(path)
     end = found[0] if found and found.end() == len(path) else ""
     return _PATTERN.sub(r"\\\g<0>", path.removesuffix(end)) + end
 
 
-def readable(path: str) -> str:
+def readable(path: Path) -> str:
     """Another path of the checkpoint `path` that TensorFlow, which reads patterns, takes as it is.
 
     The same path where the folder's name has none of a pattern's characters. The other one is valid
     in this process only.
     """
+    path = os.fsdecode(path)
     folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
     if not (is_local(path) and _PATTERN.search(folder) and os.path.isdir(folder)):
         return path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -78,7 +77,7 @@ def from_saved_model(
         )
     with (graph or tf.Graph()).as_default() as graph:
         session = tf.Session(graph=graph, config=config)
-        folder = user_files.readable(os.fsdecode(export_dir))
+        folder = user_files.readable(export_dir)
         tag_list = [tag.strip() for tag in (tags or "serve").split(",")]
         meta_graph = tf.saved_model.loader.load(session, tag_list, folder)
     if input_names is None or output_names is None:
