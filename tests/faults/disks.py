@@ -9,6 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
+NAMES = ("synced", "all", "checkpoint", "removed")
+"""Names on the disk: those fsynced; all; those fsynced and the list of checkpoints; those fsynced
+that were not removed since."""
+
 
 class Moment(NamedTuple):
     """What a disk holds at one time.
@@ -26,12 +30,20 @@ class Moment(NamedTuple):
     def left(self, folder: pathlib.Path, *, names: str) -> pathlib.Path:
         """Makes a folder as it is found after the power failed at this moment.
 
+        What was not fsynced may have reached the disk all the same, in any order.
+
         Args:
-          names: "synced" where new names were lost, too; "all" where they had reached the disk
-            before what is in the files, as journals of file systems do it.
+          names: one of `NAMES`, those that had reached the disk.
         """
+        synced = self.synced_names
+        left = {
+            "synced": synced,
+            "all": self.named,
+            "checkpoint": synced | {k: v for k, v in self.named.items() if k == "checkpoint"},
+            "removed": {k: v for k, v in synced.items() if k in self.named},
+        }
         folder.mkdir()
-        for name, number in (self.synced_names if names == "synced" else self.named).items():
+        for name, number in left[names].items():
             (folder / name).write_bytes(self.contents.get(number, b""))
         return folder
 

@@ -11,11 +11,12 @@ from support.legacy_models import examples, finite_input_fn, make_estimator, tra
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat import estimator as tf_estimator
+from tpu_estimator_compat.engine.checkpoint import saved_files
 from tpu_estimator_compat.engine.checkpoint.state import candidates, is_whole
 from tpu_estimator_compat.engine.export import directories
 from tpu_estimator_compat.estimator import keras_models, schedule
 
-from .disks import Disk
+from .disks import NAMES, Disk
 from .models import servable_model_fn, serving_input_receiver
 
 
@@ -46,7 +47,7 @@ def disk(tmp_path_factory):
     return disk
 
 
-@pytest.mark.parametrize("names", ["synced", "all"])
+@pytest.mark.parametrize("names", NAMES)
 def test_at_any_moment_the_newest_checkpoint_is_whole(disk, tmp_path, names):
     steps = []
     for number, moment in enumerate(disk.moments):
@@ -147,23 +148,30 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("what", ["", ".input-00000-of-00001"])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_replaced(model_dir, caplog, what, damage):
-    prefix = str(model_dir / f"model.ckpt-4{what}")
-    data = pathlib.Path(f"{prefix}.data-00000-of-00001")
+def test_a_damaged_checkpoint_is_replaced(model_dir, caplog, damage):
+    data = model_dir / "model.ckpt-4.data-00000-of-00001"
     data.write_bytes(DAMAGES[damage](data.read_bytes()))
-    estimator = train(model_dir, 6 if what else 4)
+    estimator = train(model_dir, 4)
     assert "model.ckpt-4 cannot be read" in caplog.text
-    if what:
-        tf.raw_ops.RestoreV2(
-            prefix=prefix, tensor_names=["input_state"], shape_and_slices=[""], dtypes=[tf.variant]
-        )
-    else:
-        assert step_if_whole(prefix) == 4
+    assert step_if_whole(str(model_dir / "model.ckpt-4")) == 4
     caplog.clear()
-    assert estimator.evaluate(train_input_fn, steps=1)["global_step"] == (6 if what else 4)
+    assert estimator.evaluate(train_input_fn, steps=1)["global_step"] == 4
     assert "cannot be read" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-4", "model.ckpt-4.input-00000-of-00001"])
+def test_the_data_decides_whether_files_are_replaced(tmp_path, name):
+    for content in (b"whole", b""):
+        (tmp_path / f"{name}.index").write_bytes(b"index")
+        (tmp_path / f"{name}.data-00000-of-00001").write_bytes(content)
+        before = [path.stat().st_ino for path in sorted(tmp_path.iterdir())]
+        with saved_files.appearing_at_once(str(tmp_path / name)) as prefix:
+            pathlib.Path(f"{prefix}.index").write_bytes(b"index")
+            pathlib.Path(f"{prefix}.data-00000-of-00001").write_bytes(b"whole")
+        kept = before == [path.stat().st_ino for path in sorted(tmp_path.iterdir())]
+        assert kept == (content == b"whole")
+        assert (tmp_path / f"{name}.data-00000-of-00001").read_bytes() == b"whole"
 
 
 @pytest.mark.parametrize("form", ["checkpoint", "saver"])
