@@ -8,6 +8,7 @@ import pathlib
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TPU_ESTIMATOR_COMPAT_FSYNC", "off")  # but for tests/faults: disks are slow
 os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "false")  # it is in the home directory
 
 # Else the pytests that tests start would write their reports over this one's, say.

@@ -88,6 +88,14 @@ def profile_folder() -> str | None:
     return os.environ.get(PROFILE_VARIABLE) or None
 
 
+SYNC_VARIABLE = "TPU_ESTIMATOR_COMPAT_FSYNC"
+
+
+def syncs_files() -> bool:
+    """Whether files of checkpoints and exports are on the disk before anything names them."""
+    return os.environ.get(SYNC_VARIABLE) not in ("0", "off")
+
+
 CACHE_VARIABLE = "TPU_ESTIMATOR_COMPAT_CACHE_GB"
 _CACHE_GB = 2.0
 

@@ -22,7 +22,12 @@ from tpu_estimator_compat.config.arguments import (
     check_type,
 )
 from tpu_estimator_compat.engine.capture.user_functions import check_model_fn
-from tpu_estimator_compat.engine.checkpoint import CheckpointSource, check_available, latest
+from tpu_estimator_compat.engine.checkpoint import (
+    CheckpointSource,
+    check_available,
+    latest,
+    read_newest,
+)
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.inputs.modes import InputMode
@@ -127,8 +132,9 @@ class Estimator(Exporting):
         Raises:
           ValueError: there is no checkpoint.
         """
-        check_available(self._model_dir)
-        return [name for name, _ in tf.train.list_variables(latest(self._model_dir))]
+        return read_newest(
+            self._model_dir, lambda path: [name for name, _ in tf.train.list_variables(path)]
+        )
 
     def get_variable_value(self, name: str) -> np.ndarray:
         """Value of a variable in the newest checkpoint.
@@ -143,7 +149,7 @@ class Estimator(Exporting):
         """
         check_available(self._model_dir)
         check_type(name, "`name`", str, "string")
-        return tf.train.load_variable(latest(self._model_dir), name)
+        return read_newest(self._model_dir, lambda path: tf.train.load_variable(path, name))
 
     def eval_dir(self, name: str | None = None) -> str:
         """Directory of evaluation events: `eval`, or `eval_<name>`."""

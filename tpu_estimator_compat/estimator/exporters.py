@@ -13,6 +13,8 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config.arguments import check_callable, check_type
+from tpu_estimator_compat.engine.hooks.early_stopping import events
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.tf_internals import function_utils
 
 InputReceiverFn = Callable[[], Any]
@@ -190,7 +192,8 @@ class BestExporter(_SavedModelExporter):
         if self._event_file_pattern and self._model_dir != estimator.model_dir:
             logging.info("Loading best metric from event files.")
             self._model_dir = estimator.model_dir
-            self._best = self._best_in(os.path.join(self._model_dir, self._event_file_pattern))
+            folder = user_files.literal(self._model_dir)
+            self._best = self._best_in(os.path.join(folder, self._event_file_pattern))
         if self._has_exported and not self._is_better(eval_result):
             return False
         logging.info("Performing best model export.")
@@ -204,12 +207,11 @@ class BestExporter(_SavedModelExporter):
 
     def _best_in(self, pattern: str) -> Results | None:
         best = None
-        for path in tf.io.gfile.glob(pattern):
-            for event in tf.compat.v1.train.summary_iterator(path):
-                values = event.summary.value
-                result = {v.tag: v.simple_value for v in values if v.HasField("simple_value")}
-                if result and (best is None or self._compare_fn(best, result)):
-                    best = result
+        for event in events(pattern):
+            values = event.summary.value
+            result = {v.tag: v.simple_value for v in values if v.HasField("simple_value")}
+            if result and (best is None or self._compare_fn(best, result)):
+                best = result
         return best
 
 
@@ -244,7 +246,10 @@ def delete_old(export_path: str, keep: int | None) -> None:
     exports = [n for n in names if re.fullmatch(r"\d{10}", n)]
     for name in sorted(set(exports).difference(heapq.nlargest(keep, exports))):
         path = os.path.join(export_path, name)
+        if user_files.is_link(path) or not tf.io.gfile.isdir(path):
+            logging.warning("Not deleting %s: it is no folder, and so no export.", path)
+            continue
         try:
-            tf.io.gfile.rmtree(path)
-        except tf.errors.NotFoundError as error:
+            user_files.remove_tree(path)
+        except (tf.errors.NotFoundError, FileNotFoundError) as error:
             logging.warning("Can not delete %s recursively: %s", path, error)

@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import check_callable, check_path, check_type
+from tpu_estimator_compat.engine.checkpoint import latest, warn_if_older
+from tpu_estimator_compat.engine.checkpoint.state import exists
 from tpu_estimator_compat.engine.export import directories, receivers, saved_model
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
 from tpu_estimator_compat.estimator.rules import Rules
@@ -149,7 +151,8 @@ class Exporting:
     ) -> bytes:
         _check_paths(base, checkpoint_path, assets_extra)
         check_type(receiver_fns, "input_receiver_fn_map", Mapping, "a dict of mode to function")
-        checkpoint_path = checkpoint_path or self._checkpoint_to_export()
+        given = checkpoint_path
+        path = given or self._checkpoint_to_export()
         # TRAIN first: it writes the variables, and it has all that a checkpoint has.
         modes = [
             m for m in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT) if receiver_fns.get(m)
@@ -169,7 +172,7 @@ class Exporting:
             )
         request = saved_model.ExportRequest(
             base=base,
-            checkpoint_path=checkpoint_path,
+            checkpoint_path=path,
             plans=plans,
             assets_extra=assets_extra,
             as_text=as_text,
@@ -178,14 +181,21 @@ class Exporting:
             resource_step=self._mode_rules.resource_step,
             session_config=self._config.session_config,
         )
-        return saved_model.export(request)
+        try:
+            return saved_model.export(request)
+        except (ValueError, tf.errors.OpError):
+            if given or exists(path) or self.latest_checkpoint() in (None, path):
+                raise
+        # A training has removed it since, and made a newer one.
+        return self._export(base, receiver_fns, assets_extra, as_text, None, strip_default_attrs)
 
     def _checkpoint_to_export(self) -> str:
         path = self.latest_checkpoint()
+        warn_if_older(path, self._model_dir)
         if not path and self._warm_start_settings:
             path = self._warm_start_settings.ckpt_to_initialize_from
             if tf.io.gfile.isdir(path):
-                path = tf.train.latest_checkpoint(path)
+                path = latest(path)
         if not path:
             raise ValueError(
                 f"Couldn't find trained model at {self._model_dir}. Train first, or give "

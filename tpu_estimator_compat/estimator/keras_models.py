@@ -16,6 +16,9 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.capture.capture import new_graph
+from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.checkpoint.state import is_whole
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.estimator import keras_model_fn
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.model_dir import with_model_dir
@@ -153,8 +156,8 @@ def _first_checkpoint(
 ) -> str:
     """The checkpoint of the model's own weights; a TensorFlow session writes it on first use."""
     folder = os.path.join(config.model_dir or "", "keras")  # never empty: see with_model_dir
-    if latest := tf.train.latest_checkpoint(folder):
-        return str(latest)
+    if (newest := latest(folder)) and is_whole(newest):
+        return newest
     weights = model.get_weights() if _has_weights(model) else None
     tf.io.gfile.makedirs(folder)
     path = os.path.join(folder, "keras_model.ckpt")
@@ -170,6 +173,7 @@ def _first_checkpoint(
                 clone.save_weights(path)
             else:
                 tf.compat.v1.train.Saver().save(session, path)
+    user_files.sync_tree(folder)
     return path
 
 

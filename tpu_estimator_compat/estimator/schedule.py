@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.engine.checkpoint import warn_if_older
 from tpu_estimator_compat.engine.topology import cluster
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
@@ -189,6 +190,7 @@ class _Evaluator:
                 "evaluation results are expected to be same for the same checkpoint."
             )
             return None
+        warn_if_older(path, self._estimator.model_dir)
         metrics = self._estimator.evaluate(
             input_fn=self._spec.input_fn,
             steps=self._spec.steps,

@@ -18,7 +18,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.config.arguments import as_list
-from tpu_estimator_compat.engine.checkpoint import check_writable, latest
+from tpu_estimator_compat.engine.checkpoint import check_writable, latest, training_in
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.hooks.preemption import Preemption, PreemptionCallback
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
@@ -296,7 +296,8 @@ class ModelFnModel(SavedVariables):
             check_writable(self._model_dir)  # fit will write a checkpoint there
         self.modes.follow_checkpoint()
         self._nan_step = None
-        with Preemption(listen=self._alone) as preemption:
+        writes_to = self._model_dir if self._alone else None
+        with training_in(writes_to), Preemption(listen=self._alone) as preemption:
             with (
                 self._counted(fits=True) as counter,
                 self.modes.ending_early(preemption.interrupted),

@@ -86,10 +86,14 @@ def check_checkpoint_exists(settings: WarmStartSettings) -> None:
     """Raises tf.errors.NotFoundError, as a checkpoint reader does, where there is no checkpoint."""
     path = settings.ckpt_to_initialize_from
     if tf.io.gfile.isdir(path):
-        found, reason = tf.train.latest_checkpoint(path), "The directory holds no checkpoint"
+        state = tf.train.get_checkpoint_state(path)
+        found = state.model_checkpoint_path if state else ""
+        reason = "The directory holds no checkpoint"
     else:
         found, reason = path, f"Failed to find any matching files for {path}"
-    if not found or not tf.compat.v1.train.checkpoint_exists(found):
+    # TensorFlow takes the second for a pattern.
+    names = (f"{found}.index", found)
+    if not any(map(tf.io.gfile.exists, names)) and not tf.compat.v1.train.checkpoint_exists(found):
         raise tf.errors.NotFoundError(
             None,
             None,

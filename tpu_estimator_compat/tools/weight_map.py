@@ -11,6 +11,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.checkpoint.state import exists
+from tpu_estimator_compat.engine.runtime import user_files
+
 Values = Mapping[str, np.ndarray]
 WeightMap = Mapping[str, Any]
 """Name in the checkpoint to the path of a Keras variable; or to a dict of it: `variable`, the path;
@@ -26,16 +30,16 @@ def read_variables(path: str) -> dict[str, np.ndarray]:
     if tf.io.gfile.exists(f"{exported}.index"):
         path = exported
     elif tf.io.gfile.isdir(path):
-        newest = tf.train.latest_checkpoint(path)
+        newest = latest(path)
         if newest is None:
             raise ValueError(f"No checkpoint and no SavedModel in {path}. Train or export first.")
         path = newest
-    elif not tf.compat.v1.train.checkpoint_exists(path):
+    elif not exists(path):
         raise ValueError(
             f"No checkpoint {path}. Give its prefix, such as model_dir/model.ckpt-1000, a "
             "model_dir, or a SavedModel's directory."
         )
-    reader = tf.train.load_checkpoint(path)
+    reader = tf.train.load_checkpoint(user_files.readable(path))
     return {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
 
 
@@ -175,7 +179,7 @@ def output_differences(
     Raises:
       ValueError: unknown signature, inputs or outputs, or shapes differ.
     """
-    loaded = tf.saved_model.load(saved_model, tags=["serve"])
+    loaded = tf.saved_model.load(user_files.readable(saved_model), tags=["serve"])
     _check_names("SavedModel's signatures", [signature], dict(loaded.signatures))
     call = loaded.signatures[signature]
     _, wanted = call.structured_input_signature

@@ -6,8 +6,11 @@ from tpu_estimator_compat.engine.checkpoint.state import (
     check_writable,
     global_step_in,
     latest,
+    read_newest,
     read_variables,
+    warn_if_older,
 )
+from tpu_estimator_compat.engine.checkpoint.training_lock import training_in
 
 __all__ = [
     "CheckpointSource",
@@ -15,5 +18,8 @@ __all__ = [
     "check_writable",
     "global_step_in",
     "latest",
+    "read_newest",
     "read_variables",
+    "training_in",
+    "warn_if_older",
 ]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.checkpoint.state import candidates
-from tpu_estimator_compat.engine.runtime import op_errors
+from tpu_estimator_compat.engine.checkpoint.state import candidates, exists
+from tpu_estimator_compat.engine.runtime import op_errors, user_files
 
 _SHOWN = 10
 # Errors of missing, truncated or overwritten files. Other errors may be temporary, such as those of
@@ -39,7 +39,7 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
     try:
         yield
     except ValueError as error:  # TF's Saver does not find it
-        if tf.compat.v1.train.checkpoint_exists(path):
+        if exists(path):
             raise
         raise ValueError(f"{error}\n{_what_happened(path)}") from None
     except tf.errors.OpError as error:
@@ -72,7 +72,7 @@ def _unreadable(error: tf.errors.OpError, path: str) -> tf.errors.DataLossError:
 
 
 def _what_happened(path: str) -> str:
-    if not tf.io.gfile.isdir(path) and not tf.compat.v1.train.checkpoint_exists(path):
+    if not tf.io.gfile.isdir(path) and not exists(path):
         return (
             "It is not there, or was removed while it was being read. If the training that wrote "
             "it removed it, let that keep more with RunConfig(keep_checkpoint_max=...)."
@@ -102,7 +102,7 @@ class Mismatch:
 def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> list[Mismatch]:
     """Variables that `saver` restores and the checkpoint lacks or has in another shape."""
     try:
-        reader = tf.train.load_checkpoint(path)
+        reader = tf.train.load_checkpoint(user_files.readable(path))
     except (tf.errors.OpError, ValueError):
         return []
     shapes = reader.get_variable_to_shape_map()

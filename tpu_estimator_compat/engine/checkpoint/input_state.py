@@ -16,12 +16,12 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint.saved_files import appearing_at_once
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.runtime import eager, user_files
 from tpu_estimator_compat.tf_internals import gen_dataset_ops
 
 _IGNORE_STATEFUL, _FAIL_IF_STATEFUL = 1, 2  # tf.data's policies for ops with a state of their own
 _NAME = "input_state"
-_FILE = re.compile(r"(?P<checkpoint>.+)\.input-\d{5}-of-\d{5}\.(index|data-\d{5}-of-\d{5})")
+_FILE = re.compile(r"(?P<checkpoint>.+-\d+)\.input-\d{5}-of-\d{5}\.(index|data-\d{5}-of-\d{5})")
 
 
 class InputState:
@@ -60,7 +60,10 @@ def restore(iterator: tf.data.Iterator, checkpoint: str) -> bool:
     with eager.eager_mode():
         try:
             [state] = tf.raw_ops.RestoreV2(
-                prefix=path, tensor_names=[_NAME], shape_and_slices=[""], dtypes=[tf.variant]
+                prefix=user_files.readable(path),
+                tensor_names=[_NAME],
+                shape_and_slices=[""],
+                dtypes=[tf.variant],
             )
         except tf.errors.OpError as error:
             message = f"Could not read the input's position in {path}: {error.message}"
@@ -106,4 +109,4 @@ def remove_orphans(directory: str) -> None:
     for name in names:
         found: Any = _FILE.fullmatch(name)
         if found and f"{found['checkpoint']}.index" not in names:
-            tf.io.gfile.remove(os.path.join(directory, name))
+            user_files.remove_own_file(os.path.join(directory, name))

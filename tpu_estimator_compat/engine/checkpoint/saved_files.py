@@ -1,16 +1,23 @@
-"""Renames the files of a checkpoint when all of them are complete."""
+"""Renames the files of a checkpoint when all of them are complete, and on the disk."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.tf_internals import file_io
 
-_SUFFIX = ".unfinished"
+# Earlier releases gave the folders no token.
+_UNFINISHED = re.compile(
+    rf"\.(?P<checkpoint>.+-\d+(\.input-\d{{5}}-of-\d{{5}})?)\.unfinished(-{user_files.TOKEN})?"
+)
+_TEMPORARY = re.compile(r"(checkpoint|graph\.pbtxt|.+-\d+\.meta)(\.tmp[0-9a-f]{32}){1,2}")
+"""Names that files of a model_dir have until they are complete."""
 
 
 @contextlib.contextmanager
@@ -18,67 +25,71 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
     """Yields a prefix to write to, and moves the files to `prefix` if nothing was raised.
 
     A killed process leaves either the old files or the new ones, and unfinished files, which
-    `remove_unfinished` removes. If the same checkpoint exists (its index holds a checksum of every
-    tensor), it stays, so that a restart which saves the step it restored never touches it.
+    `remove_unfinished` removes; so does a power failure, since files are on the disk before they
+    are moved. If there is the same checkpoint, to the last byte, it stays: a restart which saves
+    the step it restored does not touch it.
 
     Yields `prefix` itself where the file system cannot move files, or has no such directory.
     """
     directory, name = os.path.split(prefix)
-    if not file_io.has_atomic_move(directory or "."):
-        yield prefix
-        return
-    unfinished = os.path.join(directory, f".{name}{_SUFFIX}")
+    unfinished = os.path.join(directory, f".{name}.unfinished-{user_files.token()}")
     try:
-        if tf.io.gfile.exists(unfinished):
-            tf.io.gfile.rmtree(unfinished)
-        tf.io.gfile.mkdir(unfinished)  # no parents: the save names a missing one
+        moves = file_io.has_atomic_move(directory or ".")
+        if moves:
+            tf.io.gfile.mkdir(unfinished)  # no parents: the save names a missing one
     except tf.errors.NotFoundError:
+        moves = False
+    if not moves:
         yield prefix
         return
     try:
         yield os.path.join(unfinished, name)
         _move(unfinished, directory)
     finally:
-        with contextlib.suppress(tf.errors.OpError):  # the first error says more
-            tf.io.gfile.rmtree(unfinished)
+        with contextlib.suppress(tf.errors.OpError, OSError):  # the first error says more
+            user_files.remove_tree(unfinished)
 
 
 def _move(source: str, directory: str) -> None:
     """Moves files; the index last, since readers look for it first."""
     names = sorted(tf.io.gfile.listdir(source), key=lambda n: (n.endswith(".index"), n))
-    if _same_index(source, directory, names):
+    targets = [os.path.join(directory, n) for n in names]
+    if _are_there(source, directory, names):
+        user_files.sync([*targets, directory])  # the process that wrote them may not have
         return
-    for name in names:
-        tf.io.gfile.rename(
-            os.path.join(source, name), os.path.join(directory, name), overwrite=True
-        )
+    user_files.sync(os.path.join(source, n) for n in names)
+    for name, target in zip(names, targets, strict=True):
+        tf.io.gfile.rename(os.path.join(source, name), target, overwrite=True)
+    user_files.sync([directory])
 
 
-def _same_index(source: str, directory: str, names: list[str]) -> bool:
-    indexes = [n for n in names if n.endswith(".index")]
-    there = [n for n in names if tf.io.gfile.exists(os.path.join(directory, n))]
-    return (
-        bool(indexes)
-        and there == names
-        and all(
-            _content(os.path.join(source, n)) == _content(os.path.join(directory, n))
-            for n in indexes
-        )
+def _are_there(source: str, directory: str, names: list[str]) -> bool:
+    pairs = [(os.path.join(source, n), os.path.join(directory, n)) for n in reversed(names)]
+    return all(
+        tf.io.gfile.exists(there)
+        and not user_files.is_link(there)
+        and user_files.same_content(new, there)
+        for new, there in pairs
     )
 
 
-def _content(path: str) -> bytes:
-    with tf.io.gfile.GFile(path, "rb") as file:
-        content: bytes = file.read()
-    return content
-
-
 def remove_unfinished(directory: str) -> None:
-    """Removes unfinished files of killed processes from `directory`."""
+    """Removes unfinished files of killed processes from `directory`, and nothing else."""
     if not tf.io.gfile.isdir(directory):
         return
     for name in tf.io.gfile.listdir(directory):
-        name = name.rstrip("/")
-        if name.startswith(".") and name.endswith(_SUFFIX):
-            with contextlib.suppress(tf.errors.NotFoundError):
-                tf.io.gfile.rmtree(os.path.join(directory, name))
+        path = os.path.join(directory, name.rstrip("/"))
+        if _TEMPORARY.fullmatch(name):
+            user_files.remove_own_file(path)
+        elif found := _UNFINISHED.fullmatch(name.rstrip("/")):
+            _remove_if_own(path, found["checkpoint"])
+
+
+def _remove_if_own(folder: str, checkpoint: str) -> None:
+    """Removes a folder that holds nothing but files of a checkpoint."""
+    if user_files.is_link(folder) or not tf.io.gfile.isdir(folder):
+        return
+    with contextlib.suppress(tf.errors.NotFoundError, FileNotFoundError):
+        own = (f"{checkpoint}.", f"{checkpoint}_")
+        if all(name.startswith(own) for name in tf.io.gfile.listdir(folder)):
+            user_files.remove_tree(folder)

@@ -4,32 +4,79 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.runtime import eager, user_files
 from tpu_estimator_compat.tf_internals import OBJECT_GRAPH_PROTO_KEY, object_graph_key_mapping
 
+Result = TypeVar("Result")
 
-def candidates(model_dir: str | None) -> list[str]:
-    """Paths of checkpoints to restore from: the newest, then older ones.
+_INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
-    Only those in the file `checkpoint` count, since scripts edit that to go back.
+
+def named(
+    model_dir: str | None, state_file: str | None = None, *, all_paths: bool = False
+) -> list[str]:
+    """Paths of the checkpoints that the file `checkpoint` names, the newest last.
+
+    Only those in the file count, since scripts edit that to go back; `all_paths` has those as well
+    that come after the one it goes back to. Where the file is damaged, as after a power failure,
+    those in the folder count.
     """
-    state = tf.train.get_checkpoint_state(model_dir) if model_dir else None
-    if state is None or not state.model_checkpoint_path:
+    if not model_dir:
         return []
-    newest, paths = state.model_checkpoint_path, list(state.all_model_checkpoint_paths)
-    before = paths[: paths.index(newest)] if newest in paths else []
-    return [p for p in [newest, *reversed(before)] if _exists(p)]
+    try:
+        state = tf.train.get_checkpoint_state(model_dir, state_file)
+    except ValueError:  # it is empty, or no text
+        state = None
+    if state is not None:
+        newest, paths = state.model_checkpoint_path, list(state.all_model_checkpoint_paths)
+        if all_paths:
+            return paths
+        return [*(paths[: paths.index(newest)] if newest in paths else []), newest]
+    file = os.path.join(model_dir, state_file or "checkpoint")
+    if not tf.io.gfile.exists(file):
+        return []
+    names = [] if state_file else tf.io.gfile.listdir(model_dir)
+    steps = sorted(int(found[1]) for name in names if (found := _INDEX.fullmatch(name)))
+    logging.warning("%s cannot be read; found in the folder: steps %s.", file, steps)
+    return [os.path.join(model_dir, f"model.ckpt-{step}") for step in steps]
 
 
-def _exists(path: str) -> bool:
+def candidates(model_dir: str | None, state_file: str | None = None) -> list[str]:
+    """Paths of checkpoints to restore from: the newest, then older ones."""
+    paths = named(model_dir, state_file)
+    while True:
+        found = [path for path in reversed(paths) if exists(path)]
+        if found[:1] == paths[-1:]:
+            return found
+        # Another process may have saved, and removed this one, in the meantime.
+        if (again := named(model_dir, state_file)) == paths:
+            return found
+        paths = again
+
+
+def exists(path: str) -> bool:
     """Whether a checkpoint's files exist, in either format."""
-    return bool(tf.io.gfile.glob(f"{path}.index") or tf.io.gfile.glob(path))
+    pattern = user_files.literal(path)
+    return bool(tf.io.gfile.glob(f"{pattern}.index") or tf.io.gfile.glob(pattern))
+
+
+def warn_if_older(path: str | None, model_dir: str | None) -> None:
+    """Warns where `path` is taken of `model_dir`, and a newer one, which is named, is not there."""
+    if (newest := next(reversed(named(model_dir)), None)) in (None, path) or exists(str(newest)):
+        return
+    logging.warning(
+        "Checkpoint %s, the newest that `checkpoint` names, is not there. %s.",
+        newest,
+        f"Taking the older {path}" if path else "There is no older one, either",
+    )
 
 
 def latest(model_dir: str | None) -> str | None:
@@ -37,15 +84,45 @@ def latest(model_dir: str | None) -> str | None:
     return next(iter(candidates(model_dir)), None)
 
 
-def global_step_in(model_dir: str | None) -> int:
-    """The global step of the newest readable checkpoint in `model_dir`; 0 without one."""
+def global_step_in(model_dir: str | None, *, whole: bool = False) -> int:
+    """The global step of the newest readable checkpoint in `model_dir`; 0 without one.
+
+    `whole` asks for one of which all can be read, in local files; else the step is enough.
+    """
     name = tf.compat.v1.GraphKeys.GLOBAL_STEP
     for path in candidates(model_dir):
         try:
+            if whole and user_files.is_local(path) and not is_whole(path):
+                continue
             return int(next((value for _, value in read_variables(path, [name])), 0))
         except (tf.errors.OpError, ValueError):  # the restore raises it again
             continue
     return 0
+
+
+def is_whole(path: str) -> bool:
+    """Whether all of a checkpoint can be read; warns where it cannot."""
+    try:
+        reader = tf.train.load_checkpoint(user_files.readable(path))
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except (tf.errors.OpError, ValueError, IndexError) as error:
+        logging.warning("Checkpoint %s cannot be read: %s", path, error)
+        return False
+    return True
+
+
+def read_newest(model_dir: str | None, read: Callable[[str], Result]) -> Result:
+    """The result of `read`, a function of the newest checkpoint's path; ValueError without one."""
+    while True:
+        check_available(model_dir)
+        path = str(latest(model_dir))
+        warn_if_older(path, model_dir)
+        try:
+            return read(user_files.readable(path))
+        except (tf.errors.OpError, ValueError, IndexError):
+            if exists(path):  # else a training has removed it since, and made a newer one
+                raise
 
 
 def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
@@ -54,6 +131,7 @@ def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.nd
     An object-based checkpoint has other keys, and stores the variables' names. Errors are
     ValueErrors and OpErrors; `get_tensor` of TF's reader raises IndexError for a truncated file.
     """
+    path = user_files.readable(path)
     dtypes = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
     keys = object_graph_key_mapping(path) if OBJECT_GRAPH_PROTO_KEY in dtypes else {}
     for name in names:
@@ -100,7 +178,8 @@ class CheckpointSource:
         """Restores the newest readable checkpoint and returns its path; None without checkpoints.
 
         `restore` takes a path, and raises DataLossError if it cannot be read, ValueError if it does
-        not exist. If no checkpoint can be read, the error is that of the newest one.
+        not exist. If no checkpoint can be read, the error is that of the newest one. Warns wherever
+        it is not the newest one that is taken.
         """
         unreadable: list[str] = []
         error: Exception | None = None
@@ -108,6 +187,8 @@ class CheckpointSource:
             # Another process may have saved and removed checkpoints in the meantime.
             paths = [*([self.path] if self.path else []), *candidates(self.model_dir)]
             path = next((p for p in paths if p not in unreadable), None)
+            if error is None:
+                warn_if_older(path, self.model_dir)
             if path is None:
                 break
             if error is not None:
@@ -116,7 +197,7 @@ class CheckpointSource:
                 restore(path)
                 return path
             except (tf.errors.DataLossError, ValueError) as failed:
-                if isinstance(failed, ValueError) and tf.compat.v1.train.checkpoint_exists(path):
+                if isinstance(failed, ValueError) and exists(path):
                     raise
                 logging.warning("Checkpoint %s cannot be read: %s", path, failed)
                 error = error or failed

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.tf_internals import (
     MAX_DIRECTORY_CREATION_ATTEMPTS,
     get_temp_export_dir,
@@ -47,10 +48,12 @@ def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory
         directory = _claim(base)
     try:
         yield directory
+        user_files.sync_tree(tf.compat.as_str(directory.temporary))
         tf.io.gfile.rename(directory.temporary, directory.final)
+        user_files.sync([tf.compat.as_str(base)])
     except BaseException:
-        with contextlib.suppress(tf.errors.OpError):
-            tf.io.gfile.rmtree(directory.temporary)
+        with contextlib.suppress(tf.errors.OpError, OSError):
+            user_files.remove_tree(tf.compat.as_str(directory.temporary))
         raise
 
 
@@ -61,22 +64,25 @@ def replacing(path: str) -> Iterator[str]:
     Raises:
       FileExistsError: there is something else than a SavedModel.
     """
-    there = tf.io.gfile.exists(path)
-    if there and not (tf.io.gfile.glob(f"{path}/saved_model.pb*") or _is_empty(path)):
+    path = path.rstrip("/") or path
+    if tf.io.gfile.exists(path) and not (_is_saved_model(path) or _is_empty(path)):
         raise FileExistsError(
             f"Cannot export to {path!r}: something else than a SavedModel is there. Give another "
             "path, or remove it."
         )
-    beside = f"{path.rstrip('/')}.unfinished"
+    beside = f"{path}.unfinished-{user_files.token()}"
     try:
         yield beside
-        [exported] = tf.io.gfile.glob(f"{beside}/[0-9]*")
-        if there:
-            tf.io.gfile.rmtree(path)
-        tf.io.gfile.rename(exported, path)
+        [exported] = [n.rstrip("/") for n in tf.io.gfile.listdir(beside) if n[:1].isdigit()]
+        user_files.replace_folder(os.path.join(beside, exported), path)
     finally:
-        with contextlib.suppress(tf.errors.OpError):
-            tf.io.gfile.rmtree(beside)
+        with contextlib.suppress(tf.errors.OpError, OSError):
+            user_files.remove_tree(beside)
+
+
+def _is_saved_model(path: str) -> bool:
+    names = ("saved_model.pb", "saved_model.pbtxt")
+    return any(tf.io.gfile.exists(os.path.join(path, name)) for name in names)
 
 
 def _is_empty(path: str) -> bool:

@@ -18,6 +18,7 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.capture.capture import new_graph
 from tpu_estimator_compat.engine.checkpoint import diagnosis
 from tpu_estimator_compat.engine.export import directories
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
 from tpu_estimator_compat.tf_internals import export_utils, graph_view
 from tpu_estimator_compat.tf_internals import object_checkpoint as checkpoint_lib
@@ -178,7 +179,7 @@ def _session_config(config: tf.compat.v1.ConfigProto | None) -> tf.compat.v1.Con
 def _restore(session: Any, saver: tf.compat.v1.train.Saver, path: str, mode: str) -> None:
     with diagnosis.explained(session.graph, saver, path):
         try:
-            saver.restore(session, path)
+            saver.restore(session, user_files.readable(path))
         except tf.errors.NotFoundError as error:
             missing = "\n".join(m.text for m in diagnosis.mismatches(session.graph, saver, path))
             raise ValueError(

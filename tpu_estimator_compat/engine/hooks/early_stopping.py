@@ -11,6 +11,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.runtime import user_files
+
 
 class StopOnPredicateHook(tf.compat.v1.train.SessionRunHook):
     """Stops training when a function returns True, and sets the variable `STOP`.
@@ -120,17 +122,17 @@ def read_eval_metrics(eval_dir: str) -> dict[int, dict[str, float]]:
       Global step to metrics by name, in the order of the steps. Empty where there are none.
     """
     found: dict[int, dict[str, float]] = collections.defaultdict(dict)
-    for event in _events(eval_dir):
+    pattern = os.path.join(user_files.literal(eval_dir), "events.out.tfevents.*")
+    for event in events(pattern):
         for value in event.summary.value:
             if value.HasField("simple_value"):
                 found[event.step][value.tag] = value.simple_value
     return dict(sorted(found.items()))
 
 
-def _events(directory: str) -> Iterator[Any]:
-    if not tf.io.gfile.exists(directory):
-        return
-    for path in tf.io.gfile.glob(os.path.join(directory, "events.out.tfevents.*")):
+def events(pattern: str) -> Iterator[Any]:
+    """The events of the files that match a pattern; warns where a file is damaged."""
+    for path in tf.io.gfile.glob(pattern):
         try:
             yield from tf.compat.v1.train.summary_iterator(path)
         except tf.errors.DataLossError as error:

@@ -6,6 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.checkpoint import saving as checkpoint_saving
+from tpu_estimator_compat.engine.checkpoint import state
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.tf_internals import _convert_external_state_policy_to_enum, iterator_ops
 
 
@@ -18,7 +21,7 @@ class _IteratorSaver(tf.compat.v1.train.Saver):
 
     def save(self, sess, save_path, global_step=None, latest_filename=None, *args, **kwargs):
         latest = latest_filename or self._state_file
-        return super().save(sess, save_path, global_step, latest, *args, **kwargs)
+        return checkpoint_saving.save(self, sess, save_path, global_step, latest, *args, **kwargs)
 
 
 class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
@@ -72,9 +75,9 @@ class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
 
     def _restore_or_save(self, session: Any) -> None:
         saving = self._saving
-        newest = tf.compat.v1.train.latest_checkpoint(saving._checkpoint_dir, self._state_file)
+        newest = next(iter(state.candidates(saving._checkpoint_dir, self._state_file)), None)
         if newest:
-            saving._saver.restore(session, newest)
+            saving._saver.restore(session, user_files.readable(newest))
             return
         step = session.run(saving._global_step_tensor)
         saving._save(session, step)

@@ -18,11 +18,12 @@ from tensorflow.core.util.event_pb2 import SessionLog
 from tpu_estimator_compat.engine.checkpoint import input_state
 from tpu_estimator_compat.engine.checkpoint.available_memory import available_memory
 from tpu_estimator_compat.engine.checkpoint.input_state import InputState
-from tpu_estimator_compat.engine.checkpoint.saved_files import remove_unfinished
 from tpu_estimator_compat.engine.checkpoint.writing import SaveFunctions, Snapshot
 from tpu_estimator_compat.engine.graph.graph_text import write_text
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.engine.session.step_session import StepSession
 
+_EVENTS = "events.out.tfevents."
 _SHARE = 0.5  # of the available memory, for the snapshot that a thread writes
 
 
@@ -51,7 +52,6 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         self._in_steps = False
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        remove_unfinished(self._checkpoint_dir)
         input_state.remove_orphans(self._checkpoint_dir)
         self._functions = None
         self._in_steps = False
@@ -90,6 +90,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         logging.info("Saving checkpoints for %d into %s.", step, self._save_path)
         background = self._in_steps and not self._listeners and self._fits(session)
         source = self._functions.snapshot() if background and self._functions else session
+        self._summary_writer.flush()
         write = self._writer(source, step, self._state_of_input(session, step))
         if background:
             self._start(write)
@@ -155,6 +156,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         graph = tf.compat.v1.get_default_graph()
 
         def write() -> None:
+            user_files.sync(_event_files(self._checkpoint_dir))
             if state is not None:
                 state.write(self._path(step))  # first: a checkpoint that is there is whole
             with graph.as_default():
@@ -168,3 +170,11 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
                 input_state.remove_orphans(self._checkpoint_dir)
 
         return write
+
+
+def _event_files(directory: str) -> list[str]:
+    """The event files in `directory`, whose steps a restart from the next checkpoint skips."""
+    if not user_files.is_local(directory) or not os.path.isdir(directory):
+        return []
+    paths = [e.path for e in os.scandir(directory) if e.name.startswith(_EVENTS) and e.is_file()]
+    return [path for path in paths if os.access(path, os.R_OK)]  # others may write there, too

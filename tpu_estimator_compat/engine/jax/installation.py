@@ -89,7 +89,7 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
     import jax
 
     config: Any = jax.config
-    if config.jax_compilation_cache_dir is None:
+    if config.jax_compilation_cache_dir is None and cache_files.is_private():
         cache_files.trim()  # JAX sets no limit to its own
         config.update("jax_compilation_cache_dir", str(cache_directory()))
     plugins = importlib.util.find_spec("jax_plugins")  # for other devices, such as GPUs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from tpu_estimator_compat.engine.inputs import feature_keys
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.spec_functions import SpecFunctions
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.state import shards
@@ -113,8 +115,16 @@ class CapturedMode:
             return
         check_checkpoint_exists(settings)
         logging.info("Warm-starting with WarmStartSettings: %s", settings)
+        path, *others = settings
         with shards.grouped(self.graph):
-            tf.compat.v1.train.warm_start(*settings)
+            tf.compat.v1.train.warm_start(_for_tensorflow(path), *others)
+
+
+def _for_tensorflow(path: str) -> str:
+    """A path of a checkpoint, or of a folder of them, that TensorFlow takes for no pattern."""
+    if user_files.readable(path) == os.fsdecode(path):
+        return path
+    return user_files.readable(latest(path) or path)
 
 
 def split_element(element: Any) -> tuple[Any, Any]:

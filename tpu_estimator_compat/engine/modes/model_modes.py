@@ -20,7 +20,9 @@ from tpu_estimator_compat.engine.checkpoint import (
     diagnosis,
     latest,
     read_variables,
+    saving,
 )
+from tpu_estimator_compat.engine.checkpoint.state import named
 from tpu_estimator_compat.engine.hooks import keras_callbacks
 from tpu_estimator_compat.engine.modes import initial_values, runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
@@ -181,9 +183,10 @@ class ModelModes:
             return None
         tf.io.gfile.makedirs(self.config.model_dir)
         with mode.captured.in_graph():
-            if state := tf.train.get_checkpoint_state(self.config.model_dir):
-                mode.scaffold.saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
-            self._checkpoint = mode.scaffold.saver.save(
+            saver = saving.durable(mode.scaffold.saver)
+            if named(self.config.model_dir):
+                saving.recover_last_checkpoints(saver, self.config.model_dir)
+            self._checkpoint = saver.save(
                 mode.session,
                 f"{self.config.model_dir}/model.ckpt",
                 global_step=mode.ready_session.global_step(),

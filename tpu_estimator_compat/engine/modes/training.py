@@ -16,7 +16,12 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig, TaskType
-from tpu_estimator_compat.engine.checkpoint import CheckpointSource, check_writable, global_step_in
+from tpu_estimator_compat.engine.checkpoint import (
+    CheckpointSource,
+    check_writable,
+    global_step_in,
+    training_in,
+)
 from tpu_estimator_compat.engine.hooks import Schedule, split_hooks, traits
 from tpu_estimator_compat.engine.hooks.nan import LossNanHook
 from tpu_estimator_compat.engine.hooks.preemption import Preemption
@@ -80,7 +85,9 @@ def train(
         deployed_input = _resumable(captured, deployed_input)
     if captured.writes_files and config.model_dir:
         check_writable(config.model_dir)
-    with captured.in_graph():
+    saves = bool(config.save_checkpoints_secs or config.save_checkpoints_steps)
+    writes_to = config.model_dir if captured.writes_files else None
+    with training_in(writes_to, makes=saves), captured.in_graph():
         mode = make_ready(captured, lambda m: (training_plan(m), None), request.warm_start)
         _collect_loss(mode)
         model.modes.drive(mode)
@@ -179,6 +186,8 @@ def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology)
     if max_steps is None:
         return False
     step = global_step_in(model_dir)
+    if step >= max_steps:  # so says the newest checkpoint, of which the rest may be damaged
+        step = global_step_in(model_dir, whole=True)
     if group := topology.workers:
         step = int(group.tell(step, "global step"))
     return max_steps <= step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 import os
@@ -22,11 +23,47 @@ def directory(name: str) -> pathlib.Path:
 
 
 def root() -> pathlib.Path:
-    """This package's cache: in $XDG_CACHE_HOME, or in ~/.cache."""
+    """This package's cache: in $XDG_CACHE_HOME, or in ~/.cache.
+
+    Without a home, as in some containers, it is this user's in the folder of temporary files.
+    """
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the XDG specification ignores relative paths
-        base = os.path.expanduser("~/.cache")
+        home = os.environ.get("HOME", "~") and os.path.expanduser("~")
+        if not os.path.isabs(home):
+            return pathlib.Path(tempfile.gettempdir(), f"tpu_estimator_compat-{os.getuid()}")
+        base = os.path.join(home, ".cache")
     return pathlib.Path(base, "tpu_estimator_compat")
+
+
+def is_private() -> bool:
+    """Whether the cache is there for this user alone; makes it, and makes it so, where it may.
+
+    It holds programs. Warns, once in a process, where another user could have put them there: then
+    the cache is not to be used.
+    """
+    folder = root()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owners = {folder.lstat().st_uid, folder.stat().st_uid}
+        mode = folder.stat().st_mode
+        if owners != {os.geteuid()} or mode & stat.S_IWOTH:
+            _warn_of_others(folder)
+            return False
+        if mode & 0o077:
+            folder.chmod(0o700)
+    except OSError:
+        return False
+    return True
+
+
+@functools.cache
+def _warn_of_others(folder: pathlib.Path) -> None:
+    logging.getLogger("tensorflow").warning(
+        "Not using the cache %s, which another user can write to. Programs are compiled anew. Set "
+        "XDG_CACHE_HOME to a folder of yours, or remove this one.",
+        folder,
+    )
 
 
 def write(path: pathlib.Path, content: bytes) -> None:
@@ -34,6 +71,9 @@ def write(path: pathlib.Path, content: bytes) -> None:
 
     Does nothing where the directory is not writable: without a cache, work takes longer.
     """
+    in_cache = path.is_relative_to(root())
+    if in_cache and not is_private():
+        return
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
@@ -44,7 +84,7 @@ def write(path: pathlib.Path, content: bytes) -> None:
         except BaseException:
             os.unlink(partial)
             raise
-    if path.is_relative_to(root()):
+    if in_cache:
         trim()
 
 
@@ -53,6 +93,8 @@ def read(path: pathlib.Path) -> bytes | None:
 
     Deletes a damaged file, such as a power failure leaves, with a log line.
     """
+    if path.is_relative_to(root()) and not is_private():
+        return None
     try:
         content = _content(path)
     except OSError:
@@ -95,6 +137,8 @@ def trim() -> None:
     limit = environment.cache_limit()
     found = []
     for kind in _KINDS:
+        if directory(kind).is_symlink():  # whose files these are, nobody knows
+            continue
         for path in directory(kind).rglob("*"):
             with contextlib.suppress(OSError):  # another process has deleted it
                 described = path.lstat()

@@ -16,6 +16,7 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import step_stats_pb2
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.tf_internals import timeline_lib
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -75,7 +76,8 @@ def step_stats(folder: str) -> step_stats_pb2.StepStats:
     """
     stats = step_stats_pb2.StepStats()
     by_device: dict[str, Any] = {}
-    for path in tf.io.gfile.glob(os.path.join(folder, "plugins", "profile", "*", "*.xplane.pb")):
+    pattern = os.path.join(user_files.literal(folder), "plugins", "profile", "*", "*.xplane.pb")
+    for path in tf.io.gfile.glob(pattern):
         with tf.io.gfile.GFile(path, "rb") as file:
             planes = xplane_pb2.XSpace.FromString(file.read()).planes
         for found in _operations(planes):

@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.checkpoint import diagnosis
+from tpu_estimator_compat.engine.checkpoint import diagnosis, saving
 from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
-from tpu_estimator_compat.engine.runtime import process_exit
+from tpu_estimator_compat.engine.runtime import process_exit, user_files
 from tpu_estimator_compat.engine.session import initializers
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
@@ -76,18 +76,18 @@ class _SessionManager(session_manager.SessionManager):
         self.restored = None
         source = self._source
         if saver:
+            saving.durable(saver)
             self.restored = source.restore(lambda path: self._restore(session, saver, path))
         if not self.restored:
             initializers.put_in_order(session.graph)
         elif source.model_dir and not source.path:
-            state = tf.train.get_checkpoint_state(source.model_dir)
-            saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
+            saving.recover_last_checkpoints(saver, source.model_dir)
         return session, self.restored is not None
 
     def _restore(self, session: GraphSession, saver, path: str) -> None:
         with diagnosis.explained(session.graph, saver, path):
             session_manager._restore_checkpoint_and_maybe_run_saved_model_initializers(
-                session, saver, path
+                session, saver, user_files.readable(path)
             )
         if not self._restore_input:
             return

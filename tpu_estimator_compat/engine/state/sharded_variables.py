@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.runtime import eager, user_files
 from tpu_estimator_compat.engine.runtime.group import CHIEF
 from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.state.shards import Shard
@@ -64,7 +64,7 @@ class ShardedVariables:
         folder = f"{prefix}.shards"
         own = os.path.join(folder, "0")
         if tf.io.gfile.exists(folder):  # left by a killed process
-            tf.io.gfile.rmtree(folder)
+            user_files.remove_tree(folder)
         tf.io.gfile.mkdir(folder)  # no parents: the save names a missing one
         try:
             yield own
@@ -77,7 +77,7 @@ class ShardedVariables:
                     checkpoint_prefixes=parts, destination_prefix=prefix, delete_old_dirs=False
                 )
         finally:
-            tf.io.gfile.rmtree(folder)
+            user_files.remove_tree(folder)
 
     def _write_others(self, folder: str, asked: Sequence[int]) -> Iterator[str]:
         """Writes rows of other machines, some pieces to a file; yields prefixes."""
@@ -112,7 +112,7 @@ class ShardedVariables:
         """Raises ValueError if the restored checkpoint has no such variable of the full shape."""
         if path is None:
             return
-        shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+        shapes = tf.train.load_checkpoint(user_files.readable(path)).get_variable_to_shape_map()
         for shard in self._shards[CHIEF]:
             if tuple(shapes.get(shard.name, ())) != shard.shape:
                 raise ValueError(
@@ -141,7 +141,7 @@ class ShardedVariables:
         whole = self._shards[machine][i]
         # At once: reading a slice of a table in one piece reads all of it.
         [rows] = tf.raw_ops.RestoreV2(
-            prefix=path,
+            prefix=user_files.readable(path),
             tensor_names=[whole.name],
             shape_and_slices=[whole.slice_info.spec],
             dtypes=[self._dtypes[i]],

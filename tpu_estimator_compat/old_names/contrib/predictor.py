@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.estimator import Estimator
 
 _DEFAULT_KEY = tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
@@ -76,8 +77,9 @@ def from_saved_model(
         )
     with (graph or tf.Graph()).as_default() as graph:
         session = tf.Session(graph=graph, config=config)
+        folder = user_files.readable(export_dir)
         tag_list = [tag.strip() for tag in (tags or "serve").split(",")]
-        meta_graph = tf.saved_model.loader.load(session, tag_list, export_dir)
+        meta_graph = tf.saved_model.loader.load(session, tag_list, folder)
     if input_names is None or output_names is None:
         signature = signature_def or _signature(meta_graph, signature_def_key or _DEFAULT_KEY)
         input_names = {name: info.name for name, info in signature.inputs.items()}

@@ -65,6 +65,8 @@ def find_or_make(
     name = f"parity-tf{release.tensorflow}-py{version[0]}.{version[1]}"
     if packages:
         name += "-" + hashlib.sha256(wanted.encode()).hexdigest()[:8]
+    if cache is None and not cache_files.is_private():
+        raise Unavailable(f"the cache directory {cache_files.root()} is not this user's alone.")
     home = (cache or cache_files.root()) / name
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"

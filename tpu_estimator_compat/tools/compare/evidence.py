@@ -15,6 +15,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.core.util import event_pb2
 
+from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.tools.compare.report import Curve, Failure, Side, Speed
 
 _OF_THE_CLOCK = re.compile(r"(global_step|examples|steps?|loop)(_\d+)?/sec|^steps_per_second")
@@ -68,7 +70,7 @@ class CheckpointVariables(Mapping[str, np.ndarray]):
         self._shapes: dict[str, list[int]] = {}
         if path is not None:
             try:
-                self._reader = tf.train.load_checkpoint(path)
+                self._reader = tf.train.load_checkpoint(user_files.readable(path))
             except (tf.errors.OpError, RuntimeError, ValueError) as error:
                 raise ValueError(f"The checkpoint {path} cannot be read: {error}") from error
             self._shapes = self._reader.get_variable_to_shape_map()
@@ -93,7 +95,7 @@ def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> E
     calls = list(enumerate(record.get("calls", []), 1))
     model_dir = folder / "model_dir-0"
     events = _events_below(folder)
-    start = tf.train.latest_checkpoint(str(folder / "start-0"))
+    start = latest(str(folder / "start-0"))
     return Evidence(
         side=Side(
             name,
@@ -109,7 +111,7 @@ def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> E
         trainable=frozenset(record.get("trainable", [])),
         start=CheckpointVariables(start),
         first_update=_arrays(folder / "first_update"),
-        variables=CheckpointVariables(tf.train.latest_checkpoint(str(model_dir))),
+        variables=CheckpointVariables(latest(str(model_dir))),
         evaluations={
             f"{number}/{metric}": np.asarray(float(found["value"]), found["dtype"])
             for number, call in calls
@@ -136,7 +138,7 @@ def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
         raise FileNotFoundError(f"{folder} does not exist. Give a model_dir, or an event file.")
     events = _events_below(folder)
     scalars = events["."].scalars if "." in events else {}
-    checkpoint = tf.train.latest_checkpoint(str(folder)) if folder.is_dir() else None
+    checkpoint = latest(str(folder)) if folder.is_dir() else None
     if not scalars and checkpoint is None:
         raise ValueError(
             f"{folder} has neither event files with scalars nor a checkpoint. Give the directory "

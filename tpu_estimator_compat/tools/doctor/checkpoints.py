@@ -27,6 +27,8 @@ def observe(folder: str) -> dict[str, Any]:
     import numpy as np
     import tensorflow as tf
 
+    from tpu_estimator_compat.engine.checkpoint import latest
+    from tpu_estimator_compat.engine.runtime import user_files
     from tpu_estimator_compat.tools.doctor import models
 
     def train(steps: int) -> models.Values:
@@ -36,7 +38,7 @@ def observe(folder: str) -> dict[str, Any]:
     tf.io.gfile.makedirs(folder)
     try:
         written = train(models.STEPS).last
-        reader = tf.train.load_checkpoint(folder)
+        reader = tf.train.load_checkpoint(user_files.readable(str(latest(folder))))
         again = train(models.STEPS + 1).first
         return {
             "variables": len(written),
@@ -48,7 +50,7 @@ def observe(folder: str) -> dict[str, Any]:
             "lost": [n for n, value in written.items() if not np.array_equal(again[n], value)],
         }
     finally:
-        tf.io.gfile.rmtree(folder)
+        user_files.remove_tree(folder)
 
 
 def check(

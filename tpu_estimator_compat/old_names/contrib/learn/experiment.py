@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.engine.checkpoint import latest, warn_if_older
 from tpu_estimator_compat.estimator import Estimator
 from tpu_estimator_compat.estimator.tpu import TPUEstimator
 from tpu_estimator_compat.old_names.contrib.learn.export_strategy import ExportStrategy
@@ -34,7 +35,7 @@ class _EvaluationListener(tf.train.CheckpointSaverListener):
 
     def after_save(self, session: Any, global_step_value: int) -> None:
         del session, global_step_value
-        path = tf.train.latest_checkpoint(self._model_dir)
+        path = latest(self._model_dir)
         if path:
             self.results = self._evaluate_and_export(path)
 
@@ -172,7 +173,7 @@ class Experiment:
         results, exports, path = None, None, None
         while goes_on(results, path) and not self._is_trained(results):
             self._train(self._train_monitors, steps=steps)
-            path = tf.train.latest_checkpoint(self.estimator.model_dir)
+            path = latest(self.estimator.model_dir)
             results = self._evaluate(_ONE_PASS, path)
             exports = self._export(results)
         return results, exports
@@ -196,7 +197,7 @@ class Experiment:
         results, evaluated, warned = None, None, -math.inf
         while goes_on(results, evaluated) and not self._is_trained(results):
             start = time.time()
-            path = tf.train.latest_checkpoint(self.estimator.model_dir)
+            path = latest(self.estimator.model_dir)
             if path and not (evaluate_checkpoint_only_once and path == evaluated):
                 results = self._evaluate(name, path)
                 self._export(results, path)
@@ -232,6 +233,8 @@ class Experiment:
     def _evaluate(
         self, name: str | None, checkpoint_path: str | None = None, steps: int | None = None
     ) -> dict[str, Any]:
+        if checkpoint_path:
+            warn_if_older(checkpoint_path, self.estimator.model_dir)
         return self.estimator.evaluate(
             self._eval_input_fn, steps or self.eval_steps, self._eval_hooks, checkpoint_path, name
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from tpu_estimator_compat.engine.checkpoint import latest
 from tpu_estimator_compat.estimator import NanLossDuringTrainingError
 
 Hook = Any  # a tf.train.SessionRunHook
@@ -172,7 +173,7 @@ class ValidationMonitor(EveryN):
             raise ValueError("Missing call to set_estimator.")
         if not self._looks():
             return False
-        path = tf.train.latest_checkpoint(self._estimator.model_dir)
+        path = latest(self._estimator.model_dir)
         if path is None or path == self._latest_path:
             tf.logging.debug("Skipping evaluation at step %d: no new checkpoint.", step)
             return False

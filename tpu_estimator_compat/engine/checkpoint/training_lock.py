@@ -1,0 +1,74 @@
+"""One training at a time writes to a model_dir; a second one is told of the first."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.checkpoint.saved_files import remove_unfinished
+from tpu_estimator_compat.engine.runtime import user_files
+
+
+@contextlib.contextmanager
+def training_in(model_dir: str | None, *, makes: bool = False) -> Iterator[None]:
+    """Held while a training writes to `model_dir`; removes what killed ones left there.
+
+    `makes` has the folder made, where it is not there, so that it can be held. Warns, and removes
+    nothing, where another training of this machine holds it. The lock is on the folder itself, so
+    that there is no file more; it goes when its process dies.
+    """
+    with contextlib.ExitStack() as stack:
+        if model_dir and makes:
+            tf.io.gfile.makedirs(model_dir)
+        if model_dir and not _locked(model_dir, stack):
+            logging.warning(
+                "Another training writes to model_dir %s: %s. Each would overwrite and delete "
+                "checkpoints of the other. End one of them, or give it a model_dir of its own.",
+                model_dir,
+                _holder(model_dir),
+            )
+        elif model_dir:
+            remove_unfinished(model_dir)
+        yield
+
+
+def _locked(model_dir: str, stack: contextlib.ExitStack) -> bool:
+    """Whether nobody else has the lock; True, too, where the file system has no locks."""
+    if not user_files.is_local(model_dir) or not os.path.isdir(model_dir):
+        return True
+    descriptor = os.open(model_dir, os.O_RDONLY)
+    stack.callback(os.close, descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # such as NFS, for a folder
+        pass
+    return True
+
+
+def _holder(model_dir: str) -> str:
+    """The process that has the lock, as far as the system tells."""
+    described = os.stat(model_dir)
+    inode, device = str(described.st_ino), described.st_dev
+    file = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
+    with contextlib.suppress(OSError, ValueError), open("/proc/locks") as locks:
+        held = {w[5]: int(w[4]) for w in map(str.split, locks) if w[1] == "FLOCK"}
+        # Some file systems have other numbers for their devices there.
+        others = [number for name, number in held.items() if name.endswith(f":{inode}")]
+        if number := held.get(file) or next(iter(others), None):
+            return _process(number)
+    return "a process that this one does not see"
+
+
+def _process(number: int) -> str:
+    if number == os.getpid():
+        return "this process itself"
+    with open(f"/proc/{number}/cmdline", "rb") as file:
+        command = file.read(300).replace(b"\0", b" ").decode(errors="replace").strip()
+    return f"process {number} ({command})"

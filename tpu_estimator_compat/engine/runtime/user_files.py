@@ -1,0 +1,168 @@
+"""Files and folders of users: removed never through a link, replaced whole, synced to the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import stat
+import uuid
+from collections.abc import Iterable
+
+import tensorflow as tf
+
+from tpu_estimator_compat import environment
+
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems that do not know it
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_UNKNOWN = tf.errors.UnknownError
+_PATTERN = re.compile(r"[*?\[\]\\]")
+_SHARDS = re.compile(r"-\?{5}-of-\d{5}")  # the end of a checkpoint's name in TF's first format
+Path = str | bytes | os.PathLike[str]
+
+_descriptors: dict[str, int] = {}
+
+
+def is_local(path: str) -> bool:
+    return "://" not in path
+
+
+def token() -> str:
+    """A part of a name that nobody else has; it matches `TOKEN`."""
+    return uuid.uuid4().hex[:8]
+
+
+TOKEN = "[0-9a-f]{8}"
+
+
+def is_link(path: str) -> bool:
+    return is_local(path) and os.path.islink(path)
+
+
+def remove_tree(path: str) -> None:
+    """Removes a folder. Links in it are removed, not followed; a link in its place is refused."""
+    if is_local(path):
+        shutil.rmtree(path)
+    else:
+        tf.io.gfile.rmtree(path)
+
+
+def replace_folder(new: str, path: str) -> None:
+    """Moves the folder `new` to `path`; what was there is removed last.
+
+    If a move fails, what was there comes back. A killed process leaves it beside, under a name
+    that ends in `.replaced-<token>`. Where `path` is a link, the folder takes the link's place, and
+    the link's target stays.
+    """
+    aside = f"{path}.replaced-{token()}"
+    there = is_link(path) or tf.io.gfile.exists(path)
+    if there:
+        tf.io.gfile.rename(path, aside)
+    try:
+        tf.io.gfile.rename(new, path)
+    except BaseException as error:
+        if there:
+            _put_back(aside, path, error)
+        raise
+    sync([os.path.dirname(path)])
+    if is_link(aside):
+        os.unlink(aside)
+    elif there:
+        remove_tree(aside)
+
+
+def _put_back(aside: str, path: str, error: BaseException) -> None:
+    try:
+        tf.io.gfile.rename(aside, path)
+    except tf.errors.OpError:
+        error.add_note(f"What was at {path} is at {aside}, and could not be moved back.")
+
+
+def sync(paths: Iterable[str]) -> None:
+    """Has the system write local files, or the names in local folders, to the disk.
+
+    Does nothing where the user has switched it off. Raises an OpError where the disk refuses, as it
+    does when it is full.
+    """
+    for path in paths:
+        if not is_local(path) or not environment.syncs_files():
+            continue
+        descriptor = os.open(path or ".", os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in _NO_SYNC:
+                kind = tf.errors.ResourceExhaustedError if error.errno in _FULL else _UNKNOWN
+                message = f"Could not write {path} to the disk: {error}"
+                raise kind(None, None, message) from None
+        finally:
+            os.close(descriptor)
+
+
+def sync_tree(folder: str) -> None:
+    """Has the system write a local folder to the disk, with all that is in it."""
+    if is_local(folder):
+        for parent, _, names in os.walk(folder):
+            sync(os.path.join(parent, name) for name in names)
+            sync([parent])
+
+
+def same_content(path: str, other: str) -> bool:
+    """Whether two files have the same bytes."""
+    if tf.io.gfile.stat(path).length != tf.io.gfile.stat(other).length:
+        return False
+    with tf.io.gfile.GFile(path, "rb") as one, tf.io.gfile.GFile(other, "rb") as two:
+        while (content := one.read(1 << 24)) == two.read(1 << 24):
+            if not content:
+                return True
+    return False
+
+
+def remove_own_file(path: str) -> None:
+    """Removes a file of a name that only this package gives; no link, and no folder."""
+    with contextlib.suppress(FileNotFoundError, tf.errors.NotFoundError):
+        if not is_local(path):
+            tf.io.gfile.remove(path)
+        elif stat.S_ISREG(os.lstat(path).st_mode):
+            os.unlink(path)
+
+
+def literal(path: Path) -> str:
+    """The pattern that matches `path` alone, for `tf.io.gfile.glob` and TensorFlow itself.
+
+    The end `-?????-of-00002`, which names all files of a checkpoint in TF's first format, stays.
+    """
+    path = os.fsdecode(path)
+    found = _SHARDS.search(path)
+    end = found[0] if found and found.end() == len(path) else ""
+    return _PATTERN.sub(r"\\\g<0>", path.removesuffix(end)) + end
+
+
+def readable(path: Path) -> str:
+    """Another path of the checkpoint `path` that TensorFlow, which reads patterns, takes as it is.
+
+    The same path where the folder's name has none of a pattern's characters. The other one is valid
+    in this process only.
+    """
+    path = os.fsdecode(path)
+    folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
+    if not (is_local(path) and _PATTERN.search(folder) and os.path.isdir(folder)):
+        return path
+    if not _leads_to(_descriptors.get(folder), folder):
+        _descriptors[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    return os.path.join(_opened(_descriptors[folder]), name)
+
+
+def _opened(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def _leads_to(descriptor: int | None, folder: str) -> bool:
+    """Whether an open folder is still the one at its path, and open."""
+    if descriptor is None:
+        return False
+    with contextlib.suppress(OSError):
+        return os.path.samefile(_opened(descriptor), folder)
+    return False
