@@ -10,7 +10,9 @@ from tensorflow.python import pywrap_tfe  # gradient tapes rest while a session'
 from tensorflow.python import tf2  # what TensorFlow 2's switch is set to, which a script may turn
 from tensorflow.python.distribute import device_util  # the device of the code that runs
 from tensorflow.python.distribute import distribute_lib  # the class of the default strategy
+from tensorflow.python.eager import cancellation  # of steps that block when a signal comes
 from tensorflow.python.eager import context  # eager and graph mode, and the runtime's options
+from tensorflow.python.eager import execute  # functions that may be cancelled
 from tensorflow.python.eager import record  # functions run without a gradient tape's notes
 from tensorflow.python.framework.func_graph import FuncGraph  # refs in branches and loops
 from tensorflow.python.framework import stack  # the default session: `variable.eval()` of hooks

@@ -12,6 +12,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.engine.checkpoint import warn_if_older
+from tpu_estimator_compat.engine.hooks import preemption
 from tpu_estimator_compat.engine.topology import cluster
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
@@ -252,7 +253,11 @@ class _EvaluatingListener(tf.compat.v1.train.CheckpointSaverListener):
 
     def _evaluate(self, global_step: int) -> None:
         self._timer.update_last_triggered_step(global_step)
-        evaluated = self._evaluator.evaluate_and_export()
+        if preemption.ends_soon():
+            logging.info("Skip the current checkpoint eval: a signal ends training.")
+            return
+        with preemption.evaluating():
+            evaluated = self._evaluator.evaluate_and_export()
         if evaluated is None:
             raise RuntimeError(
                 "There was no new checkpoint after the training, at step "

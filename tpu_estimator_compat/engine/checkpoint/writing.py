@@ -19,6 +19,7 @@ from tpu_estimator_compat.engine.checkpoint.saved_files import appearing_at_once
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import key
 from tpu_estimator_compat.engine.runtime import op_errors
+from tpu_estimator_compat.engine.runtime.cancelling import cancelled_by
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import HostFunction, as_numpy
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
@@ -77,7 +78,7 @@ class CheckpointWrite:
     def __call__(self, values: Sequence[Any]) -> list[Any]:
         """The fetches, among them the checkpoint's name, as a TF1 session returned them."""
         wanted = compat.as_str_any(np.asarray(values[self._filename]).item())
-        with _explained(wanted), appearing_at_once(wanted) as prefix:
+        with cancelled_by(None), _explained(wanted), appearing_at_once(wanted) as prefix:
             with self._completed(prefix) as own:
                 given = list(values)
                 given[self._filename] = np.asarray(own, object)

@@ -1,13 +1,16 @@
-"""SIGTERM and Ctrl-C end training as a hook would: after the current step, with a checkpoint.
+"""Signals end training as a hook would: after the current step, with a checkpoint.
 
-A preempted machine gets SIGTERM some seconds before its end. The signal's previous handler is
-called after the checkpoint is written.
+A preempted machine gets SIGTERM some seconds before its end, a process SIGHUP when its terminal
+goes. The signal's previous handler is called after the checkpoint is written.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -15,27 +18,36 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.runtime import process_exit
+from tpu_estimator_compat.engine.runtime.cancelling import cancelled_by
+from tpu_estimator_compat.engine.runtime.signal_watch import SignalWatch
 
-EXIT_CODE = 128 + signal.SIGTERM  # what a shell reports of a process that SIGTERM ended
+_NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_PATIENCE = 3.0  # seconds for which a step may compute nothing after a signal
+_HURRY = 0.5  # the same where the signal ends the process at once
+_listening: list[Preemption] = []
 
 
 class Preemption(tf.compat.v1.train.SessionRunHook):
-    """Requests a stop after a signal; as a context, listens for SIGTERM and Ctrl-C.
+    """Requests a stop after a signal; as a context, listens for SIGTERM, SIGHUP and Ctrl-C.
 
     It listens in the main thread only. It leaves alone signals that are ignored or have a handler
     that Python did not set, Ctrl-C where a script has a handler, and handlers that a hook sets
-    within the context. Ctrl-C raises KeyboardInterrupt at once before the first step, and the
-    second time.
+    within the context. A signal ends the process at once before the first step, in an evaluation,
+    and the second time. A step that computes nothing for some seconds after a signal is cancelled.
 
-    After a signal the context's end calls the previous handler; without one for SIGTERM, it raises
-    SystemExit(143). With `listen` of False the context does nothing.
+    After a signal the context's end calls the previous handler; without one it raises
+    SystemExit(128 + number), or KeyboardInterrupt. With `listen` of False the context does nothing.
     """
 
     def __init__(self, *, listen: bool = True) -> None:
         self._listen = listen
+        self._process = os.getpid()
         self._before: dict[int, Any] = {}
+        self._watch: SignalWatch | None = None
         self._came: int | None = None
-        self._begun = self._announced = False
+        self._ended: int | None = None  # the signal that ended training at once
+        self._begun = self._announced = self._evaluates = False
+        self._context = contextlib.ExitStack()
 
     @property
     def signalled(self) -> bool:
@@ -43,26 +55,37 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
 
     def __enter__(self) -> Preemption:
         if self._listen and threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in _NUMBERS:
                 before = signal.getsignal(number)
                 if _is_free(number, before):
                     self._before[number] = before
                     signal.signal(number, self._note)
+        if self._before:
+            self._watch = SignalWatch(self._before, self._patience)
+            self._context.callback(self._watch.close)
+            self._context.enter_context(cancelled_by(self._watch.canceller))
+            _listening.append(self)
+            self._context.callback(_listening.remove, self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        self._context.close()
         for number, before in self._before.items():
             if signal.getsignal(number) == self._note:
                 signal.signal(number, before)
-        if self._came is None:
-            return
-        if kind is None:
-            self._hand_on(self._came)
-        elif kind is KeyboardInterrupt:
+        if self._ended is not None:
+            logging.warning("%s: %s", _name(self._ended), self._loss())
+            if kind is None or not issubclass(kind, (SystemExit, KeyboardInterrupt)):
+                self._call_handler(self._ended, None)  # what it raised was lost in a callback
+        elif self._came is not None and self._watch is not None and self._watch.has_cancelled:
             logging.warning(
-                "Ctrl-C a second time: training ended at once. The steps since the last checkpoint "
-                "are lost."
+                "%s: the step at hand did not go on, and was cancelled. %s",
+                _name(self._came),
+                "The steps since the last checkpoint are lost.",
             )
+            self._hand_on(self._came)
+        elif self._came is not None and kind is None:
+            self._hand_on(self._came)
 
     def begin_steps(self) -> None:
         """Called before the first step: from here on, a signal should not lose steps."""
@@ -81,21 +104,62 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             )
         return self.signalled
 
-    def _note(self, signum: int, frame: Any) -> None:
-        if signum == signal.SIGINT and (self.signalled or not self._begun):
-            self._before[signum](signum, frame)
-        self._came = signum
+    def _ends_at_once(self) -> bool:
+        return self.signalled or self._evaluates or not self._begun
+
+    def _patience(self) -> float:
+        return _HURRY if self._ends_at_once() else _PATIENCE
+
+    def _note(self, number: int, frame: Any) -> None:
+        if os.getpid() != self._process:  # a fork that an input made
+            signal.signal(number, self._before[number])
+            os.kill(os.getpid(), number)
+            return
+        assert self._watch is not None
+        at_once = self._ends_at_once()
+        self._watch.answered()
+        if not at_once:
+            self._came = number
+            return
+        self._ended = number
+        self._call_handler(number, frame)
+
+    def _call_handler(self, number: int, frame: Any) -> None:
+        handler = self._before[number]
+        if callable(handler):
+            handler(number, frame)
+            return
+        process_exit.set_exit_code(128 + number)
+        raise SystemExit(128 + number)
 
     def _hand_on(self, number: int) -> None:
-        handler = self._before[number]
-        name = signal.Signals(number).name
-        if callable(handler):
-            logging.info("Training stopped on %s; calling the signal's handler.", name)
-            handler(number, None)
-            return
-        logging.info("Training stopped on %s; exiting with code %d.", name, EXIT_CODE)
-        process_exit.set_exit_code(EXIT_CODE)
-        raise SystemExit(EXIT_CODE)
+        if callable(self._before[number]):
+            logging.info("Training stopped on %s; calling the signal's handler.", _name(number))
+        else:
+            logging.info(
+                "Training stopped on %s; exiting with code %d.", _name(number), 128 + number
+            )
+        self._call_handler(number, None)
+
+    def _loss(self) -> str:
+        """What a signal that ended training at once has lost."""
+        if self._evaluates:
+            return "the evaluation, and training, ended at once. The checkpoint is written."
+        if not self._begun:
+            return "training ended at once, before its first step."
+        return (
+            "training ended at once, as it came a second time. The steps since the last "
+            "checkpoint are lost."
+        )
+
+    @contextlib.contextmanager
+    def evaluating(self) -> Iterator[None]:
+        before, self._evaluates = self._evaluates, True
+        try:
+            yield
+        finally:
+            # What a signal said of the evaluation is for the context's end to tell.
+            self._evaluates = before or self._ended is not None
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         del session, coord
@@ -105,6 +169,20 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         del run_values
         if self.interrupted():
             run_context.request_stop()
+
+
+def evaluating() -> contextlib.AbstractContextManager[None]:
+    """A context for evaluations: within, a signal ends the training around it at once."""
+    return _listening[-1].evaluating() if _listening else contextlib.nullcontext()
+
+
+def ends_soon() -> bool:
+    """Whether a signal has come that ends the training around this call."""
+    return any(each.signalled for each in _listening)
+
+
+def _name(number: int) -> str:
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 def _is_free(number: int, handler: Any) -> bool:

@@ -14,7 +14,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.checkpoint import CheckpointSource
-from tpu_estimator_compat.engine.hooks import Schedule, split_hooks
+from tpu_estimator_compat.engine.hooks import Schedule, preemption, split_hooks
 from tpu_estimator_compat.engine.hooks.evaluation_events import write_results
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes import initial_values
@@ -82,7 +82,7 @@ class Evaluation:
         """
         logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         started = time.perf_counter()
-        with self._captured.in_graph():
+        with self._captured.in_graph(), preemption.evaluating():
             if variables is None and not self._request.source.path:
                 initial_values.warn_if_untrained(self._captured, self.scaffold)
             scaffold = self._scaffold_with(variables)

@@ -6,10 +6,14 @@ import atexit
 import logging
 import os
 import sys
+import threading
+import weakref
+
+_SECONDS = 5.0  # that the script's functions at exit have where the main thread is blocked
 
 
 class _Exit:
-    registered = False
+    waits = True
     code = 0
 
 
@@ -20,20 +24,37 @@ def set_exit_code(code: int) -> None:
 
 def waits_no_more() -> bool:
     """Whether the process will end without waiting for threads that may never end."""
-    return _Exit.registered
+    return not _Exit.waits
 
 
 def end_without_waiting() -> None:
     """Makes the process end without waiting for TensorFlow's threads."""
-    if not _Exit.registered:
-        _Exit.registered = True
-        atexit.register(_exit)  # runs before TensorFlow's own: last registered, first run
+    _Exit.waits = False
 
 
+def end_now(code: int) -> None:
+    """Ends the process from a thread, while the main thread does not come back to Python.
+
+    What was registered to run at exit runs, unless it takes too long.
+    """
+    set_exit_code(code)
+    end_without_waiting()
+    timer = threading.Timer(_SECONDS, os._exit, [code])
+    timer.daemon = True
+    timer.start()
+    atexit._run_exitfuncs()
+    os._exit(code)
+
+
+@atexit.register
 def _exit() -> None:
+    """Runs after what scripts register, and before what TensorFlow did: the last comes first."""
+    if _Exit.waits:
+        return
     uncaught = getattr(sys, "last_type", None)
     if uncaught is not None:
         _Exit.code = 130 if issubclass(uncaught, KeyboardInterrupt) else 1
+    weakref.finalize._exitfunc()  # removes temporary folders
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

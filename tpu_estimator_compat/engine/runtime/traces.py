@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.runtime import cancelling
 from tpu_estimator_compat.tf_internals import AtomicFunction, InterpolateRuntimeError, context
 from tpu_estimator_compat.tf_internals import framework_config as config
 
@@ -81,12 +82,11 @@ class Traced:
         called = self.function
         count = len(called.function_type.flat_outputs)
         try:
-            outputs: list[tf.Tensor] | None
-            outputs = context.context().call_function(called.name, [*inputs, *self.captured], count)
+            outputs = cancelling.call(called.name, [*inputs, *self.captured], count)
         except tf.errors.OpError:
             with InterpolateRuntimeError(called):  # adds where the failing op was made
                 raise
-        return outputs or []
+        return outputs
 
 
 @dataclasses.dataclass(frozen=True)
