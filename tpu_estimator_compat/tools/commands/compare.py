@@ -17,12 +17,11 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 
 from tpu_estimator_compat.old_names.legacy.notebook_cells import is_notebook
+from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.commands.run import (
     add_script_arguments,
@@ -278,8 +277,5 @@ def _folder(keep: str | None) -> Iterator[pathlib.Path]:
         os.makedirs(keep)
         yield pathlib.Path(keep).absolute()
         return
-    made = tempfile.mkdtemp(prefix="compare_")
-    try:
-        yield pathlib.Path(made)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    with child_process.temporary_folder("compare_") as made:
+        yield made

@@ -9,9 +9,7 @@ import hashlib
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 
 from tpu_estimator_compat.engine.runtime import cache_files
@@ -97,12 +95,9 @@ def python_version(executable: str) -> tuple[int, int] | None:
     """The version that an executable reports, None if it does not run, as some shims do not."""
     code = "import sys; print(*sys.version_info[:2])"
     try:
-        done = subprocess.run([executable, "-c", code], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
+        major, minor = run([executable, "-c", code], time_limit=60).split()
+    except Unavailable:
         return None
-    if done.returncode:
-        return None
-    major, minor = done.stdout.split()
     return int(major), int(minor)
 
 
@@ -119,15 +114,21 @@ def make(
     run([*pip, "install", "--quiet", "--prefer-binary", *requirements], progress)
 
 
-def run(command: list[str], progress: Progress = lambda seconds: None) -> None:
-    """Runs a command; Unavailable where it fails. `progress` gets its seconds once a second."""
-    with tempfile.NamedTemporaryFile("r", errors="replace") as log:
-        ending = child_process.wait(child_process.start(command, log.name), progress=progress)
-        written = log.read()
+def run(
+    command: list[str],
+    progress: Progress = lambda seconds: None,
+    time_limit: float | None = None,
+) -> str:
+    """What a command writes; Unavailable where it fails. `progress` gets seconds at times."""
+    with child_process.temporary_folder("compare_log_") as folder:
+        process = child_process.start(command, folder / "log")
+        ending = child_process.wait(process, time_limit, progress)
+        written = (folder / "log").read_text(errors="replace")
     if ending.code != 0:
         # The last lines of pip's output carry the reason.
         tail = " ".join(written.strip().splitlines()[-3:])
         raise Unavailable(f"`{' '.join(command[-4:])}` failed: {tail}")
+    return written
 
 
 @contextlib.contextmanager
