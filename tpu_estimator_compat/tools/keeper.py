@@ -98,7 +98,7 @@ def _end_as(code: int) -> None:
 
 
 if __name__ == "__main__":
-    asked = json.loads(sys.stdin.buffer.raw.readline())  # type: ignore[attr-defined]
+    asked = json.loads(sys.stdin.buffer.readline())
     if "remove" in asked:
         remove(int(sys.argv[1]), asked["remove"])
     else:

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from tpu_estimator_compat.tools.reports.sources import printable
+
 if TYPE_CHECKING:
     from rich.live import Live
 
@@ -22,6 +24,7 @@ class Progress:
 
     def __call__(self, what: str, how_far: str = "") -> None:
         """Shows the current activity and its progress."""
+        what = printable(what)
         if self._live is not None:
             from rich.spinner import Spinner
             from rich.text import Text

@@ -119,7 +119,7 @@ def run(
     progress: Progress = lambda seconds: None,
     time_limit: float | None = None,
 ) -> str:
-    """What a command writes; Unavailable where it fails. `progress` gets seconds at times."""
+    """Returns a command's output; Unavailable where it fails. `progress` gets its seconds."""
     with child_process.temporary_folder("compare_log_") as folder:
         process = child_process.start(command, folder / "log")
         ending = child_process.wait(process, time_limit, progress)
