@@ -20,6 +20,7 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
+from tpu_estimator_compat.command_path import return_working_directory
 from tpu_estimator_compat.old_names.legacy.notebook_cells import is_notebook
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.commands.progress import Progress
@@ -210,6 +211,7 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
 
 
 def _of_script(arguments: argparse.Namespace) -> Report | None:
+    return_working_directory()
     if not script_is_there(arguments, NAME):
         return None
     _check_arguments(arguments)

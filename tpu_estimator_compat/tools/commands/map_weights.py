@@ -18,6 +18,8 @@ import os
 import pathlib
 from typing import Any
 
+from tpu_estimator_compat.command_path import return_working_directory
+
 NAME = "map-weights"
 
 
@@ -38,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Drafts a mapping, or copies and compares; returns 1 where outputs differ."""
+    return_working_directory()
     _check(arguments)
     # They take seconds: help and mistakes in the arguments come before.
     from tpu_estimator_compat.tools import weight_map

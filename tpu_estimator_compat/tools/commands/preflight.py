@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.command_path import return_working_directory
 from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.commands.run import (
     add_script_arguments,
@@ -99,6 +100,7 @@ class _Reached(SystemExit):
 
 
 def run(arguments: argparse.Namespace) -> int:
+    return_working_directory()
     if not script_is_there(arguments, NAME):
         return _UNKNOWN
     from tpu_estimator_compat.tools.preflight import targets
