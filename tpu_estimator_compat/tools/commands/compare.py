@@ -17,7 +17,6 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import sys
 from collections.abc import Iterator
 
 from tpu_estimator_compat.command_path import return_working_directory
@@ -31,6 +30,7 @@ from tpu_estimator_compat.tools.commands.run import (
 )
 from tpu_estimator_compat.tools.compare import environment
 from tpu_estimator_compat.tools.compare.report import Report
+from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "compare"
 _UNKNOWN = 2
@@ -139,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_writable(arguments.html)
         report = _of_dirs(arguments) if arguments.dirs else _of_script(arguments)
     except (environment.Unavailable, OSError, ValueError) as error:
-        print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
+        say(f"python -m tpu_estimator_compat {NAME}: error: {error}", error=True)
         return _UNKNOWN
     if report is None:
         return _UNKNOWN

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.tools.commands import scan as scan_command
-from tpu_estimator_compat.tools.reports.sources import printable
+from tpu_estimator_compat.tools.reports.sources import say
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.migrate.writing import Rewriting
@@ -107,7 +107,7 @@ class _Run:
         except OSError as error:
             self._leave(file, f"The file cannot be written: {error.strerror or error}")
             return False
-        print(f"Rewrote {printable(file)}")
+        say(f"Rewrote {file}")
         return True
 
     def _leave(self, file: str, why: str) -> None:
@@ -131,11 +131,9 @@ class _Run:
             f"{report.counted(self._mended, 'finding')} rewritten, {undone} left to a person."
         )
         if self._unwritten:
-            print(f"Not written: {', '.join(map(printable, self._unwritten))}.")
+            say(f"Not written: {', '.join(self._unwritten)}.")
         if self._done < files:
-            print(
-                f"It ended before {files - self._done} of them were done: these are as they were."
-            )
+            say(f"It ended before {files - self._done} of them were done: these are as they were.")
         if self._changed and not self._write:
             print("Nothing is written yet: add --write for that.")
         return report.exit_status(self._left)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat.tools.commands.progress import Progress
+from tpu_estimator_compat.tools.reports.sources import say
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.scan import ScanFinding
@@ -49,7 +50,7 @@ def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
     try:
         return list(python_files(arguments.paths, arguments.exclude))
     except NoFiles as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        say(f"{name}: {error}", error=True)
         return None
 
 
