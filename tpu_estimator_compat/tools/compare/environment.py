@@ -8,12 +8,14 @@ import fcntl
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools import child_process
+from tpu_estimator_compat.tools.compare import installed
 
 Progress = Callable[[float], None]
 """Called with the seconds that the current work has taken so far."""
@@ -66,8 +68,9 @@ def find_or_make(
     home = (cache or cache_files.root()) / name
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"
-        if not marker.exists():
-            make(base, home, (*release.requirements, *packages), progress)
+        pinned = installed.pins(f"tf{release.tensorflow}-py{version[0]}.{version[1]}")
+        if not marker.exists() or installed.damage(home, pinned):
+            make(base, home, pinned, packages, progress)
             marker.write_text(wanted)
     return str(home / "bin" / "python")
 
@@ -104,14 +107,26 @@ def python_version(executable: str) -> tuple[int, int] | None:
 def make(
     python: str,
     home: pathlib.Path,
-    requirements: Sequence[str],
+    pinned: pathlib.Path,
+    packages: Sequence[str] = (),
     progress: Progress = lambda seconds: None,
 ) -> None:
-    """Makes a virtual environment afresh, in place of an earlier attempt's."""
+    """Makes a virtual environment afresh, in place of an earlier attempt's.
+
+    Args:
+      pinned: a file of requirements with hashes, which hold for all that it names.
+      packages: further requirements.
+    """
     shutil.rmtree(home, ignore_errors=True)
     run([python, "-m", "venv", str(home)], progress)
     pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", "--prefer-binary", *requirements], progress)
+    install = [*pip, "install", "--quiet", "--prefer-binary"]
+    run([*install, "--require-hashes", "-r", str(pinned)], progress)
+    if packages:
+        versions = home / "constraints.txt"
+        found = re.findall(r"^[\w.-]+==\S+", pinned.read_text(), re.MULTILINE)
+        versions.write_text("\n".join(found) + "\n")
+        run([*install, "-c", str(versions), *packages], progress)
 
 
 def run(
