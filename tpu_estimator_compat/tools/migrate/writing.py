@@ -14,7 +14,7 @@ from tpu_estimator_compat.tools.scan import FileText, ScanFinding
 
 @dataclasses.dataclass(frozen=True)
 class Rewriting:
-    """What `migrate` makes of a file.
+    """The result of migrating a file, to be written.
 
     Attributes:
       source: its text before.
