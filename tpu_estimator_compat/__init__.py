@@ -11,10 +11,14 @@ whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow
 import it before a name is used; an installation of TensorFlow that cannot work is an ImportError.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from tpu_estimator_compat import command_path as _command_path
 
-from tpu_estimator_compat import environment as _environment
+_command_path.leave_working_directory()  # before what follows could be imported from there
+
+import importlib  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from tpu_estimator_compat import environment as _environment  # noqa: E402
 
 if TYPE_CHECKING:
     from tpu_estimator_compat import estimator, tpu

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from tpu_estimator_compat import __version__, environment
 from tpu_estimator_compat.tools.commands import COMMANDS
+from tpu_estimator_compat.tools.reports.sources import printable, say
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,10 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         return int(parsed.run(parsed))
+    except SystemExit as left:
+        if isinstance(left.code, str) and parsed.parser.prog.split()[-1] != "run":
+            raise SystemExit(printable(left.code)) from left
+        raise
     except ModuleNotFoundError as error:
         if not (said := environment.explained(error)):
             raise
-        print(f"{parser.prog}: error: {said}", file=sys.stderr)
+        say(f"{parser.prog}: error: {said}", error=True)
         return 1
 
 
@@ -64,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
             message += f". Did you mean {close[0]}?"
         elif wrong.startswith("-") and any(a.dest == "args" for a in self._actions):
             message += ". Options of the script come after it."
-        super().error(message)
+        super().error(printable(message))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,31 @@
 import os
+import signal
 import sys
 
 import pytest
 
 from tpu_estimator_compat.tools import child_process
 
-READS = f"""
-import runpy, sys
-runpy.run_path({child_process.__file__!r})["end_with_parent"]()
-print(repr(sys.stdin.read()))
-sys.exit(3)
-"""
+
+def run(code: str, log: os.PathLike[str]) -> child_process.Ending:
+    return child_process.wait(child_process.start([sys.executable, "-c", code], log))
 
 
 def test_standard_input_is_empty(tmp_path):
-    process = child_process.start([sys.executable, "-c", READS], tmp_path / "log")
-    assert str(child_process.wait(process)) == "ended with exit status 3"
+    ending = run("import sys; print(repr(sys.stdin.read())); sys.exit(3)", tmp_path / "log")
+    assert str(ending) == "ended with exit status 3"
     assert (tmp_path / "log").read_text() == "''\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_the_signal_that_ended_it_is_told(number, tmp_path):
+    ending = run(f"import os; os.kill(os.getpid(), {int(number)})", tmp_path / "log")
+    assert str(ending) == f"was ended by {number.name}"
+
+
+def test_a_process_that_takes_too_long_is_killed(tmp_path):
+    process = child_process.start(["sleep", "600"], tmp_path / "log")
+    assert child_process.wait(process, 0.1) == child_process.Ending(None)
 
 
 def test_an_interruption_ends_the_process(tmp_path):
@@ -29,3 +38,29 @@ def test_an_interruption_ends_the_process(tmp_path):
         child_process.wait(process, progress=interrupted)
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+def test_descriptors_and_folder_are_given(tmp_path):
+    end, other = os.pipe()
+    code = f"import os; os.write({other}, os.getcwd().encode())"
+    process = child_process.start(
+        [sys.executable, "-c", code], os.devnull, folder=tmp_path, descriptors=[other]
+    )
+    os.close(other)
+    assert child_process.wait(process).code == 0
+    with open(end, "rb") as read:
+        assert read.read() == os.fsencode(tmp_path)
+
+
+def test_a_module_is_run_whatever_is_in_the_working_directory(tmp_path):
+    (tmp_path / "json.py").write_text("raise SystemExit(9)")
+    command = child_process.module("json.tool", "--help")
+    process = child_process.start(command, tmp_path / "log", folder=tmp_path)
+    assert child_process.wait(process).code == 0
+    assert "usage" in (tmp_path / "log").read_text()
+
+
+def test_a_temporary_folder_goes_at_the_end(tmp_path):
+    with child_process.temporary_folder("of_test_") as folder:
+        (folder / "inner").mkdir()
+    assert not folder.exists()

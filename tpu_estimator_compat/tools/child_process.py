@@ -1,22 +1,32 @@
-"""Child processes: a time limit, output in a file, an end with the parent and with an interruption.
+"""Child processes: a time limit, output in a file, and an end with the parent, however it ends.
 
-The child calls `end_with_parent`. It may be a Python without this package, as old as 3.7.
+What a tool runs has a `keeper` between itself and this process, which is told by the end of a pipe
+that this process is gone, and which ends the child with all that it started. A folder for children
+has one, too, which removes it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
-import shutil
+import pathlib
 import signal
 import subprocess
-import threading
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 _PATIENCE = 10.0  # seconds until a process that was killed has ended
+_TOOLS = pathlib.Path(__file__).absolute().parent
+# A module of this package, whatever is in the working directory, and last on the path.
+_RUN_MODULE = (
+    "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,23 +50,31 @@ class Ending:
         return f"ended with exit status {self.code}"
 
 
+def module(name: str, *arguments: str) -> list[str]:
+    """The command that runs a module of this package: nothing in the working directory hides it."""
+    return [sys.executable, "-P", "-c", _RUN_MODULE, str(_TOOLS.parents[1]), name, *arguments]
+
+
 def start(
     command: Sequence[str],
     log: str | os.PathLike[str],
     *,
     environment: Mapping[str, str] | None = None,
     folder: str | os.PathLike[str] | None = None,
+    descriptors: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Starts a command in a session of its own, its output in the file `log`, to `wait` for."""
+    """Starts a command, its input empty, its output in the file `log`, to `wait` for.
+
+    `descriptors` are open files that it inherits.
+    """
     with open(log, "wb") as output:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,  # its end tells the child that this process is gone
+        return _keeper(
+            {"run": [os.fspath(word) for word in command]},
             stdout=output,
             stderr=output,
             env=environment,
             cwd=folder,
-            start_new_session=True,
+            pass_fds=descriptors,
         )
 
 
@@ -66,7 +84,7 @@ def wait(
     progress: Callable[[float], None] = lambda seconds: None,
     every: float = 1.0,
 ) -> Ending:
-    """Waits for the end of a process of `start`; however this call ends, none of its group is left.
+    """Waits for the end of a process of `start`; however this call ends, nothing of it is left.
 
     Args:
       time_limit: seconds after which it is killed, with its children; None for none.
@@ -81,37 +99,37 @@ def wait(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(max(0.0, min(every, _left(started, time_limit))))
     finally:
-        _end(process)
+        end(process)
     return Ending(code, is_stuck=process.returncode is None)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process of `start`, and all that it started."""
+    assert process.stdin is not None
+    process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_PATIENCE)
+
+
+@contextlib.contextmanager
+def temporary_folder(prefix: str) -> Iterator[pathlib.Path]:
+    """A new folder, which goes at the end, or with this process, however that ends."""
+    made = tempfile.mkdtemp(prefix=prefix)
+    keeper = _keeper({"remove": made}, cwd="/")
+    try:
+        yield pathlib.Path(made)
+    finally:
+        end(keeper)
+
+
+def _keeper(asked: Mapping[str, Any], **options: Any) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-I", "-S", str(_TOOLS / "keeper.py"), str(os.getpid())]
+    keeper = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **options)
+    assert keeper.stdin is not None
+    keeper.stdin.write(json.dumps(asked).encode() + b"\n")
+    keeper.stdin.flush()  # it stays open: its end tells the keeper that this process is gone
+    return keeper
 
 
 def _left(started: float, time_limit: float | None) -> float:
     return float("inf") if time_limit is None else started + time_limit - time.monotonic()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_PATIENCE)
-    if process.stdin is not None:
-        process.stdin.close()
-
-
-def end_with_parent(folder: str | None = None) -> None:
-    """Has this child of `start` end when its parent is gone, and gives it an empty standard input.
-
-    `folder` is removed then; otherwise the parent removes it.
-    """
-    lifeline = os.dup(0)
-    empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)
-    os.close(empty)
-    threading.Thread(target=_watch, args=(lifeline, folder), daemon=True).start()
-
-
-def _watch(lifeline: int, folder: Any) -> None:
-    os.read(lifeline, 1)  # the parent holds the other end, and never writes
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1)

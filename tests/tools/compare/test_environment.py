@@ -2,13 +2,13 @@
 
 import os
 import pathlib
+import re
 import sys
-from collections.abc import Sequence
 
 import pytest
 from support import original
 
-from tpu_estimator_compat.tools.compare import environment
+from tpu_estimator_compat.tools.compare import environment, installed
 
 
 @pytest.fixture
@@ -16,9 +16,7 @@ def made(monkeypatch, tmp_path):
     """Directories that `make` was called for; nothing is installed, nothing is overridden."""
     calls: list[pathlib.Path] = []
 
-    def make(
-        python: str, home: pathlib.Path, requirements: Sequence[str], progress: object
-    ) -> None:
+    def make(python: str, home: pathlib.Path, *unused_arguments: object) -> None:
         assert os.access(python, os.X_OK)
         home.mkdir(parents=True, exist_ok=True)
         calls.append(home)
@@ -26,6 +24,7 @@ def made(monkeypatch, tmp_path):
     monkeypatch.delenv(original.OVERRIDE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(environment, "make", make)
+    monkeypatch.setattr(installed, "damage", lambda home, pinned: "")
     monkeypatch.setattr(environment, "find_python", lambda release: (sys.executable, (3, 11)))
     return calls
 
@@ -57,10 +56,57 @@ def test_making_removes_what_was_there(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "run", lambda command, progress: commands.append(command))
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "left over").touch()
-    environment.make(sys.executable, tmp_path / "home", ("a==1", "b==2"))
+    pinned = tmp_path / "pinned.txt"
+    pinned.write_text("a==1 \\\n    --hash=sha256:0\n")
+
+    environment.make(sys.executable, tmp_path / "home", pinned)
+
     assert not (tmp_path / "home").exists()
     assert commands[0][1:3] == ["-m", "venv"]
-    assert commands[1][-2:] == ["a==1", "b==2"]
+    assert commands[1][-3:] == ["--require-hashes", "-r", str(pinned)]
+
+
+def package(home: pathlib.Path, name: str, version: str) -> pathlib.Path:
+    """A package that is installed in an environment; its file."""
+    site = home / "lib" / "python3.11" / "site-packages"
+    (site / f"{name}-{version}.dist-info").mkdir(parents=True)
+    (site / f"{name}.py").write_text("x = 1\n")
+    about = site / f"{name}-{version}.dist-info"
+    (about / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+    (about / "RECORD").write_text(f"{name}.py,sha256=x,6\n{about.name}/RECORD,,\n")
+    return site / f"{name}.py"
+
+
+def test_what_is_installed_is_checked_against_pins_and_records(tmp_path):
+    pinned = tmp_path / "pinned.txt"
+    pinned.write_text("a-b==1.0 \\\n    --hash=sha256:0\nc==2\n")
+    file = package(tmp_path, "A_b", "1.0")
+    assert installed.damage(tmp_path, pinned) == "c==2 is not there"
+    package(tmp_path, "c", "2")
+    assert installed.damage(tmp_path, pinned) == ""
+    file.write_text("x = 1; import other\n")
+    assert installed.damage(tmp_path, pinned) == f"{file} is not as it was installed"
+    file.unlink()
+    assert installed.damage(tmp_path, pinned) == f"{file} is not as it was installed"
+
+
+def test_a_damaged_environment_is_made_again(made, monkeypatch):
+    original.find_or_make()
+    monkeypatch.setattr(installed, "damage", lambda home, pinned: "a file is gone")
+    original.find_or_make()
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("release", environment.RELEASES.values(), ids=environment.RELEASES)
+def test_every_package_of_an_original_is_pinned_with_hashes(release):
+    for version in release.pythons:
+        name = f"tf{release.tensorflow}-py{version[0]}.{version[1]}"
+        text = installed.pins(name).read_text()
+        found = re.findall(
+            r"^\S+==\S+ \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", text, re.M
+        )
+        assert "".join(found) == text
+        assert {r for r in release.requirements if "==" in r} <= {f.split()[0] for f in found}
 
 
 def test_override_is_used(made, monkeypatch):

@@ -1,6 +1,5 @@
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
@@ -56,13 +55,13 @@ def test_one_that_hangs_is_ended_with_its_children(tmp_path):
 def test_one_that_cannot_be_killed(monkeypatch):
     """As a process in a driver's call; it is the test that does not kill."""
     left = []
-    monkeypatch.setattr(os, "killpg", lambda group, signal: left.append(group))
-    monkeypatch.setattr(child_process, "_PATIENCE", 0.1)
+    monkeypatch.setattr(child_process, "end", left.append)
     outcome = probing.run(subprocess.getoutput, {"cmd": "exec sleep 600"}, 1.0)
     monkeypatch.undo()
     assert "It could not be killed" in outcome.error
     assert "Restart the machine" in outcome.advice
-    os.killpg(left[0], signal.SIGKILL)
+    for process in left:
+        child_process.end(process)
 
 
 def test_one_does_not_outlive_who_has_started_it(tmp_path):

@@ -47,7 +47,10 @@ def test_a_file_that_cannot_be_written_stays_whole(monkeypatch, capsys):
 
     monkeypatch.setattr(os, "fsync", full)
     assert main(["migrate", "a.py", "--write"]) == 2
-    assert "a.py  -  unreadable  The file cannot be written: No space" in capsys.readouterr().out
+    assert (
+        "a.py  -  unreadable  Not written: The file cannot be written: No space"
+        in capsys.readouterr().out
+    )
     assert path.read_text() == OLD
     assert os.listdir() == ["a.py"]
 

@@ -53,4 +53,4 @@ def test_what_is_no_notebook_of_python(tree, capsys, text):
         file.write(text)
     for command in ("scan", "migrate"):
         assert main([command, "."]) == 2
-        assert "./x.ipynb  -  unreadable  It is " in capsys.readouterr().out
+        assert "./x.ipynb  -  unreadable  Not read: It is " in capsys.readouterr().out

@@ -17,17 +17,16 @@ from json import decoder, scanner
 from typing import Any
 
 from tpu_estimator_compat.old_names.legacy import python2
+from tpu_estimator_compat.old_names.legacy.placeholders import unused
 
-CALL = "_of_ipython"
-"""The function that stands for a magic; its argument is the magic's number."""
-
+_CALL = "_of_ipython"
 _MARK = "#_cell_"
-_MARKED = re.compile(rf"^{_MARK} (\d+) (\d+)\n", re.MULTILINE)
+_FIRST_MARK = re.compile(rf"({_MARK}\d*) \d+ \d+\n")
 _MAGIC = re.compile(
     r"(?P<indent>\s*)(?P<target>[\w., ]+=\s*)?(?P<text>[%!?].*|[\w.]+\?{1,2}\s*)", re.DOTALL
 )
 _AROUND_CODE = re.compile(r"(%(?:time|timeit|prun)\s+)(.*)", re.DOTALL)
-_REPLACED = re.compile(rf"(?P<code>.*?)(?:  #|#)?{CALL}\((?P<number>\d+)\)$", re.DOTALL)
+_NO_WAY_BACK = "Its cells cannot be put back as they were. Rewrite it by hand."
 _PYTHON_BELOW = {"%%time", "%%timeit", "%%capture", "%%prun"}
 _WRITES = re.compile(r"%%(?:writefile|file)\s+(?:-a\s+)?\S+\.py\s*$")
 
@@ -89,12 +88,16 @@ class Notebook:
         self._text = text
         self._sources = _sources(text)
         self._replaced: list[_Replaced] = []
+        code = "\n".join("".join(source) for source in self._sources.values())
+        self._mark = unused(_MARK, code)
+        self.call = unused(_CALL, code)
+        """The function that stands for a magic; its argument is the magic's number."""
         self.cells = {n: self._as_python(n, "".join(s)) for n, s in self._sources.items()}
         """The code of each cell by its number, from 1 and over all cells; ends in a new line."""
 
     @property
     def magics(self) -> dict[int, Magic]:
-        """The magics that the calls of `CALL` stand for, by their argument."""
+        """The magics that the calls of `call` stand for, by their argument."""
         return {n: r.magic for n, r in enumerate(self._replaced) if r.magic is not None}
 
     def modules(self) -> list[str]:
@@ -108,20 +111,27 @@ class Notebook:
             source = "".join(self._sources[number])
             first, newline, rest = source.partition("\n")
             if _WRITES.match(first):
-                alone.append(f"{_MARK} {number} 1\n{rest}\n" if newline else "")
+                alone.append(f"{self._mark} {number} 1\n{rest}\n" if newline else "")
             elif not _is_opaque(source):
-                (together if _parses(code) else alone).append(f"{_MARK} {number} 0\n{code}")
+                (together if _parses(code) else alone).append(f"{self._mark} {number} 0\n{code}")
         return [text for text in ("".join(together), *alone) if text]
 
     def program(self) -> str:
         """The module of all cells, in order, with calls for magics."""
-        return "".join(f"{_MARK} {n} 0\n{code}" for n, code in self.cells.items())
+        return "".join(f"{self._mark} {n} 0\n{code}" for n, code in self.cells.items())
 
     def with_modules(self, modules: list[str]) -> str:
-        """The file's text with the code of other modules in the places of `modules()`."""
+        """The file's text with the code of other modules in the places of `modules()`.
+
+        Raises:
+          NotANotebook: they are not these modules, cell by cell, or cannot be put back.
+        """
         new = {}
-        for text in modules:
-            for number, above, code in _parts(text):
+        for given, text in zip(self.modules(), modules, strict=True):
+            parts = list(_parts(text, self._mark))
+            if [part[:2] for part in parts] != [part[:2] for part in _parts(given, self._mark)]:
+                raise NotANotebook(_NO_WAY_BACK)
+            for number, above, code in parts:
                 before = "".join(self._sources[number]).split("\n")[:above]
                 lines = code.removesuffix("\n").split("\n")
                 new[number] = "\n".join([*before, *map(self._given_back, lines)])
@@ -131,6 +141,9 @@ class Notebook:
             if source != "".join(old):
                 start, end = old.span
                 text = text[:start] + _literal(self._text, old, source) + text[end:]
+        wanted = {n: new.get(n, "".join(source)) for n, source in self._sources.items()}
+        if {n: "".join(source) for n, source in _sources(text).items()} != wanted:
+            raise NotANotebook(_NO_WAY_BACK)
         return text
 
     def _as_python(self, number: int, source: str) -> str:
@@ -172,10 +185,11 @@ class Notebook:
 
     def _call(self, replaced: _Replaced) -> str:
         self._replaced.append(replaced)
-        return f"{CALL}({len(self._replaced) - 1})"
+        return f"{self.call}({len(self._replaced) - 1})"
 
     def _given_back(self, line: str) -> str:
-        found = _REPLACED.fullmatch(line)
+        called = rf"(?P<code>.*?)(?:  #|#)?{self.call}\((?P<number>\d+)\)$"
+        found = re.fullmatch(called, line, re.DOTALL)
         if found is None:
             return line
         replaced = self._replaced[int(found["number"])]
@@ -191,9 +205,10 @@ def place(text: str, line: int) -> tuple[int, int]:
 
     Lines count from 1; 0 is the module as a whole.
     """
-    lines = text.split("\n")[:line]
+    first = _FIRST_MARK.match(text)
+    lines = text.split("\n")[:line] if first else []
     for number, found in reversed(list(enumerate(lines, 1))):
-        if mark := _MARKED.match(f"{found}\n"):
+        if first and (mark := re.fullmatch(rf"{first[1]} (\d+) (\d+)", found)):
             return int(mark[1]), line - number + int(mark[2]) if line > number else 0
     return 0, line
 
@@ -208,12 +223,13 @@ def is_notebook(path: str) -> bool:
     return path.endswith(".ipynb")
 
 
-def _parts(text: str) -> Iterator[tuple[int, int, str]]:
+def _parts(text: str, mark: str) -> Iterator[tuple[int, int, str]]:
     """The number, the number of lines above, and the code of each cell of a module."""
-    marks = list(_MARKED.finditer(text))
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    for mark, end in zip(marks, ends, strict=True):
-        yield int(mark[1]), int(mark[2]), text[mark.end() : end]
+    marks = list(re.finditer(rf"^{mark} (\d+) (\d+)\n", text, re.MULTILINE))
+    starts = [0, *(found.start() for found in marks[1:])]  # nothing may be before the first
+    for found, start, end in zip(marks, starts, [*starts[1:], len(text)], strict=True):
+        if found.start() == start:
+            yield int(found[1]), int(found[2]), text[found.end() : end]
 
 
 def _sources(text: str) -> dict[int, Any]:

@@ -25,7 +25,6 @@ from tpu_estimator_compat.old_names.legacy import bytecode, numpy_names, python2
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.locating import NoScriptError
 from tpu_estimator_compat.old_names.legacy.notebook_cells import (
-    CALL,
     Magic,
     NotANotebook,
     Notebook,
@@ -59,7 +58,7 @@ class Program:
         except (NotANotebook, UnicodeDecodeError) as error:
             raise NoScriptError(f"{path}: {error}") from error
         self._path = path
-        self._magics = notebook.magics
+        self._magics, self._call = notebook.magics, notebook.call
         self._skipped = [m for m in self._magics.values() if _is_skipped(m)]
         if refused := [m for m in self._magics.values() if not _can_be_done(m)]:
             raise NoScriptError(
@@ -85,7 +84,7 @@ class Program:
         def of_ipython(number: int) -> Any:
             return self._do(self._magics[number], namespace)
 
-        ours = {CALL: of_ipython, _SHOW: _show, "display": _display}
+        ours = {self._call: of_ipython, _SHOW: _show, "display": _display}
         namespace["__builtins__"] = {**namespace["__builtins__"], **ours}
         environment = dict(os.environ)
         if any(magic.text.startswith("%matplotlib") for magic in self._skipped):

@@ -130,6 +130,10 @@ def mended(text: str) -> Mended:
       SyntaxError: of the text as it was given, if it cannot be made Python 3 for certain.
     """
     tree = _parsed(text)
+    if _MARKED in text:
+        if isinstance(tree, SyntaxError):
+            raise tree
+        return Mended(text, tree)
     if isinstance(tree, ast.Module):
         return _with_calls(Mended(text, tree))
     first, now, changes = tree, text, []

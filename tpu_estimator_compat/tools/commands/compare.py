@@ -17,12 +17,11 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator
 
+from tpu_estimator_compat.command_path import return_working_directory
 from tpu_estimator_compat.old_names.legacy.notebook_cells import is_notebook
+from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.commands.run import (
     add_script_arguments,
@@ -31,6 +30,7 @@ from tpu_estimator_compat.tools.commands.run import (
 )
 from tpu_estimator_compat.tools.compare import environment
 from tpu_estimator_compat.tools.compare.report import Report
+from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "compare"
 _UNKNOWN = 2
@@ -139,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_writable(arguments.html)
         report = _of_dirs(arguments) if arguments.dirs else _of_script(arguments)
     except (environment.Unavailable, OSError, ValueError) as error:
-        print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
+        say(f"python -m tpu_estimator_compat {NAME}: error: {error}", error=True)
         return _UNKNOWN
     if report is None:
         return _UNKNOWN
@@ -211,6 +211,7 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
 
 
 def _of_script(arguments: argparse.Namespace) -> Report | None:
+    return_working_directory()
     if not script_is_there(arguments, NAME):
         return None
     _check_arguments(arguments)
@@ -278,8 +279,5 @@ def _folder(keep: str | None) -> Iterator[pathlib.Path]:
         os.makedirs(keep)
         yield pathlib.Path(keep).absolute()
         return
-    made = tempfile.mkdtemp(prefix="compare_")
-    try:
-        yield pathlib.Path(made)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    with child_process.temporary_folder("compare_") as made:
+        yield made

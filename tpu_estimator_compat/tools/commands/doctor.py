@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import sys
+
+from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "doctor"
 _UNKNOWN = 2
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             text = report.markdown(found, arguments.model_dir)
             pathlib.Path(arguments.report).write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
-        print(f"python -m tpu_estimator_compat {NAME}: error: {error}", file=sys.stderr)
+        say(f"python -m tpu_estimator_compat {NAME}: error: {error}", error=True)
         return _UNKNOWN
     if arguments.json:
         print(report.as_json(found))
@@ -78,4 +79,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _progress(what: str) -> None:
-    print(f"{what} …", file=sys.stderr, flush=True)
+    say(f"{what} …", error=True)

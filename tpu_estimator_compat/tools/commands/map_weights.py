@@ -18,6 +18,9 @@ import os
 import pathlib
 from typing import Any
 
+from tpu_estimator_compat.command_path import return_working_directory
+from tpu_estimator_compat.tools.reports.sources import say
+
 NAME = "map-weights"
 
 
@@ -38,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Drafts a mapping, or copies and compares; returns 1 where outputs differ."""
+    return_working_directory()
     _check(arguments)
     # They take seconds: help and mistakes in the arguments come before.
     from tpu_estimator_compat.tools import weight_map
@@ -49,16 +53,16 @@ def run(arguments: argparse.Namespace) -> int:
             return _draft(weight_map.propose(values, model), arguments.draft)
         mapping = _mapping(arguments.mapping)
         unused = weight_map.assign(values, model, mapping)
-        print(f"Copied {len(mapping)} variables.")
+        say(f"Copied {len(mapping)} variables.")
         if unused:
-            print(f"Not copied from the checkpoint: {', '.join(unused)}")
+            say(f"Not copied from the checkpoint: {', '.join(unused)}")
         if arguments.saved_model and not _outputs_agree(model, arguments):
             return 1
     except (OSError, ValueError) as error:
         raise SystemExit(f"{NAME}: {error}") from error
     if arguments.out:
         model.save_weights(arguments.out)
-        print(f"Saved {arguments.out}")
+        say(f"Saved {arguments.out}")
     return 0
 
 
@@ -73,10 +77,10 @@ def _outputs_agree(model: Any, arguments: argparse.Namespace) -> bool:
         arguments.saved_model, model, inputs, arguments.signature, arguments.output
     )
     for name, difference in differences.items():
-        print(f"Output {name}: the largest difference is {difference:.3g}")
+        say(f"Output {name}: the largest difference is {difference:.3g}")
     if all(difference <= arguments.tolerance for difference in differences.values()):
         return True
-    print(f"The outputs differ by more than {arguments.tolerance:g}. Nothing was saved.")
+    say(f"The outputs differ by more than {arguments.tolerance:g}. Nothing was saved.")
     return False
 
 
@@ -139,7 +143,7 @@ def _draft(mapping: dict[str, str], path: str | None) -> int:
         print(text)
     else:
         pathlib.Path(path).write_text(text + "\n")
-        print(f"Wrote {len(mapping)} pairs to {path}. Check them before you use them.")
+        say(f"Wrote {len(mapping)} pairs to {path}. Check them before you use them.")
     return 0
 
 

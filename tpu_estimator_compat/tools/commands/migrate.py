@@ -11,20 +11,22 @@ written.
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.tools.commands import scan as scan_command
+from tpu_estimator_compat.tools.reports.sources import say
 
 if TYPE_CHECKING:
-    from tpu_estimator_compat.tools.migrate.codemod import Migration
-    from tpu_estimator_compat.tools.migrate.notebooks import NotebookMigration
-    from tpu_estimator_compat.tools.scan import FileText, ScanFinding
-
-    Rewritten = Migration | NotebookMigration
+    from tpu_estimator_compat.tools.migrate.writing import Rewriting
+    from tpu_estimator_compat.tools.scan import ScanFinding
 
 NAME = "migrate"
+_WORK = "tpu_estimator_compat.tools.migrate.of_file", "of_file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        import libcst  # noqa: F401
-    except ImportError:
+    if importlib.util.find_spec("libcst") is None:
         print(
             f"{NAME} needs libcst, which is not installed. Write: "
             f"{environment.pip_line('migrate')}",
@@ -48,54 +48,73 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
 
-    run = _Run(arguments.write, arguments.color or are_colors_shown())
-    for file in files:
-        run.migrate(file)
-    return run.finish(len(files))
+    run = _Run(arguments, arguments.color or are_colors_shown())
+    try:
+        with scan_command.each_file(_WORK) as of:
+            for file in files:
+                run.migrate(of, file)
+    finally:  # however it ends, what was written is said
+        status = run.finish(len(files))
+    return status
 
 
 class _Run:
-    def __init__(self, write: bool, color: bool):
-        self._write = write
+    def __init__(self, arguments: argparse.Namespace, color: bool):
+        self._write = arguments.write
+        self._roots = arguments.paths
         self._color = color
+        self._done = 0
         self._changed = 0
         self._mended = 0
         self._left: list[ScanFinding] = []
+        self._unwritten: list[str] = []
 
-    def migrate(self, file: str) -> None:
-        from tpu_estimator_compat.old_names.legacy.notebook_cells import NotANotebook, is_notebook
-        from tpu_estimator_compat.tools.migrate import codemod, difference, notebooks
-        from tpu_estimator_compat.tools.scan import CannotRead, read, unreadable
+    def migrate(self, of: Callable[..., Rewriting], file: str) -> None:
+        from tpu_estimator_compat.tools.migrate import writing
+        from tpu_estimator_compat.tools.scan import CannotRead, unreadable
 
-        rewritten = notebooks.migrate_notebook if is_notebook(file) else codemod.migrate_text
-        try:
-            source = read(file)
-            migration = rewritten(source.text, file)
-        except (CannotRead, NotANotebook) as error:
-            self._left.append(unreadable(file, error))
-            return
-        self._left += migration.report(written=self._write)
-        if migration.after == migration.before:
+        if writing.is_below(file, self._roots):
+            try:
+                made = of(file, self._write)
+            except CannotRead as error:
+                self._left.append(unreadable(file, error))
+            else:
+                self._take(file, made)
+        else:
+            target = os.path.realpath(file)
+            self._leave(file, f"It leads to {target}, outside what was given, and is left alone.")
+        self._done += 1
+
+    def _take(self, file: str, made: Rewriting) -> None:
+        from tpu_estimator_compat.tools.migrate import difference
+
+        self._left += made.report
+        if made.after == made.source.text:
             return
         if not self._write:
-            print(difference.unified(source.text, migration.after, file, self._color), end="")
-        elif not self._replace(file, source, migration):
+            terminal = sys.stdout.isatty()
+            print(difference.shown(made.difference, color=self._color, terminal=terminal), end="")
+        elif not self._replace(file, made):
             return
         self._changed += 1
-        self._mended += migration.mended
+        self._mended += made.mended
 
-    def _replace(self, file: str, source: FileText, migration: Rewritten) -> bool:
+    def _replace(self, file: str, made: Rewriting) -> bool:
         from tpu_estimator_compat.tools.migrate import writing
-        from tpu_estimator_compat.tools.scan import unreadable
 
         try:
-            writing.write(file, source, migration.after)
+            writing.write(file, made.source, made.after)
         except OSError as error:
-            said = OSError(f"The file cannot be written: {error.strerror or error}")
-            self._left.append(unreadable(file, said))
+            self._leave(file, f"The file cannot be written: {error.strerror or error}")
             return False
-        print(f"Rewrote {file}")
+        say(f"Rewrote {file}")
         return True
+
+    def _leave(self, file: str, why: str) -> None:
+        from tpu_estimator_compat.tools.scan import unwritten
+
+        self._left.append(unwritten(file, why))
+        self._unwritten.append(file)
 
     def finish(self, files: int) -> int:
         from tpu_estimator_compat.tools.scan import report
@@ -111,6 +130,10 @@ class _Run:
             f"\n{report.searched(self._left, files)}, {self._changed} {done}: "
             f"{report.counted(self._mended, 'finding')} rewritten, {undone} left to a person."
         )
+        if self._unwritten:
+            say(f"Not written: {', '.join(self._unwritten)}.")
+        if self._done < files:
+            say(f"It ended before {files - self._done} of them were done: these are as they were.")
         if self._changed and not self._write:
             print("Nothing is written yet: add --write for that.")
         return report.exit_status(self._left)

@@ -14,9 +14,10 @@ import argparse
 import dataclasses
 import json
 import shutil
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from tpu_estimator_compat.tools.reports.sources import say
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.old_names.legacy.table import DeadName, Table
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = {row.name: row for row in _rows(table.load(), asked)}
         rows |= found
         if not found:
-            print(f"{NAME}: no row for {asked!r}. Try a part of the name.", file=sys.stderr)
+            say(f"{NAME}: no row for {asked!r}. Try a part of the name.", error=True)
             status = 2
     if arguments.json:
         fields = [{**vars(row), "status": row.status.value} for row in rows.values()]

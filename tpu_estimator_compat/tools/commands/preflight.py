@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.command_path import return_working_directory
 from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.commands.run import (
     add_script_arguments,
@@ -24,6 +25,7 @@ from tpu_estimator_compat.tools.commands.run import (
     run_script,
     script_is_there,
 )
+from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "preflight"
 _UNKNOWN = 2
@@ -99,6 +101,7 @@ class _Reached(SystemExit):
 
 
 def run(arguments: argparse.Namespace) -> int:
+    return_working_directory()
     if not script_is_there(arguments, NAME):
         return _UNKNOWN
     from tpu_estimator_compat.tools.preflight import targets
@@ -111,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.save_step:
             _check_saving(arguments)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        print(f"{NAME}: error: {error}", file=sys.stderr)
+        say(f"{NAME}: error: {error}", error=True)
         return _UNKNOWN
     # It takes seconds: mistakes in the arguments are reported before.
     from tpu_estimator_compat.tools.preflight import interception
@@ -127,12 +130,12 @@ def run(arguments: argparse.Namespace) -> int:
             run_script(arguments, NAME)
     except _Reached as reached:
         if not results:
-            print(f"{NAME}: {reached.code}", file=sys.stderr)
+            say(f"{NAME}: {reached.code}", error=True)
     except SystemExit as left:
-        print(f"{NAME}: the script left with status {left.code}.", file=sys.stderr)
+        say(f"{NAME}: the script left with status {left.code}.", error=True)
     if not results:
         call = {"train": "train()", "eval": "evaluate()", "predict": "predict()"}[arguments.mode]
-        print(f"{NAME}: the script did not come to {call}; nothing was checked.", file=sys.stderr)
+        say(f"{NAME}: the script did not come to {call}; nothing was checked.", error=True)
         return _UNKNOWN
     return _show(results[0], arguments)
 
@@ -167,10 +170,10 @@ def _save(
         platforms=("cpu", "cuda", "tpu"),
         estimates=estimates,
     )
-    print(
+    say(
         f"The step is in {arguments.save_step}. Copy the folder to a machine with JAX, and run: "
         f"python {script.name}",
-        file=sys.stderr,
+        error=True,
     )
 
 

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from tpu_estimator_compat.tools.reports.sources import printable, say
+
 if TYPE_CHECKING:
     from rich.live import Live
 
@@ -22,6 +24,7 @@ class Progress:
 
     def __call__(self, what: str, how_far: str = "") -> None:
         """Shows the current activity and its progress."""
+        what = printable(what)
         if self._live is not None:
             from rich.spinner import Spinner
             from rich.text import Text
@@ -31,7 +34,7 @@ class Progress:
         elif what != self._last or time.monotonic() - self._said > _SECONDS:
             text = f"{what}{how_far}" if what == self._last else f"{what} …"
             self._said = time.monotonic()
-            print(text, file=sys.stderr, flush=True)
+            say(text, error=True)
         self._last = what
 
     def clear(self) -> None:

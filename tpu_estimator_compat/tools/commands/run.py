@@ -25,6 +25,7 @@ from collections.abc import Iterator
 
 from tpu_estimator_compat.environment import PROFILE_VARIABLE, RUNTIME_VARIABLE, RUNTIMES
 from tpu_estimator_compat.old_names.legacy import locating
+from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "run"
 
@@ -139,7 +140,7 @@ def script_is_there(arguments: argparse.Namespace, command: str) -> bool:
     try:
         locating.check(arguments.script, module=arguments.module)
     except locating.NoScriptError as error:
-        print(f"python -m tpu_estimator_compat {command}: error: {error}", file=sys.stderr)
+        say(f"python -m tpu_estimator_compat {command}: error: {error}", error=True)
         return False
     return True
 
@@ -166,7 +167,7 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
             behavior=arguments.behavior,
         )
     except locating.NoScriptError as error:
-        print(f"python -m tpu_estimator_compat {command}: error: {error}", file=sys.stderr)
+        say(f"python -m tpu_estimator_compat {command}: error: {error}", error=True)
         return 2
     except SystemExit:
         raise

@@ -10,14 +10,20 @@ not be read. Nothing is imported or run.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tpu_estimator_compat.tools.commands.progress import Progress
+from tpu_estimator_compat.tools.reports.sources import say
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.scan import ScanFinding
 
 NAME = "scan"
+_WORK = "tpu_estimator_compat.tools.scan.notebooks", "of_file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,24 +50,34 @@ def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
     try:
         return list(python_files(arguments.paths, arguments.exclude))
     except NoFiles as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        say(f"{name}: {error}", error=True)
         return None
 
 
-def _findings(file: str) -> list[ScanFinding]:
-    from tpu_estimator_compat.old_names.legacy.notebook_cells import NotANotebook, is_notebook
-    from tpu_estimator_compat.tools.scan import (
-        CannotRead,
-        read,
-        scan_notebook,
-        scan_text,
-        unreadable,
-    )
+@contextlib.contextmanager
+def each_file(work: tuple[str, str]) -> Iterator[Callable[..., Any]]:
+    """Gives `work`, a module and its function, on a file and more, in a child; shows progress."""
+    from tpu_estimator_compat.tools.scan import EachFile
+
+    progress = Progress()
+    of = EachFile(work, lambda file, seconds: progress(f"Reading {file}", f" … {seconds:.0f} s"))
+
+    def done(*arguments: Any) -> Any:
+        try:
+            return of(*arguments)
+        finally:
+            progress.clear()
+
+    with of:
+        yield done
+
+
+def _findings(of: Callable[[str], list[ScanFinding]], file: str) -> list[ScanFinding]:
+    from tpu_estimator_compat.tools.scan import CannotRead, unreadable
 
     try:
-        text = read(file).text
-        return scan_notebook(text, file) if is_notebook(file) else scan_text(text, file)
-    except (CannotRead, NotANotebook) as error:
+        return of(file)
+    except CannotRead as error:
         return [unreadable(file, error)]
 
 
@@ -76,7 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
     files = files_of(arguments, NAME)
     if files is None:
         return 2
-    findings = [finding for file in files for finding in _findings(file)]
+    with each_file(_WORK) as of:
+        findings = [finding for file in files for finding in _findings(of, file)]
     if arguments.json:
         print(report.as_json(findings, len(files)))
         return report.exit_status(findings)

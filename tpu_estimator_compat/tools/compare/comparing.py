@@ -133,12 +133,10 @@ def directories(
     if not rtol >= 0:
         raise ValueError(f"rtol must be 0 or more, got {rtol!r}.")
     found = f"It was given: a relative difference of {rtol:g} counts as rounding (rtol)."
-    return judgement.judge(
-        evidence.of_model_dir(pathlib.Path(old), "old"),
-        evidence.of_model_dir(pathlib.Path(new), "new"),
-        [],
-        Tolerance(found, FACTOR, rtol),
-    )
+    first = evidence.of_model_dir(pathlib.Path(old), "old")
+    second = evidence.of_model_dir(pathlib.Path(new), "new")
+    remarks = [*first.remarks, *second.remarks]
+    return judgement.judge(first, second, [], Tolerance(found, FACTOR, rtol), notes=remarks)
 
 
 def _unknown(

@@ -8,14 +8,14 @@ import fcntl
 import hashlib
 import os
 import pathlib
+import re
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 
 from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools import child_process
+from tpu_estimator_compat.tools.compare import installed
 
 Progress = Callable[[float], None]
 """Called with the seconds that the current work has taken so far."""
@@ -70,8 +70,9 @@ def find_or_make(
     home = (cache or cache_files.root()) / name
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"
-        if not marker.exists():
-            make(base, home, (*release.requirements, *packages), progress)
+        pinned = installed.pins(f"tf{release.tensorflow}-py{version[0]}.{version[1]}")
+        if not marker.exists() or installed.damage(home, pinned):
+            make(base, home, pinned, packages, progress)
             marker.write_text(wanted)
     return str(home / "bin" / "python")
 
@@ -99,37 +100,52 @@ def python_version(executable: str) -> tuple[int, int] | None:
     """The version that an executable reports, None if it does not run, as some shims do not."""
     code = "import sys; print(*sys.version_info[:2])"
     try:
-        done = subprocess.run([executable, "-c", code], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
+        major, minor = run([executable, "-c", code], time_limit=60).split()
+    except Unavailable:
         return None
-    if done.returncode:
-        return None
-    major, minor = done.stdout.split()
     return int(major), int(minor)
 
 
 def make(
     python: str,
     home: pathlib.Path,
-    requirements: Sequence[str],
+    pinned: pathlib.Path,
+    packages: Sequence[str] = (),
     progress: Progress = lambda seconds: None,
 ) -> None:
-    """Makes a virtual environment afresh, in place of an earlier attempt's."""
+    """Makes a virtual environment afresh, in place of an earlier attempt's.
+
+    Args:
+      pinned: a file of requirements with hashes, which hold for all that it names.
+      packages: further requirements.
+    """
     shutil.rmtree(home, ignore_errors=True)
     run([python, "-m", "venv", str(home)], progress)
     pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", "--prefer-binary", *requirements], progress)
+    install = [*pip, "install", "--quiet", "--prefer-binary"]
+    run([*install, "--require-hashes", "-r", str(pinned)], progress)
+    if packages:
+        versions = home / "constraints.txt"
+        found = re.findall(r"^[\w.-]+==\S+", pinned.read_text(), re.MULTILINE)
+        versions.write_text("\n".join(found) + "\n")
+        run([*install, "-c", str(versions), *packages], progress)
 
 
-def run(command: list[str], progress: Progress = lambda seconds: None) -> None:
-    """Runs a command; Unavailable where it fails. `progress` gets its seconds once a second."""
-    with tempfile.NamedTemporaryFile("r", errors="replace") as log:
-        ending = child_process.wait(child_process.start(command, log.name), progress=progress)
-        written = log.read()
+def run(
+    command: list[str],
+    progress: Progress = lambda seconds: None,
+    time_limit: float | None = None,
+) -> str:
+    """Returns a command's output; Unavailable where it fails. `progress` gets its seconds."""
+    with child_process.temporary_folder("compare_log_") as folder:
+        process = child_process.start(command, folder / "log")
+        ending = child_process.wait(process, time_limit, progress)
+        written = (folder / "log").read_text(errors="replace")
     if ending.code != 0:
         # The last lines of pip's output carry the reason.
         tail = " ".join(written.strip().splitlines()[-3:])
         raise Unavailable(f"`{' '.join(command[-4:])}` failed: {tail}")
+    return written
 
 
 @contextlib.contextmanager

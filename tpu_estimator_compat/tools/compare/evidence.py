@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -17,10 +18,15 @@ from tensorflow.core.util import event_pb2
 
 from tpu_estimator_compat.engine.checkpoint import latest
 from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.tools import regular_file
+from tpu_estimator_compat.tools.compare.damage import below, latest_checkpoint, reading
 from tpu_estimator_compat.tools.compare.report import Curve, Failure, Side, Speed
 
 _OF_THE_CLOCK = re.compile(r"(global_step|examples|steps?|loop)(_\d+)?/sec|^steps_per_second")
 """Tags of scalars of speed, which is no result."""
+
+_MOST = 2 << 30
+"""The largest file of protobuf."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -43,6 +49,7 @@ class Evidence:
       activations: of the first step, gradients among them, by operation.
       operations: the facts about these operations, in the order of the graph.
       streams: random operations that draw from a stream of their own.
+      remarks: sentences on files that end too early.
     """
 
     side: Side
@@ -60,25 +67,26 @@ class Evidence:
     activations: Arrays = dataclasses.field(default_factory=dict)
     operations: tuple[Mapping[str, Any], ...] = ()
     streams: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class CheckpointVariables(Mapping[str, np.ndarray]):
     """The variables of a checkpoint by name, each read when it is asked for; None has none."""
 
     def __init__(self, path: str | None):
+        self._path = path
         self._reader: Any = None
         self._shapes: dict[str, list[int]] = {}
         if path is not None:
-            try:
+            with reading(f"The checkpoint {path}"):
                 self._reader = tf.train.load_checkpoint(user_files.readable(path))
-            except (tf.errors.OpError, RuntimeError, ValueError) as error:
-                raise ValueError(f"The checkpoint {path} cannot be read: {error}") from error
             self._shapes = self._reader.get_variable_to_shape_map()
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._shapes:
             raise KeyError(name)
-        return np.asarray(self._reader.get_tensor(name))
+        with reading(f"The variable {name} of the checkpoint {self._path}"):
+            return np.asarray(self._reader.get_tensor(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._shapes))
@@ -138,7 +146,7 @@ def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
         raise FileNotFoundError(f"{folder} does not exist. Give a model_dir, or an event file.")
     events = _events_below(folder)
     scalars = events["."].scalars if "." in events else {}
-    checkpoint = latest(str(folder)) if folder.is_dir() else None
+    checkpoint = latest_checkpoint(folder) if folder.is_dir() else None
     if not scalars and checkpoint is None:
         raise ValueError(
             f"{folder} has neither event files with scalars nor a checkpoint. Give the directory "
@@ -156,6 +164,7 @@ def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
             for tag, curve in of_evaluation.scalars.items()
         },
         names=_names(folder, events) if folder.is_dir() else {},
+        remarks=tuple(remark for found in events.values() for remark in found.remarks),
     )
 
 
@@ -195,41 +204,57 @@ class _Events:
 
     scalars: Mapping[str, Curve]
     tags: frozenset[str]
+    remarks: tuple[str, ...] = ()
 
 
 def _events_below(folder: pathlib.Path) -> dict[str, _Events]:
     """Events by their folder, relative to `folder`, which may be an event file itself."""
-    if folder.is_file():
+    if not folder.is_dir():
         return {".": _events([folder])}
     files: dict[str, list[pathlib.Path]] = {}
-    for path in sorted(folder.rglob("*tfevents*")):
-        files.setdefault(os.path.relpath(path.parent, folder), []).append(path)
+    for path in below(folder):
+        if "tfevents" in path.name:
+            files.setdefault(os.path.relpath(path.parent, folder), []).append(path)
     return {inner: _events(paths) for inner, paths in sorted(files.items())}
 
 
 def _events(files: Sequence[pathlib.Path]) -> _Events:
     scalars: dict[str, dict[int, float]] = {}
     tags = set()
+    remarks: list[str] = []
     for path in files:
-        for step, value in _summaries(path):
-            tags.add(value.tag)
-            number = _number(value)
-            if number is not None:
-                scalars.setdefault(value.tag, {})[step] = number
+        with reading(path), _to_the_end(path, remarks):
+            regular_file.check(path)
+            for step, value in _summaries(path):
+                tags.add(value.tag)
+                number = _number(value)
+                if number is not None:
+                    scalars.setdefault(value.tag, {})[step] = number
     curves = {tag: _curve(sorted(points.items())) for tag, points in sorted(scalars.items())}
-    return _Events(curves, frozenset(tags))
+    return _Events(curves, frozenset(tags), tuple(remarks))
+
+
+@contextlib.contextmanager
+def _to_the_end(path: pathlib.Path, remarks: list[str]) -> Iterator[None]:
+    """Makes a remark of an event file that ends within a record."""
+    try:
+        yield
+    except tf.errors.DataLossError as error:
+        if "truncated record" not in error.message:
+            raise
+        remarks.append(
+            f"{path} ends within a record: its writer was killed, or it is damaged. What followed "
+            "is not compared."
+        )
 
 
 def _summaries(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
     """Steps and values of the summaries in an event file, without those of speed."""
-    try:
-        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
-            event = event_pb2.Event.FromString(record)
-            for value in event.summary.value:
-                if not _OF_THE_CLOCK.search(value.tag):
-                    yield event.step, value
-    except tf.errors.DataLossError:  # the writer was killed within a record, the last one
-        return
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        event = event_pb2.Event.FromString(record)
+        for value in event.summary.value:
+            if not _OF_THE_CLOCK.search(value.tag):
+                yield event.step, value
 
 
 def _number(value: Any) -> float | None:
@@ -254,20 +279,27 @@ def _names(folder: pathlib.Path, events: Mapping[str, _Events]) -> dict[str, tup
 
 def _signatures(folder: pathlib.Path) -> tuple[str, ...]:
     """The signatures of the exports below a folder, with their inputs and outputs."""
-    found = set()
-    for path in folder.rglob("saved_model.pb"):
-        model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
-        # An export's folder is named by the time.
-        where = os.path.relpath(path.parent.parent, folder)
-        for graph in model.meta_graphs:
-            for name, signature in graph.signature_def.items():
-                tensors = [("input", signature.inputs), ("output", signature.outputs)]
-                for kind, infos in tensors:
-                    for key, info in infos.items():
-                        form = f"{tf.as_dtype(info.dtype).name}{_shape(info.tensor_shape)}"
-                        tags = ",".join(graph.meta_info_def.tags)
-                        found.add(f"{where} ({tags}) {name}: {kind} {key} {form}")
+    found: set[str] = set()
+    for path in below(folder):
+        if path.name == "saved_model.pb":
+            with reading(path):
+                model = saved_model_pb2.SavedModel.FromString(regular_file.read(path, _MOST))
+                if not model.meta_graphs:
+                    raise ValueError("it has no graph")
+                # An export's folder is named by the time.
+                found.update(_of_export(model, os.path.relpath(path.parent.parent, folder)))
     return tuple(sorted(found))
+
+
+def _of_export(model: Any, where: str) -> Iterator[str]:
+    for graph in model.meta_graphs:
+        tags = ",".join(graph.meta_info_def.tags)
+        for name, signature in graph.signature_def.items():
+            for kind, infos in (("input", signature.inputs), ("output", signature.outputs)):
+                for key, info in infos.items():
+                    dtype = tf.as_dtype(info.dtype).name if info.dtype else "none"  # of an op
+                    form = f"{dtype}{_shape(info.tensor_shape)}"
+                    yield f"{where} ({tags}) {name}: {kind} {key} {form}"
 
 
 def _shape(shape: Any) -> str:

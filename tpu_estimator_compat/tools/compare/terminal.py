@@ -15,6 +15,7 @@ from tpu_estimator_compat.tools.compare.report import (
     Verdict,
 )
 from tpu_estimator_compat.tools.reports import numbers
+from tpu_estimator_compat.tools.reports.sources import printable
 from tpu_estimator_compat.tools.reports.terminal import Sheet, grid
 
 _Comparison = TypeVar("_Comparison", ArrayComparison, CurveComparison)
@@ -96,11 +97,12 @@ def _compared(report: Report) -> list[tuple[str, ...]]:
             differing = sum(not c.agreement.agrees for c in arrays[len(shown) :])
             said = f"{differing} different" if differing else "agree"
             rows.append((kind, f"{left} more", "", "", said))
+    rows = [tuple(map(printable, row)) for row in rows]
     for names in report.names:
         found = "equal" if names.agrees else "different"
         rows.append(("names", names.what, "", "", f"{found} ({len(names.both)} in both)"))
-        rows += [("", f"  only old: {name}", "", "", "") for name in names.only_old[:_ROWS]]
-        rows += [("", f"  only new: {name}", "", "", "") for name in names.only_new[:_ROWS]]
+        for which, only in (("old", names.only_old), ("new", names.only_new)):
+            rows += [("", f"  only {which}: {printable(n)}", "", "", "") for n in only[:_ROWS]]
     return rows
 
 

@@ -7,8 +7,6 @@ import json
 import os
 import pathlib
 import re
-import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -72,8 +70,7 @@ def run(
       time_limit: seconds after which the process and its children are killed.
       variables: of the environment; None as a value removes one.
     """
-    with tempfile.TemporaryDirectory(prefix="doctor_", ignore_cleanup_errors=True) as made:
-        folder = pathlib.Path(made)
+    with child_process.temporary_folder("doctor_") as folder:
         request = {
             "module": function.__module__,
             "function": function.__name__,
@@ -88,7 +85,7 @@ def run(
         }
         given = {**_SHARING, **os.environ, **own, **(variables or {})}
         environment = {key: value for key, value in given.items() if value is not None}
-        command = [sys.executable, "-m", _MODULE, json.dumps(request)]
+        command = child_process.module(_MODULE, json.dumps(request))
         process = child_process.start(command, folder / "log", environment=environment)
         ending = child_process.wait(process, time_limit)
         if ending.is_stuck:

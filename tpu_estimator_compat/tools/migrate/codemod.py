@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from tpu_estimator_compat.old_names.legacy.placeholders import unused
 from tpu_estimator_compat.tools.migrate.facts import Facts, Span
 from tpu_estimator_compat.tools.migrate.rules import RULES
 from tpu_estimator_compat.tools.scan import ScanFinding, Status, scan_text
@@ -78,7 +79,8 @@ def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
     """The new text, or the old one and a finding that says why."""
     module = parse(text)
     source = module.source.text
-    given = _FORM_FEED.sub(rf"\1{_INSTEAD}\2", source)
+    instead = unused(_INSTEAD, source)
+    given = _FORM_FEED.sub(rf"\1{instead}\2", source)
     try:
         wrapper = MetadataWrapper(cst.parse_module(given), unsafe_skip_copy=True)
     except cst.ParserSyntaxError as error:
@@ -88,7 +90,7 @@ def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
         said = "It has form feeds or line endings that would be lost. Remove them first."
         return text, [ScanFinding(file, 0, 0, "", Status.BY_HAND, said)]
     after = wrapper.visit(_Codemod(Facts(source, module))).code
-    after = after.replace(_INSTEAD, "\f") if given != source else after
+    after = after.replace(instead, "\f") if given != source else after
     try:
         parse(after)
     except SyntaxError as error:

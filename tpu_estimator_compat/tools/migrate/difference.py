@@ -4,23 +4,41 @@ from __future__ import annotations
 
 import difflib
 import io
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 
+from tpu_estimator_compat.tools.reports.sources import printable
 from tpu_estimator_compat.tools.reports.terminal import styled
 
 _STYLES = {"--- ": "bold", "+++ ": "bold", "-": "red", "+": "green", "@@": "cyan"}
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
-def unified(before: str, after: str, file: str, color: bool = False) -> str:
-    """The diff, which `patch` and `git apply` accept if it has no color."""
+def lines(before: str, after: str, file: str) -> list[str]:
+    """The lines of the diff, which `patch` and `git apply` accept."""
     old, new = (io.StringIO(text, newline="").readlines() for text in (before, after))
     name = file.removeprefix("./").lstrip("/")
-    lines = _lines(list(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")))
-    return "".join(map(_colored, lines) if color else lines)
+    names = _quoted(f"a/{name}"), _quoted(f"b/{name}")
+    return list(_ended(difflib.unified_diff(old, new, *names)))
 
 
-def _lines(lines: list[str]) -> Iterator[str]:
+def shown(difference: Iterable[str], *, color: bool, terminal: bool) -> str:
+    """The diff as text; for a terminal, without characters that could steer it."""
+    safe = [printable(line[:-1]) + "\n" for line in difference] if terminal else difference
+    return "".join(map(_colored, safe) if color else safe)
+
+
+def _quoted(name: str) -> str:
+    """A name as git writes it."""
+    if name.isprintable() and not any(sign in name for sign in '"\\'):
+        return name
+    signs = (
+        chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03o}" for b in os.fsencode(name)
+    )
+    return f'"{"".join(signs)}"'
+
+
+def _ended(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         if line.endswith("\n"):
             yield line

@@ -1,33 +1,105 @@
-"""Replaces a file's text atomically."""
+"""Replaces a file's text: atomically where that changes nothing else, or else in place."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import tempfile
+from collections.abc import Iterable
 
-from tpu_estimator_compat.tools.scan import FileText
+from tpu_estimator_compat.tools import regular_file
+from tpu_estimator_compat.tools.scan import FileText, ScanFinding
+
+
+@dataclasses.dataclass(frozen=True)
+class Rewriting:
+    """The result of migrating a file, to be written.
+
+    Attributes:
+      source: its text before.
+      after: its text, perhaps the same.
+      report: the findings that need a person or differ.
+      mended: the number of findings that were mended.
+      difference: lines of a unified diff.
+    """
+
+    source: FileText
+    after: str
+    report: list[ScanFinding]
+    mended: int
+    difference: list[str]
+
+
+def is_below(path: str, roots: Iterable[str]) -> bool:
+    """Whether a path, with its links followed, is one of some paths or below one."""
+    target = os.path.realpath(path)
+    return any(os.path.commonpath([target, root]) == root for root in map(os.path.realpath, roots))
 
 
 def write(path: str, source: FileText, text: str) -> None:
-    """Replaces a file's text; its encoding, byte order mark and mode stay.
+    """Replaces a file's text; all else stays: encoding, owner, mode, attributes, links to it.
 
-    A link stays a link: its target is replaced. After an OSError the file is unchanged.
+    A link stays a link: its target is replaced. After an OSError the file is unchanged. Where a new
+    file cannot stand for the old one, the text is written in place, while the new file is there.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    mode = os.stat(target).st_mode
     if not os.access(target, os.W_OK):
         raise PermissionError(f"{path} is write-protected.")
-    data = dataclasses.replace(source, text=text).to_bytes()
+    before, data = source.to_bytes(), dataclasses.replace(source, text=text).to_bytes()
+    if regular_file.read(target, len(before)) != before:
+        raise OSError("it has changed since it was read")
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, mode & 0o7777)
-        os.replace(temporary, target)
+        if _can_stand_for(temporary, target):
+            os.replace(temporary, target)
+        else:
+            _write_in_place(target, before, data)
+            os.unlink(temporary)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _can_stand_for(new: str, old: str) -> bool:
+    """Gives a new file owner, mode and attributes of an old one; whether all of them are there."""
+    known = os.stat(old)
+    attributes = _attributes(old)
+    with contextlib.suppress(OSError):
+        os.chown(new, known.st_uid, known.st_gid)
+        os.chmod(new, known.st_mode & 0o7777)
+        for name, value in attributes.items():
+            os.setxattr(new, name, value)
+    made = os.stat(new)
+    same = all(getattr(made, x) == getattr(known, x) for x in ("st_uid", "st_gid", "st_mode"))
+    return same and known.st_nlink == 1 and _attributes(new) == attributes
+
+
+def _attributes(path: str) -> dict[str, bytes]:
+    try:
+        return {name: os.getxattr(path, name) for name in os.listxattr(path)}
+    except OSError:  # the file system has none
+        return {}
+
+
+def _write_in_place(path: str, before: bytes, data: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(handle, "wb") as file:
+        try:
+            _overwrite(file.fileno(), data)
+        except OSError:
+            _overwrite(file.fileno(), before)
+            raise
+
+
+def _overwrite(handle: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.pwrite(handle, left, len(data) - len(left)) :]
+    os.ftruncate(handle, len(data))
+    os.fsync(handle)

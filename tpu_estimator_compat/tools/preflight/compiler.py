@@ -15,7 +15,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -130,10 +129,8 @@ def _compile(
 
     with contextlib.ExitStack() as stack:
         try:
-            temporary = tempfile.TemporaryDirectory(
-                prefix="tpu_preflight_", ignore_cleanup_errors=True
-            )
-            directory = pathlib.Path(stack.enter_context(temporary))
+            temporary = child_process.temporary_folder("tpu_preflight_")
+            directory = stack.enter_context(temporary)
             _write_request(directory, dispatch, target, replicas)
             process = _start_worker(directory, backend.variables)
         except OSError as error:

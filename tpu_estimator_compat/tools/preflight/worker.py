@@ -11,7 +11,7 @@ The request:
   kind: key of `targets.BACKENDS`; described: the result of `Target.described`.
   devices: the number of these devices that run the program.
   directory: the folder where the compiler writes the program in `dump`, and this script its stage
-    in `stage`. Removed here if the parent dies.
+    in `stage`.
   answer: path of the answer.
 
 The answer has `compiler`, and either `refused` (the compiler's words), `not_expressed` (why the
@@ -53,14 +53,12 @@ if _PACKAGE not in sys.modules:
 from tpu_estimator_compat.engine.jax import meshes
 from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
 from tpu_estimator_compat.engine.jax.step_function import StepFunction
-from tpu_estimator_compat.tools.child_process import end_with_parent
 from tpu_estimator_compat.tools.preflight.targets import BACKENDS
 
 
 def main(request_path: str) -> None:
     """Answers one request, and ends the process."""
     request = json.loads(pathlib.Path(request_path).read_text())
-    end_with_parent(request["directory"])
     code = 0
     try:
         answer = json.dumps(_answer(request))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 
@@ -19,6 +20,11 @@ def printable(text: str) -> str:
     'a b?[31m'
     """
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
+def say(line: str, *, error: bool = False) -> None:
+    """Prints one line, with names that nobody vouches for, to standard output or error."""
+    print(printable(line), file=sys.stderr if error else sys.stdout, flush=error)
 
 
 def _short(file: str) -> str:

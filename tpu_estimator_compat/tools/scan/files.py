@@ -8,12 +8,18 @@ import dataclasses
 import fnmatch
 import io
 import os
-import pathlib
 import tokenize
 from collections.abc import Iterable, Iterator
 
+from tpu_estimator_compat.old_names.legacy.notebook_cells import is_notebook
+from tpu_estimator_compat.tools import regular_file
+
 _ENDINGS = (".py", ".ipynb")
 _NAMED_ENDINGS = (*_ENDINGS, ".pyw", "")
+_MOST, _MOST_OF_NOTEBOOKS = 8 << 20, 64 << 20
+"""Bytes that are read: notebooks have images in them."""
+
+_NO_WAY_BACK = "Its encoding, {}, would not give back the same bytes. Save the file as UTF-8."
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages"}
 
 
@@ -38,6 +44,13 @@ class FileText:
     text: str
     encoding: str = "utf-8"
     bom: bool = False
+
+    def check(self) -> None:
+        """Raises CannotRead unless the bytes of the text are this text again."""
+        with contextlib.suppress(ValueError):
+            if self.to_bytes().removeprefix(codecs.BOM_UTF8).decode(self.encoding) == self.text:
+                return
+        raise CannotRead(_NO_WAY_BACK.format(self.encoding))
 
     def to_bytes(self) -> bytes:
         return (codecs.BOM_UTF8 if self.bom else b"") + self.text.encode(self.encoding)
@@ -66,12 +79,17 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
                 yield file
 
 
-def read(path: str) -> FileText:
-    """A file's text; CannotRead unless it is text in the encoding that it declares."""
+def read(path: str, *, to_write: bool = False) -> FileText:
+    """A file's text; CannotRead unless it is text in the encoding that it declares.
+
+    With `to_write`, the encoding must give back the same bytes, too.
+    """
     try:
-        data = pathlib.Path(path).read_bytes()
+        data = regular_file.read(path, _MOST_OF_NOTEBOOKS if is_notebook(path) else _MOST)
+    except IsADirectoryError:
+        raise CannotRead(f"The folder cannot be listed: {_why_unlisted(path)}.") from None
     except OSError as error:
-        raise CannotRead(f"The file cannot be read: {error.strerror}.") from error
+        raise CannotRead(f"The file cannot be read: {error.strerror or error}.") from error
     if b"\0" in data:
         raise CannotRead("The file has null bytes: it is not Python source.")
     try:
@@ -91,11 +109,26 @@ def read(path: str) -> FileText:
             f"Line {line} is not {encoding}. Save the file as UTF-8, or declare its encoding in "
             "its first line: # -*- coding: latin-1 -*-"
         ) from error
-    return FileText(text, encoding, bom)
+    except (LookupError, ValueError) as error:  # of codecs that make no text, or are no codecs
+        raise CannotRead(f"It declares the encoding {encoding}: {error}.") from error
+    found = FileText(text, encoding, bom)
+    if to_write:
+        found.check()
+        if found.to_bytes() != data:
+            raise CannotRead(_NO_WAY_BACK.format(encoding))
+    return found
+
+
+def _why_unlisted(folder: str) -> str:
+    try:
+        os.listdir(folder)
+    except OSError as error:
+        return error.strerror or str(error)
+    return "it could not be before"
 
 
 def _at(path: str, patterns: list[str]) -> list[str]:
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         raise NoFiles(f"There is no file or folder {path!r} in {os.getcwd()!r}.")
     if os.path.isdir(path):
         files = list(_below(path, patterns))
@@ -113,22 +146,41 @@ def _at(path: str, patterns: list[str]) -> list[str]:
 
 def _starts_python(path: str) -> bool:
     """Whether the first line of a file names a Python to run it."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        line = file.readline(200)
-        return line.startswith(b"#!") and b"python" in line
+    with contextlib.suppress(OSError):
+        regular_file.check(path)
+        with open(path, "rb") as file:
+            line = file.readline(200)
+            return line.startswith(b"#!") and b"python" in line
     return False
 
 
 def _below(folder: str, patterns: list[str]) -> Iterator[str]:
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not _is_skipped(parent, name) and not _matches(parent, name, patterns)
-        )
-        for name in sorted(files):
-            if name.endswith(_ENDINGS) and not _matches(parent, name, patterns):
+    """The files below a folder, and the folders that cannot be listed, for `read` to say why."""
+    waiting = [folder]
+    while waiting:
+        parent = waiting.pop()
+        try:
+            with os.scandir(parent) as entries:
+                found = sorted(
+                    (entry.name, _is_folder(entry), entry.is_symlink()) for entry in entries
+                )
+        except OSError:
+            yield parent
+            continue
+        kept = [entry for entry in found if not _matches(parent, entry[0], patterns)]
+        for name, is_folder, _ in kept:
+            if not is_folder and name.endswith(_ENDINGS):
                 yield os.path.join(parent, name)
+        for name, is_folder, is_link in reversed(kept):
+            if is_folder and not is_link and not _is_skipped(parent, name):
+                waiting.append(os.path.join(parent, name))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _is_skipped(parent: str, name: str) -> bool:

@@ -54,6 +54,11 @@ class ScanFinding:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
+def unwritten(file: str, why: str) -> ScanFinding:
+    """The finding that says why a file was not written."""
+    return ScanFinding(file, 0, 0, "", Status.UNREADABLE, f"Not written: {why}")
+
+
 def unreadable(file: str, error: Exception) -> ScanFinding:
-    """The finding that says why a file cannot be read or written."""
-    return ScanFinding(file, 0, 0, "", Status.UNREADABLE, str(error))
+    """The finding that says why a file cannot be read."""
+    return ScanFinding(file, 0, 0, "", Status.UNREADABLE, f"Not read: {error}")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 
 from tpu_estimator_compat.tools.reports import json_form
+from tpu_estimator_compat.tools.reports.sources import printable
 from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
 
 _HINTS = {
@@ -37,17 +38,25 @@ def table(findings: Sequence[ScanFinding], width: int | None = None, *, color: b
 
     findings = sorted(findings, key=lambda finding: not finding.status.needs_a_person)
     rows = [
-        (f.place, f.name or "-", cell(f.status.value, _STYLES.get(f.status, "red")))
+        (
+            printable(f.place),
+            printable(f.name) or "-",
+            cell(f.status.value, _STYLES.get(f.status, "red")),
+        )
         for f in findings
     ]
     sheet = Sheet(width or UNLIMITED, color)
     if sheet.width - sheet.least_width(grid(rows)) >= _LEAST:
-        sheet.draw(grid((*row, f.advice) for row, f in zip(rows, findings, strict=True)))
+        sheet.draw(grid((*row, printable(f.advice)) for row, f in zip(rows, findings, strict=True)))
         return str(sheet)
     for row, finding in zip(rows, findings, strict=True):
         sheet.draw(grid([row]))
         sheet.add(finding.advice, "    ", "    ")
     return str(sheet)
+
+
+def _style(status: Status) -> str:
+    return _STYLES.get(status, "red")
 
 
 def summary(findings: Sequence[ScanFinding], files: int) -> str:

@@ -7,9 +7,9 @@ import functools
 import gzip
 import operator
 import os
-import shutil
 import tempfile
 import urllib.request
+import uuid
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -204,10 +204,16 @@ def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
     tf.io.gfile.makedirs(work_directory)
     path = os.path.join(work_directory, filename)
     if not tf.io.gfile.exists(path):
-        with tempfile.NamedTemporaryFile() as copy, urllib.request.urlopen(source_url) as answer:
-            shutil.copyfileobj(answer, copy)
-            copy.flush()
-            tf.io.gfile.copy(copy.name, path)
+        part = f"{path}.{uuid.uuid4().hex}.part"
+        with tempfile.NamedTemporaryFile() as copy:
+            urllib.request.urlretrieve(source_url, copy.name)  # an error where it is cut short
+            try:
+                tf.io.gfile.copy(copy.name, part)
+                tf.io.gfile.rename(part, path, overwrite=True)  # at once, or not at all
+            except BaseException:
+                if tf.io.gfile.exists(part):
+                    tf.io.gfile.remove(part)
+                raise
         size = tf.io.gfile.stat(path).length
         logging.info("Successfully downloaded %s %d bytes.", filename, size)
     return path

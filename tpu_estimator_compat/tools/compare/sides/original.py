@@ -17,7 +17,6 @@ from typing import Any
 import tensorflow as tf
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TOOLS = os.path.dirname(os.path.dirname(HERE))
 OURS = "tpu_estimator_compat"
 
 
@@ -25,7 +24,6 @@ def main(path: str) -> int:
     """Runs the job of a file; returns the script's exit status, 1 if it raised."""
     with open(path) as file:
         job = json.load(file)
-    _load("child_process").end_with_parent()
     recorder = _load("recorder").Recorder(job)
     sys.modules.update(modules())
     if job["dialect"] == "v1":
@@ -64,12 +62,12 @@ def modules() -> Any:
 
 
 def _load(name: str) -> Any:
-    """A module of `sides` or `tools`, in a package that no script imports."""
+    """A module of `sides`, in a package that no script imports."""
     package = f"_{OURS}_sides"
     if package not in sys.modules:
         path = os.path.join(HERE, "__init__.py")
         spec = importlib.util.spec_from_file_location(
-            package, path, submodule_search_locations=[HERE, TOOLS]
+            package, path, submodule_search_locations=[HERE]
         )
         assert spec is not None
         sys.modules[package] = importlib.util.module_from_spec(spec)

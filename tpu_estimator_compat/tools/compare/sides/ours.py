@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tpu_estimator_compat import estimator
 from tpu_estimator_compat.old_names.legacy import script
-from tpu_estimator_compat.tools.child_process import end_with_parent
 from tpu_estimator_compat.tools.compare.sides import recorder
 
 
@@ -18,7 +17,6 @@ def main(path: str) -> int:
     """Runs the job of a file; returns the script's exit status, 1 if it raised."""
     with open(path) as file:
         job = json.load(file)
-    end_with_parent()
     if job["logical_cpus"]:
         cpu = tf.config.list_physical_devices("CPU")[0]
         parts = [tf.config.LogicalDeviceConfiguration()] * job["logical_cpus"]

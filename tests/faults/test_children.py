@@ -1,0 +1,106 @@
+"""Children of tools: whatever ends the tool, they end with it, and their folders go."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+OTHERS = [pytest.param(number, marks=pytest.mark.slow) for number in (1, 2, 15)]
+
+TOOL = """
+import os, signal, sys
+from tpu_estimator_compat.tools import child_process
+
+with child_process.temporary_folder("of_tool_") as folder:
+    print(folder, flush=True)
+    child = child_process.start([sys.executable, "-c", sys.argv[1], str(folder)], folder / "log")
+    if "fork" in sys.argv and not (fork := os.fork()):  # it has what this process has open
+        while True:
+            signal.pause()
+    if "fork" in sys.argv:
+        print(fork, flush=True)
+    child_process.wait(child)
+"""
+
+# The child, one of its own, one of a session of its own, and an orphan; all write until the end.
+CHILD = """
+import os, subprocess, sys, time
+
+WRITES = '''
+import os, sys, time
+with open(f"{sys.argv[1]}/pid-{os.getpid()}", "w"):
+    pass
+while True:
+    os.makedirs(sys.argv[1], exist_ok=True)
+    open(f"{sys.argv[1]}/{os.getpid()}", "w").close()
+'''
+write = [sys.executable, "-c", WRITES, sys.argv[1]]
+subprocess.Popen(write)
+subprocess.Popen(write, start_new_session=True)
+subprocess.run(f"setsid {sys.executable} -c '{WRITES}' {sys.argv[1]} &", shell=True)
+exec(WRITES)
+"""
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def start(*words: str) -> tuple[subprocess.Popen[str], pathlib.Path]:
+    tool = subprocess.Popen(
+        [sys.executable, "-c", TOOL, CHILD, *words], stdout=subprocess.PIPE, text=True
+    )
+    assert tool.stdout is not None
+    return tool, pathlib.Path(tool.stdout.readline().strip())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, *OTHERS])
+def test_all_that_a_tool_started_ends_with_it_and_its_folder_goes(number):
+    tool, folder = start()
+    wait_until(lambda: len(list(folder.glob("pid-*"))) == 4)
+    pids = [int(path.name.removeprefix("pid-")) for path in folder.glob("pid-*")]
+    os.kill(tool.pid, number)
+    tool.communicate()
+    wait_until(lambda: not any(map(is_alive, pids)) and not folder.exists())
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_a_fork_of_the_tool_keeps_no_child_alive():
+    tool, folder = start("fork")
+    wait_until(lambda: len(list(folder.glob("pid-*"))) == 4)
+    assert tool.stdout is not None
+    fork = int(tool.stdout.readline())
+    tool.kill()
+    wait_until(lambda: not folder.exists())
+    assert is_alive(fork)
+    os.kill(fork, signal.SIGKILL)
+    tool.communicate()
+
+
+def test_what_a_command_leaves_behind_ends_with_it():
+    code = (
+        "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid)"
+    )
+    tool = (
+        "import sys; from tpu_estimator_compat.tools import child_process as c; import tempfile\n"
+        "log = tempfile.NamedTemporaryFile()\n"
+        f"c.wait(c.start([sys.executable, '-c', {code!r}], log.name)); print(log.read().decode())"
+    )
+    done = subprocess.run([sys.executable, "-c", tool], capture_output=True, text=True, check=True)
+    assert not is_alive(int(done.stdout))

@@ -1,0 +1,15 @@
+"""Words that stand for something else in a text for a while."""
+
+from __future__ import annotations
+
+import itertools
+
+
+def unused(stem: str, text: str) -> str:
+    """The stem, or the first number behind it, that does not occur in a text.
+
+    >>> unused("#_cell_", "x = 1  #_cell_")
+    '#_cell_0'
+    """
+    words = itertools.chain([stem], (f"{stem}{number}" for number in itertools.count()))
+    return next(word for word in words if word not in text)

@@ -1,0 +1,55 @@
+"""Files of a run that may be damaged: what cannot be read is an error that names the file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+from collections.abc import Iterator
+
+from tpu_estimator_compat.engine.checkpoint import state
+from tpu_estimator_compat.tools import regular_file
+
+
+class Damaged(ValueError):
+    """A file that cannot be read, or not whole; the message names it, and says why."""
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Makes of any error within, such as TensorFlow's and protobuf's, one that names the file."""
+    try:
+        yield
+    except Damaged:
+        raise
+    except Exception as error:
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise Damaged(f"{path} cannot be read: {said}") from error
+
+
+def below(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """All files below a folder, in order; Damaged where an inner folder cannot be listed."""
+
+    def refuse(error: OSError) -> None:
+        raise Damaged(f"{error.filename} cannot be listed: {error.strerror}") from error
+
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        folders.sort()
+        yield from (pathlib.Path(parent, name) for name in sorted(files))
+
+
+def latest_checkpoint(folder: pathlib.Path) -> str | None:
+    """The checkpoint that a folder names; Damaged where it names one that is not there."""
+    named = folder / "checkpoint"
+    if not named.exists():
+        return None
+    with reading(named):
+        regular_file.check(named)
+        found = next(reversed(state.named(str(folder))), None)
+    if found is None or not state.exists(found):
+        raise Damaged(f"{named} cannot be read, or names a checkpoint that is not there")
+    for path in folder.iterdir():
+        if path.name.startswith(f"{os.path.basename(found)}."):
+            with reading(path):
+                regular_file.check(path)
+    return found

@@ -1,0 +1,36 @@
+"""Installed packages of an environment against its pins: a check that runs nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import pathlib
+import re
+
+_ORIGINALS = pathlib.Path(__file__).with_name("originals")
+
+
+def pins(name: str) -> pathlib.Path:
+    """The file that pins an environment whole, with hashes: `uv pip compile` has made it."""
+    return _ORIGINALS / f"{name}.txt"
+
+
+def damage(home: pathlib.Path, pinned: pathlib.Path) -> str:
+    """The first lack of an environment: of its pins, or of a package's files; empty for none."""
+    sites = [str(path) for path in home.glob("lib/python*/site-packages")]
+    found = {_key(d.metadata["Name"]): d for d in importlib.metadata.distributions(path=sites)}
+    for name, version in re.findall(r"^([\w.-]+)==(\S+)", pinned.read_text(), re.MULTILINE):
+        distribution = found.get(_key(name))
+        if distribution is None or distribution.version != version:
+            return f"{name}=={version} is not there"
+    for distribution in found.values():
+        for file in distribution.files or ():
+            path = pathlib.Path(str(file.locate()))
+            if file.size is None or path.suffix == ".pyc":  # which Python may make anew
+                continue
+            if not path.is_file() or path.stat().st_size != file.size:
+                return f"{path} is not as it was installed"
+    return ""
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,139 @@
+"""Work on one file after another in a child process, within limits: no file can end or hang it all.
+
+Parsers crash on text that is nested deeply enough, and need much time and memory for some others.
+The child, `python -m tpu_estimator_compat.tools.scan.each_file DESCRIPTOR LIMIT MODULE FUNCTION`,
+is started anew after such a file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from tpu_estimator_compat.tools import child_process
+from tpu_estimator_compat.tools.scan.files import CannotRead
+
+_MEMORY = 4 << 30
+_STACK, _DEPTH = 512 << 20, 100_000
+"""Bytes of the stack, and Python's limit of recursion: sums have hundreds of terms, and more."""
+
+_QUIET = 2.0  # seconds without a word of progress
+_GRACE = 15.0  # seconds after its own limit in which a child ends that waits in the kernel
+
+
+class EachFile:
+    """Calls `work(file, ...)` in the child, on values that are pickled.
+
+    Args:
+      work: names of a module and of a function in it.
+      progress: called once a second with the file and the seconds so far, after two seconds.
+      limit: seconds for one file.
+    """
+
+    def __init__(
+        self,
+        work: tuple[str, str],
+        progress: Callable[[str, float], None] = lambda file, seconds: None,
+        limit: float = 60.0,
+    ):
+        self._work = work
+        self._limit = limit
+        self._progress = progress
+        self._child: tuple[subprocess.Popen[bytes], Connection] | None = None
+
+    def __enter__(self) -> EachFile:
+        return self
+
+    def __exit__(self, *unused_error: object) -> None:
+        self._end()
+
+    def __call__(self, file: str, *others: Any) -> Any:
+        """Returns the result for one file; CannotRead where there is none, with the reason."""
+        self._child = self._child or self._start()
+        connection = self._child[1]
+        started = time.monotonic()
+        try:
+            connection.send((file, *others))
+            while not connection.poll(1.0 if time.monotonic() - started > 1 else _QUIET):
+                seconds = time.monotonic() - started
+                self._progress(file, seconds)
+                if seconds > self._limit + _GRACE:
+                    raise EOFError
+            result, why = connection.recv()
+        except (EOFError, ConnectionError):
+            raise CannotRead(self._said(self._end())) from None
+        except BaseException:
+            self._end()
+            raise
+        if why:
+            raise CannotRead(why)
+        return result
+
+    def _start(self) -> tuple[subprocess.Popen[bytes], Connection]:
+        ours, its = multiprocessing.Pipe()
+        with its:
+            words = str(its.fileno()), str(self._limit), *self._work
+            command = child_process.module(__name__, *words)
+            process = child_process.start(command, os.devnull, descriptors=[its.fileno()])
+        return process, ours
+
+    def _end(self) -> child_process.Ending | None:
+        if self._child is None:
+            return None
+        (process, connection), self._child = self._child, None
+        connection.close()  # a child that waits for work ends
+        return child_process.wait(process, 1.0)
+
+    def _said(self, ending: child_process.Ending | None) -> str:
+        if ending is None or ending.code in (None, -signal.SIGALRM):
+            return f"It took more than {self._limit:.0f} s."
+        return f"The process that read it {ending}."
+
+
+def _serve(connection: Connection, limit: float, work: Callable[..., Any]) -> None:
+    while True:
+        try:
+            arguments = connection.recv()
+        except EOFError:
+            return
+        signal.setitimer(signal.ITIMER_REAL, limit)  # which ends the process
+        answer = _answer(work, arguments)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        connection.send(answer)
+
+
+def _answer(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, str]:
+    try:
+        return work(*arguments), ""
+    except CannotRead as error:
+        return None, str(error)
+    except RecursionError:
+        return None, "It is nested too deeply."
+    except MemoryError:  # Python's parser calls it so, too, where its stack is full
+        return None, f"It is nested too deeply, or takes more than {_MEMORY >> 30} GiB of memory."
+    except Exception as error:  # of libraries, on what they do not expect
+        return None, f"{type(error).__name__}: {error}"
+
+
+def main(descriptor: str, limit: str, module: str, function: str) -> None:
+    """Serves requests until the other end of the connection is closed."""
+    work = getattr(importlib.import_module(module), function)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    threading.stack_size(_STACK)
+    sys.setrecursionlimit(_DEPTH)
+    given = Connection(int(descriptor)), float(limit), work
+    threading.Thread(target=_serve, args=given).start()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
