@@ -142,7 +142,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         self._call_handler(number, None)
 
     def _loss(self) -> str:
-        """What a signal that ended training at once has lost."""
+        """The words for what a signal that ended training at once has lost."""
         if self._evaluates:
             return "the evaluation, and training, ended at once. The checkpoint is written."
         if not self._begun:
