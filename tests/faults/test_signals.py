@@ -10,7 +10,7 @@ import pytest
 from support import TESTS, python_path
 
 SCRIPT = """
-import atexit, os, sys, tempfile, time
+import atexit, multiprocessing, os, sys, tempfile, time
 import tensorflow.compat.v1 as tf
 from tpu_estimator_compat.v1 import estimator
 
@@ -51,6 +51,15 @@ def input_fn():
     return tf.data.Dataset.from_tensors(tf.constant([1.0])).repeat()
 
 class Hook(tf.train.SessionRunHook):
+    def end(self, session):
+        if KIND == "fork":
+            child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(1e6,))
+            child.start()
+            time.sleep(2)
+            child.terminate()
+            child.join()
+            time.sleep(5)
+            told(child.exitcode)
     def begin(self):
         if KIND == "begin":
             waiting(0)
@@ -73,15 +82,19 @@ finally:
 """
 
 
-def ended(folder, kind, number, times=1):
-    """What a blocked script writes after some signals: its lines, its log and its exit status."""
-    process = subprocess.Popen(
+def started(folder, kind):
+    return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(folder), kind],
         env={**os.environ, "PYTHONPATH": python_path.joined(TESTS.parent)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def ended(folder, kind, number, times=1):
+    """What a blocked script writes after some signals: its lines, its log and its exit status."""
+    process = started(folder, kind)
     temporary = process.stdout.readline().strip()
     assert process.stdout.readline() == "blocked\n"
     for _ in range(times):
@@ -127,3 +140,11 @@ def test_what_has_nothing_to_save_ends_at_once(tmp_path, kind, times, told):
     lines, log, code = ended(tmp_path, kind, signal.SIGTERM, times)
     assert (lines, code) == (["finally", "exit"], 143), log
     assert f"SIGTERM: {told}" in log
+
+
+@pytest.mark.slow
+def test_a_signal_to_a_forked_child_is_the_childs(tmp_path):
+    process = started(tmp_path, "fork")
+    lines, log = process.communicate(timeout=60)
+    assert lines.split()[1:] == ["-15", "finally", "exit"], log
+    assert process.returncode == 0

@@ -22,6 +22,19 @@ _UNWINDING = 2.0  # seconds that the main thread has to come back once its funct
 _LATE = 0.5  # seconds by which this thread may learn of a signal after its handler has run
 
 
+_open: list[SignalWatch] = []
+
+
+def _leave_to_parent() -> None:
+    """Leaves the watches of a fork's parent alone: signals of the child are not the parent's."""
+    if _open:
+        signal.set_wakeup_fd(-1)
+        _open.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 class SignalWatch:
     """A thread that ends what the main thread is blocked in after a signal.
 
@@ -48,6 +61,7 @@ class SignalWatch:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        _open.append(self)
         threading.Thread(target=self._watch, name="signals", daemon=True).start()
 
     @property
@@ -55,6 +69,9 @@ class SignalWatch:
         return self._cancelled is not None
 
     def close(self) -> None:
+        if self not in _open:  # of a fork's parent
+            return
+        _open.remove(self)
         signal.set_wakeup_fd(self._before)
         os.close(self._writer)
 
