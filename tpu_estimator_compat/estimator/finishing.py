@@ -42,8 +42,8 @@ def _in_its_process(results: Generator[Any, None, None]) -> Iterator[Any]:
     finally:
         if process == os.getpid():
             results.close()
-        else:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(results))  # Python's end closes it, too
+        else:  # without a reference more, Python would close them as it ends
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(results))
 
 
 def marks(source: str, times: int = 1) -> Callable[[Method], Method]:

@@ -42,6 +42,11 @@ def shared_input(node: NodeDef) -> int:
     return 1 if node.op == "Split" else 0
 
 
+def may_share(node: NodeDef) -> bool:
+    """Whether outputs of such a node share an input's memory for some shapes and arguments."""
+    return node.op in _WHOLE or node.op in _WHOLE_IF or node.op in _ROWS
+
+
 def begins(
     node: NodeDef, source: Shape, shapes: Sequence[Shape], arguments: Sequence[np.ndarray | None]
 ) -> list[int]:

@@ -85,7 +85,7 @@ class Conversion:
         self._writes: dict[str, int] = {}  # bits of the writes to a variable
         self._bits = written_before.bit_length()
         self._again: dict[tuple[str, str, int], NodeDef] = {}
-        self._constants: dict[str, np.ndarray] = {}
+        self._constants: dict[str, NodeDef] = {}  # of integers
 
     def convert(self, nodes: Iterable[NodeDef]) -> Iterator[NodeDef]:
         """Yields nodes in the order in which effects are to take place; changes those given."""
@@ -103,8 +103,7 @@ class Conversion:
                 yield from self._user(node, shapes)
             else:
                 if node.op == "Const" and node.attr["dtype"].type in _INDICES:
-                    value = tf.make_ndarray(node.attr["value"].tensor)
-                    self._constants[self.output(node, 0, "output")] = value.astype(np.int64)
+                    self._constants[self.output(node, 0, "output")] = node
                 yield node
 
     def variable(self, node: NodeDef) -> list[NodeDef]:
@@ -190,14 +189,21 @@ class Conversion:
         source = self.reads.get(node.input[aliases.shared_input(node)])
         if source is None:
             return
-        arguments = [self._constants.get(each) for each in node.input]
+        if not aliases.may_share(node):
+            return
+        arguments = [self._constant(each) for each in node.input]
+        begins = aliases.begins(node, source.shape, shapes, arguments)
         copy = tf.compat.v1.NodeDef()
-        for i, begin in enumerate(aliases.begins(node, source.shape, shapes, arguments)):
-            copy.CopyFrom(node)
+        copy.CopyFrom(node)
+        for i, begin in enumerate(begins):
             shape = shapes[i] if source.shape is not None and shapes else None
             first = None if node.op == "Bitcast" or source.begin is None else source.begin + begin
             output = self.output(node, i, output_name(node), i)
             self.reads[output] = Read(source.ref, source.writes, shape, copy, source, i, first)
+
+    def _constant(self, output: str) -> np.ndarray | None:
+        node = self._constants.get(output)
+        return None if node is None else tf.make_ndarray(node.attr["value"].tensor).astype(np.int64)
 
     def _read(self, node: NodeDef) -> list[NodeDef]:
         """A copy of a ref, which is a read of the variable."""

@@ -35,7 +35,9 @@ def _is_gradient(op: Any) -> bool:
 def _can_be_fetched(op: Any) -> bool:
     if not op.outputs or op.type in _NEITHER or op._get_control_flow_context() is not None:
         return False
-    return bool(op.outputs[0].dtype.is_floating and not op.outputs[0].dtype._is_ref_dtype)
+    # A read of a ref variable shows what the step writes later.
+    refs = any(tensor.dtype._is_ref_dtype for tensor in [op.outputs[0], *op.inputs])
+    return bool(op.outputs[0].dtype.is_floating) and not refs
 
 
 def _facts(op: Any) -> dict[str, Any]:
