@@ -57,6 +57,12 @@ def explained(error: ModuleNotFoundError) -> str:
     )
 
 
+def version() -> str:
+    """The installed version of this package; "unknown" where it runs without being installed."""
+    found = _distribution("tpu_estimator_compat")
+    return found.version if found else "unknown"
+
+
 def tensorflow() -> str:
     """The installed distribution of TensorFlow and its version, in words."""
     found = [f"{name} {dist.version}" for name in DISTRIBUTIONS if (dist := _distribution(name))]
@@ -94,6 +100,14 @@ SYNC_VARIABLE = "TPU_ESTIMATOR_COMPAT_FSYNC"
 def syncs_files() -> bool:
     """Whether files of checkpoints and exports are on the disk before anything names them."""
     return os.environ.get(SYNC_VARIABLE) not in ("0", "off")
+
+
+SECRET_VARIABLE = "TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET"
+
+
+def cluster_secret() -> str:
+    """What the workers of a cluster must all have, before they join; empty for nothing."""
+    return os.environ.get(SECRET_VARIABLE, "")
 
 
 CACHE_VARIABLE = "TPU_ESTIMATOR_COMPAT_CACHE_GB"

@@ -67,8 +67,14 @@ class Cluster:
                 process.popen.send_signal(signal.SIGKILL)
                 process.popen.wait(TIMEOUT)
 
-    def start(self, scenario: str, only: list[int] | None = None, **arguments: Any) -> None:
-        self.ports = free_ports(self.count)
+    def start(
+        self,
+        scenario: str,
+        only: list[int] | None = None,
+        ports: list[int] | None = None,
+        **arguments: Any,
+    ) -> None:
+        self.ports = ports or free_ports(self.count)
         addresses = [f"localhost:{port}" for port in self.ports]
         jobs = {"chief": addresses[:1], "worker": addresses[1:]}
         run = len(self.processes)

@@ -24,16 +24,23 @@ class Canceller:
 
     def __init__(self) -> None:
         self.since: float | None = None
+        self._cancelled = False
         self._manager = cancellation.CancellationManager()
 
     def cancel(self) -> None:
         """Has the function raise CancelledError, and all that are called later."""
+        self._cancelled = True
         self._manager.start_cancel()
 
     def call(
         self, name: str, inputs: Sequence[tf.Tensor], outputs: int, options: Sequence[object]
     ) -> list[tf.Tensor]:
         runtime, self.since = context.context(), time.monotonic()
+        # One for each call: TensorFlow cancels it where the function fails, such as at the end of
+        # an input.
+        self._manager = cancellation.CancellationManager()
+        if self._cancelled:
+            self._manager.start_cancel()
         try:
             return execute.execute_with_cancellation(
                 name, outputs, inputs, options, runtime, self._manager

@@ -54,7 +54,7 @@ def _exit() -> None:
     uncaught = getattr(sys, "last_type", None)
     if uncaught is not None:
         _Exit.code = 130 if issubclass(uncaught, KeyboardInterrupt) else 1
-    weakref.finalize._exitfunc()  # removes temporary folders
+    weakref.finalize._exitfunc()  # type: ignore[attr-defined]  # removes temporary folders
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

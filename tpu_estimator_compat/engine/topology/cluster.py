@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -10,13 +12,16 @@ from tensorflow.compat.v1 import logging
 from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
 
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.runtime import blocking_call, eager
+from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
 from tpu_estimator_compat.engine.topology import rendezvous
+from tpu_estimator_compat.engine.topology.credentials import RefusedError
 from tpu_estimator_compat.tf_internals import context
 
 _JOBS = {TaskType.MASTER: TaskType.CHIEF, TaskType.CHIEF: TaskType.CHIEF, "worker": "worker"}
 DEFAULT_WAIT = 7200  # seconds, as RunConfig has it
 _HEARTBEAT_TIMEOUT = 30  # seconds
+_SHORTEST_JOIN, _LONGEST_JOIN = 20, 300  # seconds that workers have to join that are there
 
 
 def is_cluster(config: RunConfig) -> bool:
@@ -37,7 +42,8 @@ def check_no_parameter_servers(config: RunConfig) -> None:
 def strategy(config: RunConfig) -> tf.distribute.Strategy:
     """The MultiWorkerMirroredStrategy over the workers of `config`; waits for all of them.
 
-    Raises RuntimeError if TensorFlow was used before, or not all workers came in time.
+    Raises ValueError for an address that is none, RuntimeError if TensorFlow was used before, or
+    not all workers came in time.
     """
     return _joined(
         _jobs(config),
@@ -86,10 +92,11 @@ def _joined(
         )
 
     everyone = [address for job in addresses for address in addresses[job]]
+    cluster_addresses.check(everyone)
     index = everyone.index(addresses[task_type][task_id])
     try:
         rendezvous.meet(everyone, index, timeout_secs)
-        with eager.eager_mode():
+        with eager.eager_mode(), limited_join(timeout_secs):
             resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
                 tf.train.ClusterSpec(addresses),
                 task_type=task_type,
@@ -99,13 +106,25 @@ def _joined(
             )
             _configure_heartbeats(addresses)
             return tf.distribute.MultiWorkerMirroredStrategy(resolver)
-    except (rendezvous.MissingWorkersError, OSError, tf.errors.OpError) as error:
+    except (rendezvous.MissingWorkersError, RefusedError, OSError, tf.errors.OpError) as error:
         raise RuntimeError(
             f"{task_type} {task_id} could not join the other workers of {addresses} in "
             f"{timeout_secs} s: {error} Start the script on all of them with the same cluster in "
             "TF_CONFIG, check that their ports are free and can be reached, and set "
             "RunConfig(session_creation_timeout_secs=...) to how long they may take to start."
         ) from error
+
+
+@contextlib.contextmanager
+def limited_join(timeout_secs: int) -> Iterator[None]:
+    """Ends the process if workers that were there do not join it; no exception could."""
+    seconds = max(_SHORTEST_JOIN, min(timeout_secs, _LONGEST_JOIN))
+    logging.info(
+        "All workers are there, and join. If they have not done so in %d s, this process ends.",
+        seconds,
+    )
+    with blocking_call.limited(seconds):
+        yield
 
 
 def _configure_heartbeats(addresses: dict[str, Any]) -> None:

@@ -1,20 +1,35 @@
-"""Waits until all workers of a cluster are there, before TensorFlow joins them.
+"""Waits until all workers of a cluster are there, before TensorFlow or JAX joins them.
 
-TensorFlow's own wait has no end, and holds the GIL, so that even Ctrl-C has no effect. So the chief
-first listens on the port that TensorFlow will use, until all others have connected.
+Their own waits have no end, and TensorFlow's holds the GIL, so that even Ctrl-C has no effect. So
+the chief first listens at the port that they will use. What each side says, in lines of words:
+
+    a worker: tpu_estimator_compat VERSION CLUSTER INDEX TOKEN PROOF
+    the chief, once all have called: ready? TOKEN PROOF
+    a worker: ready PROOF
+    the chief, once all have answered: go PROOF
+
+The chief says `refused` and why to anything else. Its question tells it which workers have gone
+since they called.
 """
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
-import socket
-import time
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
-_HELLO = b"tpu_estimator_compat %d\n"
-_GO = b"go\n"
+from tensorflow.compat.v1 import logging
+
+from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
+from tpu_estimator_compat.engine.topology.credentials import Credentials, RefusedError, token
+
 _PAUSE = 0.1  # seconds between attempts to connect
-_LONGEST_LINE = 64
+_PATIENCE = 5.0  # seconds that a worker has for a line that is due
+_LONGEST_LINE = 512
+_MOST_REFUSALS = 10  # that an error tells of
 
 
 class MissingWorkersError(RuntimeError):
@@ -27,65 +42,200 @@ def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
     Args:
       addresses: host:port of each, the chief first.
       index: the number of this process.
+      seconds: the longest wait.
+
+    Raises:
+      MissingWorkersError: workers did not come in time.
+      RefusedError: the chief is not of the same cluster, version or secret.
+      OSError: the chief's port is taken.
     """
-    deadline = time.monotonic() + seconds
+    credentials = Credentials.of(addresses)
     if index == 0:
-        _listen(addresses, deadline)
+        _run(_Chief(addresses, credentials).wait(seconds))
     else:
-        _call(addresses[0], index, deadline)
+        _run(_call(addresses[0], index, credentials, seconds))
 
 
-def _listen(addresses: Sequence[str], deadline: float) -> None:
-    port = int(addresses[0].rpartition(":")[2])
-    missing = dict(enumerate(addresses[1:], start=1))
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.create_server(("", port)))
-        connections = []
-        while missing:
-            listener.settimeout(_left(deadline, missing.values()))
-            with contextlib.suppress(TimeoutError):
-                connection, _ = listener.accept()
-                stack.enter_context(connection)
-                connection.settimeout(1.0)
-                if (number := _number_of(_line(connection))) in missing:
-                    del missing[number]
-                    connections.append(connection)
-        for connection in connections:
-            connection.sendall(_GO)
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    """Runs it in a thread of its own: a notebook's main thread has a loop that runs already."""
+    cancel: list[Callable[[], object]] = []
+
+    async def cancellable() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(main)
+        cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        await task
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        future = pool.submit(asyncio.run, cancellable())
+        try:
+            future.result()
+        finally:
+            if not future.done():  # a signal ends the wait
+                for each in cancel:
+                    each()
 
 
-def _call(chief: str, index: int, deadline: float) -> None:
-    host, _, port = chief.rpartition(":")
-    while True:
-        with contextlib.suppress(OSError):  # the chief may not listen yet
-            address = (host.strip("[]"), int(port))
-            with socket.create_connection(address, _left(deadline, [chief])) as connection:
-                connection.sendall(_HELLO % index)
-                connection.settimeout(_left(deadline, [chief]))
-                if _line(connection) == _GO:
-                    return
-        _left(deadline, [chief])
-        time.sleep(_PAUSE)
+class _Worker:
+    """A worker that has called the chief."""
+
+    def __init__(self, index: int, own: str, credentials: Credentials, writer: Any) -> None:
+        self._words = (str(index), own)
+        self._credentials = credentials
+        self._writer = writer
+        self._answered = asyncio.Event()
+        self._question = ""
+
+    async def is_ready(self) -> bool:
+        """Asks it once more."""
+        self._answered.clear()
+        self._question = token()
+        self._say("ready?", self._question, self._proof("ready?"))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._answered.wait(), _PATIENCE)
+        return self._answered.is_set()
+
+    def hear(self, words: Sequence[str]) -> None:
+        """Takes what it said after its first words."""
+        answer = ("ready", *self._words, self._question)
+        if words[0] == "ready" and self._credentials.is_proof(words[-1], *answer):
+            self._answered.set()
+
+    def go(self) -> None:
+        self._say("go", self._proof("go"))
+
+    def leave(self) -> None:
+        self._writer.close()
+
+    def _proof(self, what: str) -> str:
+        return self._credentials.proof(what, *self._words, self._question)
+
+    def _say(self, *words: str) -> None:
+        _say(self._writer, *words)
 
 
-def _left(deadline: float, missing: Iterable[str]) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise MissingWorkersError(f"No sign of {', '.join(missing)}.")
-    return left
+class _Chief:
+    """Listens until all others have called and are still there."""
+
+    def __init__(self, addresses: Sequence[str], credentials: Credentials) -> None:
+        self._addresses = addresses
+        self._credentials = credentials
+        self._workers: dict[int, _Worker] = {}
+        self._refused: dict[str, str] = {}  # why, by host
+        self._came = asyncio.Event()
+
+    async def wait(self, seconds: float) -> None:
+        host = cluster_addresses.to_listen(self._addresses)
+        port = cluster_addresses.split(self._addresses[0])[1]
+        try:
+            async with asyncio.timeout(seconds):
+                server = await asyncio.start_server(self._serve, host, port, limit=_LONGEST_LINE)
+                try:
+                    await self._all_are_ready()
+                finally:
+                    server.close()
+        except TimeoutError:
+            raise MissingWorkersError(self._missing()) from None
+        for worker in self._workers.values():
+            worker.go()
+
+    async def _all_are_ready(self) -> None:
+        while True:
+            while len(self._workers) < len(self._addresses) - 1:
+                self._came.clear()
+                await self._came.wait()
+            asked = dict(self._workers)
+            ready = await asyncio.gather(*(worker.is_ready() for worker in asked.values()))
+            for (index, worker), is_ready in zip(asked.items(), ready, strict=True):
+                if not is_ready:
+                    self._forget(index, worker)
+            if asked == self._workers:
+                return
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Talks to whoever has connected, which may be any program."""
+        # What goes wrong here is the end of this connection alone; it is cancelled in the end.
+        errors = (OSError, ValueError, TimeoutError, asyncio.CancelledError)
+        with contextlib.suppress(*errors), contextlib.closing(writer):
+            words = await asyncio.wait_for(_heard(reader), _PATIENCE)
+            try:
+                index, own = self._credentials.admitted(words)
+            except RefusedError as error:
+                self._refuse(writer, str(error), is_worker=words[:1] == ["tpu_estimator_compat"])
+                return
+            worker = _Worker(index, own, self._credentials, writer)
+            # One that was started again takes the place of the one before.
+            if before := self._workers.get(index):
+                before.leave()
+            self._workers[index] = worker
+            self._came.set()
+            try:
+                while words := await _heard(reader):
+                    worker.hear(words)
+            finally:
+                self._forget(index, worker)
+
+    def _refuse(self, writer: asyncio.StreamWriter, why: str, *, is_worker: bool) -> None:
+        _say(writer, "refused", why)
+        host = writer.get_extra_info("peername")[0]
+        if is_worker and len(self._refused) < _MOST_REFUSALS:
+            self._refused[host] = why
+            logging.warning("A worker at %s was told no: %s.", host, why)
+
+    def _forget(self, index: int, worker: _Worker) -> None:
+        if self._workers.get(index) is worker:
+            del self._workers[index]
+            worker.leave()
+
+    def _missing(self) -> str:
+        missing = [
+            address
+            for index, address in enumerate(self._addresses)
+            if index and index not in self._workers
+        ]
+        refused = [f"A worker at {host} was told no: {why}." for host, why in self._refused.items()]
+        return " ".join([f"No sign of {', '.join(missing)}.", *refused])
 
 
-def _line(connection: socket.socket) -> bytes:
-    """One line from the other side, which may be any program."""
-    line = b""
-    while not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
-        byte = connection.recv(1)
-        if not byte:
-            break
-        line += byte
-    return line
+async def _call(chief: str, index: int, credentials: Credentials, seconds: float) -> None:
+    """Calls the chief until it says `go`."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not await _is_told_to_go(chief, index, credentials):
+                await asyncio.sleep(_PAUSE)
+    except TimeoutError:
+        raise MissingWorkersError(f"No sign of {chief}.") from None
 
 
-def _number_of(line: bytes) -> int:
-    name, _, number = line.strip().partition(b" ")
-    return int(number) if _HELLO.startswith(name + b" ") and number.isdigit() else -1
+async def _is_told_to_go(chief: str, index: int, credentials: Credentials) -> bool:
+    """Whether the chief said so; False where it does not listen yet, or has gone."""
+    own, question = token(), ""
+    # Another program may listen there still.
+    with contextlib.suppress(OSError, ValueError):
+        host, port = cluster_addresses.split(chief)
+        reader, writer = await asyncio.open_connection(host, port, limit=_LONGEST_LINE)
+        with contextlib.closing(writer):
+            _say(writer, *credentials.hello(index, own))
+            while words := await _heard(reader):
+                what, proof = words[0], words[-1]
+                if what == "refused":
+                    raise RefusedError(f"{chief} told this worker no: {' '.join(words[1:])}.")
+                if what == "ready?" and len(words) == 3:
+                    question = words[1]
+                if what not in ("ready?", "go"):
+                    return False
+                if not credentials.is_proof(proof, what, str(index), own, question):
+                    raise RefusedError(f"{chief} could not prove that it is the chief.")
+                if what == "go":
+                    return True
+                _say(writer, "ready", credentials.proof("ready", str(index), own, question))
+    return False
+
+
+def _say(writer: asyncio.StreamWriter, *words: str) -> None:
+    writer.write(" ".join(words).encode() + b"\n")
+
+
+async def _heard(reader: asyncio.StreamReader) -> list[str]:
+    """The words of one line from the other side; none at its end."""
+    line = (await reader.readline()).decode("ascii", "replace")
+    return re.sub(r"[^ -~]", " ", line).split()

@@ -7,6 +7,8 @@ import os
 import pathlib
 from collections.abc import Iterator
 
+import tensorflow as tf
+
 from tpu_estimator_compat.engine.checkpoint import state
 from tpu_estimator_compat.tools import regular_file
 
@@ -45,8 +47,8 @@ def latest_checkpoint(folder: pathlib.Path) -> str | None:
         return None
     with reading(named):
         regular_file.check(named)
-        found = next(reversed(state.named(str(folder))), None)
-    if found is None or not state.exists(found):
+        found = tf.train.get_checkpoint_state(str(folder)).model_checkpoint_path
+    if not state.exists(found):
         raise Damaged(f"{named} cannot be read, or names a checkpoint that is not there")
     for path in folder.iterdir():
         if path.name.startswith(f"{os.path.basename(found)}."):

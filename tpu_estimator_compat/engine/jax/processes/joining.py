@@ -10,6 +10,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.jax import installation, profiler
+from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
 from tpu_estimator_compat.engine.topology import cluster, rendezvous, tpu_system
 
 _HEARTBEAT_TIMEOUT = 30  # seconds without a sign of life after which JAX ends all other processes
@@ -55,25 +56,33 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
             f"{own} cannot join the others of TF_CONFIG, because JAX is in use already. Make the "
             "estimator before anything else asks JAX for devices or arrays."
         )
+    cluster_addresses.check(addresses)
     logging.info("%s waits for the others of %s, for %d s at most.", own, addresses, seconds)
     # Without it, CPU devices exchange nothing between processes. Other devices ignore it.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         rendezvous.meet(addresses, index, seconds)
-        _initialize(
-            coordinator_address=addresses[0],
-            num_processes=len(addresses),
-            process_id=index,
-            cluster_detection_method="deactivate",
-            initialization_timeout=seconds,
-        )
-    except (rendezvous.MissingWorkersError, OSError, RuntimeError) as error:
+        with cluster.limited_join(seconds):
+            _initialize(
+                coordinator_address=addresses[0],
+                coordinator_bind_address=_bind_address(addresses) if index == 0 else None,
+                num_processes=len(addresses),
+                process_id=index,
+                cluster_detection_method="deactivate",
+                initialization_timeout=seconds,
+            )
+    except (OSError, RuntimeError) as error:
         raise RuntimeError(
             f"{own} could not join the others of {addresses} in {seconds} s: {error} Start the "
             "script on all of them with the same cluster in TF_CONFIG, check that their ports are "
             "free and can be reached, and set RunConfig(session_creation_timeout_secs=...) to how "
             "long they may take to start."
         ) from error
+
+
+def _bind_address(addresses: tuple[str, ...]) -> str | None:
+    """Where JAX's coordinator listens; None for all networks of this machine."""
+    return addresses[0] if cluster_addresses.to_listen(addresses) else None
 
 
 @functools.cache

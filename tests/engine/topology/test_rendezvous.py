@@ -1,0 +1,237 @@
+"""Workers that meet in threads; one that is lost, a stranger and a slow one are plain sockets."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+from support.callers import Caller, call, reset
+from support.ports import free_ports
+
+from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.topology import rendezvous
+from tpu_estimator_compat.engine.topology.credentials import RefusedError
+
+LONG = 30.0
+
+
+@pytest.fixture
+def pool():
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+def cluster(count=2, host="localhost"):
+    return [f"{host}:{port}" for port in free_ports(count)]
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_workers_meet(host, pool):
+    addresses = cluster(4, host)
+    for found in [pool.submit(rendezvous.meet, addresses, i, LONG) for i in (3, 1, 0, 2)]:
+        assert found.result() is None
+
+
+def test_who_waits_alone_names_the_missing():
+    addresses = cluster(3)
+    with pytest.raises(rendezvous.MissingWorkersError, match=f"{addresses[1]}, {addresses[2]}"):
+        rendezvous.meet(addresses, 0, 0.2)
+    with pytest.raises(rendezvous.MissingWorkersError, match=addresses[0]):
+        rendezvous.meet(addresses, 2, 0.2)
+
+
+def test_a_taken_port_is_an_error():
+    [address] = cluster(1)
+    with socket.create_server(("localhost", int(address.rpartition(":")[2]))):
+        with pytest.raises(OSError, match="in use"):
+            rendezvous.meet([address, "localhost:1"], 0, LONG)
+
+
+def test_strangers_harm_nobody(pool):
+    addresses = cluster()
+    chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
+    slow = call(addresses[0])
+    slow.sendall(b"t")  # and no more: it has a few seconds, in which others are heard
+    for _ in range(20):
+        reset(call(addresses[0]))
+    for said in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff\n", b"\n", b"tpu_estimator_compat 1\n"):
+        with call(addresses[0]) as stranger:
+            stranger.sendall(said)
+            assert stranger.makefile("rb").readline() == b"refused not a worker\n"
+    with call(addresses[0]) as stranger:
+        stranger.sendall(b"x" * 100_000)
+        with contextlib.suppress(ConnectionResetError):
+            assert stranger.recv(1) == b""
+    started = time.monotonic()
+    worker = pool.submit(rendezvous.meet, addresses, 1, LONG)
+    assert chief.result() is worker.result() is None
+    assert time.monotonic() - started < rendezvous._PATIENCE
+    slow.close()
+
+
+def send_slowly(connection, data):
+    for byte in data:
+        connection.sendall(bytes([byte]))
+        time.sleep(0.05)
+
+
+def test_a_slow_one_has_one_deadline(pool, monkeypatch):
+    monkeypatch.setattr(rendezvous, "_PATIENCE", 0.5)
+    addresses = cluster()
+    chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
+    with call(addresses[0]) as slow:
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            send_slowly(slow, b"t" * 100)
+    assert not chief.done()
+    rendezvous.meet(addresses, 1, LONG)
+    chief.result()
+
+
+def test_one_that_is_started_again_takes_its_place(pool):
+    addresses = cluster(3)
+    chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
+    before = Caller(addresses, 1)
+    again = pool.submit(rendezvous.meet, addresses, 1, LONG)
+    assert before.hears() == []
+    before.dies()
+    rendezvous.meet(addresses, 2, LONG)
+    assert again.result() is chief.result() is None
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_one_that_is_lost_after_its_call_is_waited_for(silent, pool, monkeypatch):
+    monkeypatch.setattr(rendezvous, "_PATIENCE", 0.5)
+    addresses = cluster(3)
+    chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
+    lost = Caller(addresses, 1)
+    if not silent:
+        lost.dies()
+    other = pool.submit(rendezvous.meet, addresses, 2, LONG)
+    time.sleep(0.7)
+    assert not chief.done()
+    assert not other.done()
+    rendezvous.meet(addresses, 1, LONG)
+    assert chief.result() is other.result() is None
+
+
+def test_one_that_is_lost_is_named_as_missing(pool):
+    addresses = cluster(3)
+    chief = pool.submit(rendezvous.meet, addresses, 0, 1.0)
+    Caller(addresses, 1).dies()
+    with pytest.raises(rendezvous.MissingWorkersError, match=f"{addresses[1]}, {addresses[2]}"):
+        chief.result()
+
+
+def test_a_worker_waits_for_a_chief_that_is_started_again(pool):
+    addresses = cluster()
+    worker = pool.submit(rendezvous.meet, addresses, 1, LONG)
+    host, _, port = addresses[0].rpartition(":")
+    with socket.create_server((host, int(port))) as before:
+        connection, _ = before.accept()
+        reset(connection)
+    assert rendezvous.meet(addresses, 0, LONG) is worker.result() is None
+
+
+def refusals(monkeypatch, other):
+    """What a worker hears, and what the chief says when it has waited in vain."""
+    addresses = cluster()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        chief = pool.submit(rendezvous.meet, addresses, 0, 1.0)
+        call(addresses[0]).close()
+        with monkeypatch.context() as patch, pytest.raises(RefusedError) as refused:
+            rendezvous.meet(other(addresses, patch), 1, LONG)
+        with pytest.raises(rendezvous.MissingWorkersError) as missing:
+            chief.result()
+    return str(refused.value), str(missing.value)
+
+
+def test_a_worker_of_another_job_is_refused(monkeypatch):
+    refused, missing = refusals(monkeypatch, lambda addresses, _: [*addresses, "localhost:1"])
+    assert "told this worker no: another cluster in TF_CONFIG." in refused
+    assert "was told no: another cluster in TF_CONFIG." in missing
+
+
+def test_another_version_is_refused(monkeypatch):
+    def other(addresses, patch):
+        patch.setattr(environment, "version", lambda: "0.1")
+        return addresses
+
+    refused, _ = refusals(monkeypatch, other)
+    assert "told this worker no: another version of tpu_estimator_compat; the chief has" in refused
+
+
+def test_another_secret_is_refused(monkeypatch):
+    def other(addresses, patch):
+        patch.setenv(environment.SECRET_VARIABLE, "a guess")
+        return addresses
+
+    refused, missing = refusals(monkeypatch, other)
+    assert "told this worker no: another TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET." in refused
+    assert "a guess" not in refused + missing
+
+
+def test_a_chief_without_the_secret_is_refused(pool, monkeypatch):
+    addresses = cluster()
+    with socket.create_server(("localhost", int(addresses[0].rpartition(":")[2]))) as impostor:
+        worker = pool.submit(rendezvous.meet, addresses, 1, LONG)
+        connection, _ = impostor.accept()
+        connection.sendall(b"ready? token proof\n")
+        with pytest.raises(RefusedError, match="could not prove that it is the chief"):
+            worker.result()
+        connection.close()
+
+
+def test_what_was_heard_proves_nothing(pool, monkeypatch):
+    """The words of a worker, said again by who heard them, without the secret."""
+    monkeypatch.setenv(environment.SECRET_VARIABLE, "secret")
+    monkeypatch.setattr(rendezvous, "_PATIENCE", 0.5)
+    addresses = cluster()
+    chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
+    worker = Caller(addresses)
+    question = worker.hears()[1]
+    heard = ("ready", worker.credentials.proof("ready", "1", "token", question))
+    worker.dies()
+    thief = Caller(addresses)  # its first words are the same
+    assert thief.hears()[1] != question
+    thief.say(*heard)
+    assert thief.hears() == []
+    thief.dies()
+    rendezvous.meet(addresses, 1, LONG)
+    chief.result()
+
+
+def test_only_the_named_host_is_listened_at(pool):
+    port = free_ports(1)[0]
+    addresses = [f"127.0.0.1:{port}", "127.0.0.1:1"]
+    waiting = pool.submit(rendezvous.meet, addresses, 0, 1.0)
+    call(addresses[0]).close()
+    for other in ("127.0.0.2", "::1"):
+        with pytest.raises(OSError), socket.create_connection((other, port), 1):
+            pass
+    with pytest.raises(rendezvous.MissingWorkersError):
+        waiting.result()
+
+
+def test_ctrl_c_ends_the_wait():
+    timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        rendezvous.meet(cluster(), 0, LONG)
+    assert time.monotonic() - started < LONG / 2
+
+
+def test_within_a_notebook_whose_loop_runs(pool):
+    addresses = cluster()
+    worker = pool.submit(rendezvous.meet, addresses, 1, LONG)
+
+    async def cell():
+        rendezvous.meet(addresses, 0, LONG)
+
+    asyncio.run(cell())
+    worker.result()

@@ -1,0 +1,55 @@
+"""Who calls the chief of a cluster, besides its workers."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Sequence
+
+from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
+from tpu_estimator_compat.engine.topology.credentials import Credentials
+
+LONG = 120.0  # seconds
+
+
+def call(address: str) -> socket.socket:
+    """A connection to the chief, once it listens."""
+    deadline = time.monotonic() + LONG
+    while True:
+        try:
+            return socket.create_connection(cluster_addresses.split(address), LONG)
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+class Caller:
+    """A worker that stops where a test wants it to."""
+
+    def __init__(self, addresses: Sequence[str], index: int = 1, own: str = "token"):
+        self.credentials, self.index, self.own = Credentials.of(addresses), index, own
+        self.connection = call(addresses[0])
+        self.lines = self.connection.makefile("rb")
+        self.say(*self.credentials.hello(index, own))
+
+    def say(self, *words: str) -> None:
+        self.connection.sendall(" ".join(words).encode() + b"\n")
+
+    def hears(self) -> list[str]:
+        return self.lines.readline().decode().split()
+
+    def answer(self) -> None:
+        what, question, _ = self.hears()
+        assert what == "ready?"
+        self.say("ready", self.credentials.proof("ready", str(self.index), self.own, question))
+
+    def dies(self) -> None:
+        self.lines.close()
+        self.connection.close()
+
+
+def reset(connection: socket.socket) -> None:
+    """Ends it as a port scanner does."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
