@@ -106,7 +106,7 @@ SECRET_VARIABLE = "TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET"
 
 
 def cluster_secret() -> str:
-    """What the workers of a cluster must all have, before they join; empty for nothing."""
+    """The secret that all workers of a cluster must have before they join; empty for none."""
     return os.environ.get(SECRET_VARIABLE, "")
 
 

@@ -1,4 +1,4 @@
-"""What the workers of a cluster prove to each other before they join."""
+"""Proofs that the workers of a cluster give each other before they join."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def token() -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Credentials:
-    """What all workers of a cluster have in common."""
+    """Data that all workers of a cluster have in common."""
 
     cluster: str  # a hash of the workers' addresses
     version: str
@@ -63,7 +63,7 @@ class Credentials:
         return int(index), own
 
     def proof(self, *words: str) -> str:
-        """What only who knows the secret can say of `words`."""
+        """A hash of `words` that only a process with the secret can make."""
         text = " ".join((self.version, self.cluster, *words))
         return hmac.new(self.secret.encode(), text.encode(), hashlib.sha256).hexdigest()
 

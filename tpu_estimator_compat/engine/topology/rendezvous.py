@@ -152,7 +152,7 @@ class _Chief:
                 return
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Talks to whoever has connected, which may be any program."""
+        """Talks to a process that has connected, which may be any program."""
         # What goes wrong here is the end of this connection alone; it is cancelled in the end.
         errors = (OSError, ValueError, TimeoutError, asyncio.CancelledError)
         with contextlib.suppress(*errors), contextlib.closing(writer):

@@ -81,7 +81,7 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
 
 
 def _bind_address(addresses: tuple[str, ...]) -> str | None:
-    """Where JAX's coordinator listens; None for all networks of this machine."""
+    """The address of JAX's coordinator; None for all networks of this machine."""
     return addresses[0] if cluster_addresses.to_listen(addresses) else None
 
 
