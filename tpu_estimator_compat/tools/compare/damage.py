@@ -47,7 +47,7 @@ def latest_checkpoint(folder: pathlib.Path) -> str | None:
         return None
     with reading(named):
         regular_file.check(named)
-        found = tf.train.get_checkpoint_state(str(folder)).model_checkpoint_path
+        found: str = tf.train.get_checkpoint_state(str(folder)).model_checkpoint_path
     if not state.exists(found):
         raise Damaged(f"{named} cannot be read, or names a checkpoint that is not there")
     for path in folder.iterdir():
