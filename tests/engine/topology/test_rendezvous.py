@@ -97,10 +97,21 @@ def test_one_that_is_started_again_takes_its_place(pool):
     chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
     before = Caller(addresses, 1)
     again = pool.submit(rendezvous.meet, addresses, 1, LONG)
-    assert before.hears() == []
+    assert " ".join(before.hears()).endswith("has called as the same task")
     before.dies()
     rendezvous.meet(addresses, 2, LONG)
     assert again.result() is chief.result() is None
+
+
+def test_two_processes_of_one_task_do_not_fight(pool):
+    addresses = cluster(3)
+    chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
+    twins = [pool.submit(rendezvous.meet, addresses, 1, LONG) for _ in range(2)]
+    [ended], _ = concurrent.futures.wait(twins, return_when="FIRST_COMPLETED")
+    assert "a later process, at" in str(ended.exception())
+    rendezvous.meet(addresses, 2, LONG)
+    assert chief.result() is None
+    assert sorted(str(each.exception()) for each in twins)[0] == "None"
 
 
 @pytest.mark.parametrize("silent", [False, True])

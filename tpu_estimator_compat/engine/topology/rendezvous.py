@@ -103,6 +103,11 @@ class _Worker:
     def go(self) -> None:
         self._say("go", self._proof("go"))
 
+    def is_replaced_by(self, host: str) -> None:
+        """Tells the process, where it lives: two that both called again would fight for ever."""
+        self._say("refused", f"a later process, at {host}, has called as the same task")
+        self.leave()
+
     def leave(self) -> None:
         self._writer.close()
 
@@ -165,7 +170,7 @@ class _Chief:
             worker = _Worker(index, own, self._credentials, writer)
             # One that was started again takes the place of the one before.
             if before := self._workers.get(index):
-                before.leave()
+                before.is_replaced_by(writer.get_extra_info("peername")[0])
             self._workers[index] = worker
             self._came.set()
             try:
