@@ -22,6 +22,7 @@ from tensorflow.python.ops import control_flow_ops  # the context of code that X
 from tensorflow.python.framework import ops  # operations that take tensors of branches
 from tensorflow.python.ops import control_flow_util_v2  # functions of branches
 from tensorflow.python.ops import control_flow_util  # the switch for TensorFlow 2's control flow
+from tensorflow.python.ops import script_ops  # whether TensorFlow waits for a script's Python
 from tensorflow.python.ops import while_v2  # variables in loops, as TensorFlow 1 had them
 from tensorflow.python.tpu import tpu_function  # the number of shards that a model_fn asks for
 from tensorflow.python.tpu import tpu_replication  # marks of outside compilation

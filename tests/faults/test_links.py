@@ -120,3 +120,11 @@ def test_checkpoints_of_another_folder_are_not_deleted(tmp_path):
     assert sorted(os.listdir(tmp_path / "first")) == before
     assert "model.ckpt-4.index" in os.listdir(tmp_path / "second")
     assert "model.ckpt-2.index" not in os.listdir(tmp_path / "second")
+
+
+def test_a_folder_of_the_user_within_an_unfinished_save(model_dir):
+    inner = model_dir / ".model.ckpt-4.unfinished-0123abcd" / "model.ckpt-4_mine"
+    inner.mkdir(parents=True)
+    (inner / "thesis.txt").write_text("a file of the user's")
+    train(model_dir)
+    assert (inner / "thesis.txt").exists()

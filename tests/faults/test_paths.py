@@ -152,3 +152,13 @@ def test_results_of_evaluations_for_the_best_exporter(tmp_path):
     best = tf_estimator.BestExporter(serving_input_receiver_fn=serving_input_receiver)
     best._has_exported = True
     assert not best._is_due(estimator, {"loss": 1e9}, False)
+
+
+@pytest.mark.parametrize("before", ["missing", "link"])
+def test_a_folder_beyond_one_that_is_left_again(tmp_path, before):
+    """TensorFlow takes `a/../b` for `b`, whatever `a` is."""
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("elsewhere/deep")
+    train_twice(os.path.join(tmp_path, before, "..", "out"))
+    assert (tmp_path / "out" / "model.ckpt-4.index").exists()
+    assert os.listdir(tmp_path / "elsewhere") == ["deep"]

@@ -10,7 +10,7 @@ import pytest
 from support import TESTS, python_path
 
 SCRIPT = """
-import atexit, multiprocessing, os, sys, tempfile, time
+import atexit, multiprocessing, os, sys, tempfile, threading, time
 import tensorflow.compat.v1 as tf
 from tpu_estimator_compat.v1 import estimator
 
@@ -26,12 +26,18 @@ def waiting(value):
     time.sleep(1e6)
     return value
 
+def computing():
+    while True:
+        pass
+
 def model_fn(features, labels, mode):
     weight = tf.get_variable("w", [], initializer=tf.ones_initializer())
     x = tf.reduce_mean(features)
-    if KIND == "queue":
+    if KIND in ("queue", "busy", "queue beside Python"):
         with tf.control_dependencies([tf.py_func(lambda: told("blocked"), [], [])]):
             x += tf.FIFOQueue(1, [tf.float32], [[]]).dequeue()
+    if KIND == "busy":
+        threading.Thread(target=computing, daemon=True).start()
     if KIND == "py_func":
         x += tf.py_func(waiting, [x], tf.float32)
     if KIND == "evaluation" and mode == "eval":
@@ -41,11 +47,17 @@ def model_fn(features, labels, mode):
     train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
     return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
+def numbers():
+    while True:
+        yield 1.0
+
 def rows():
     yield 1.0
     yield waiting(1.0)
 
 def input_fn():
+    if KIND == "queue beside Python":
+        return tf.data.Dataset.from_generator(numbers, tf.float32, []).batch(1)
     if KIND == "input":
         return tf.data.Dataset.from_generator(rows, tf.float32, []).batch(1)
     return tf.data.Dataset.from_tensors(tf.constant([1.0])).repeat()
@@ -114,10 +126,24 @@ def test_a_step_that_waits_for_a_queue_is_cancelled(tmp_path, number):
 
 
 @pytest.mark.slow
+def test_a_second_signal_ends_a_step_beside_which_another_thread_computes(tmp_path):
+    lines, log, code = ended(tmp_path, "busy", signal.SIGTERM, times=2)
+    assert (lines, code) == (["finally", "exit"], 143), log
+
+
+@pytest.mark.slow
 def test_a_step_that_waits_in_python_ends_with_the_process(tmp_path):
     """Nothing brings the main thread back: what is registered runs in another one."""
     lines, _, code = ended(tmp_path, "py_func", signal.SIGTERM)
     assert (lines, code) == (["exit"], 143)
+
+
+@pytest.mark.slow
+def test_a_step_whose_input_is_python_is_cancelled_and_not_saved(tmp_path):
+    lines, log, code = ended(tmp_path, "queue beside Python", signal.SIGTERM)
+    assert (lines, code) == (["finally", "exit"], 143)
+    assert "the step at hand did not go on, and was cancelled." in log
+    assert not (tmp_path / "model.ckpt-1.index").exists()
 
 
 @pytest.mark.slow

@@ -297,7 +297,9 @@ class ModelFnModel(SavedVariables):
         self.modes.follow_checkpoint()
         self._nan_step = None
         writes_to = self._model_dir if self._alone else None
-        with training_in(writes_to), Preemption(listen=self._alone) as preemption:
+        computes_here = self.modes.topology.computes_here
+        preempted = Preemption(computes_here=computes_here, listen=self._alone)
+        with training_in(writes_to), preempted as preemption:
             with (
                 self._counted(fits=True) as counter,
                 self.modes.ending_early(preemption.interrupted),

@@ -86,9 +86,12 @@ def check_checkpoint_exists(settings: WarmStartSettings) -> None:
     """Raises tf.errors.NotFoundError, as a checkpoint reader does, where there is no checkpoint."""
     path = settings.ckpt_to_initialize_from
     if tf.io.gfile.isdir(path):
-        state = tf.train.get_checkpoint_state(path)
-        found = state.model_checkpoint_path if state else ""
-        reason = "The directory holds no checkpoint"
+        found, reason = "", "The directory holds no checkpoint"
+        try:
+            state = tf.train.get_checkpoint_state(path)
+            found = state.model_checkpoint_path if state else ""
+        except ValueError as error:  # it is empty, or no text
+            reason = f"The directory's file `checkpoint` cannot be read: {error}"
     else:
         found, reason = path, f"Failed to find any matching files for {path}"
     # TensorFlow takes the second for a pattern.

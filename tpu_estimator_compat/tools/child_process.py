@@ -106,6 +106,8 @@ def wait(
 def end(process: subprocess.Popen[bytes]) -> None:
     """Ends a process of `start`, and all that it started."""
     assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):  # for where a fork of this process holds the pipe
+        os.write(process.stdin.fileno(), b"\n")
     process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_PATIENCE)

@@ -1,8 +1,8 @@
 """The process between a tool and its child: `python -I -S keeper.py PARENT`.
 
-Standard input has a line of JSON, `{"run": COMMAND}`, and stays open: this process lives as long as
-it is, and as its parent, the process PARENT, is there. When one of them is gone, however that came,
-nothing of the command is left: not what it started, either, in whatever session. With the line
+Standard input has a line of JSON, `{"run": COMMAND}`, and stays open. This process lives until that
+is closed or has a second line, or until its parent, the process PARENT, is gone, however that came.
+Then nothing of the command is left: not what it started, either, in whatever session. With the line
 `{"remove": FOLDER}` a folder is removed then.
 """
 
@@ -33,7 +33,7 @@ def run(parent: int, command: Sequence[str]) -> int:
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    prctl = ctypes.CDLL(None).prctl
+    prctl = getattr(ctypes.CDLL(None), "prctl", lambda *unused: None)  # Linux has it
     prctl(_SUBREAPER, 1)  # orphans come to this process
     process = subprocess.Popen(
         command,
@@ -68,6 +68,9 @@ def remove(parent: int, folder: str) -> None:
 def _is_there(parent: int, *others: int) -> bool:
     """Whether the parent is there and the input open, when one of the others or time speaks."""
     ready, _, _ = select.select([0, *others], [], [], _EVERY)
+    for other in others:
+        if other in ready:
+            os.read(other, 64)
     return 0 not in ready and os.getppid() == parent
 
 
@@ -75,7 +78,8 @@ def _kill_children() -> None:
     """Kills all children, and theirs, which come here when they are orphans."""
     while children := list(_children()):
         for child in children:
-            os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(PermissionError):  # it runs as another user
+                os.kill(child, signal.SIGKILL)
         os.waitpid(-1, 0)
 
 
@@ -98,7 +102,8 @@ def _end_as(code: int) -> None:
 
 
 if __name__ == "__main__":
-    asked = json.loads(sys.stdin.buffer.readline())
+    with open(0, "rb", buffering=0, closefd=False) as lines:  # one, and no more
+        asked = json.loads(lines.readline())
     if "remove" in asked:
         remove(int(sys.argv[1]), asked["remove"])
     else:

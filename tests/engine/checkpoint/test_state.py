@@ -137,3 +137,34 @@ def test_a_directory_without_permission_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda path, mode: False)  # who runs tests may write anywhere
     with pytest.raises(tf.errors.PermissionDeniedError, match="cannot write to model_dir="):
         state.check_writable(str(tmp_path))
+
+
+def to_wrong_digit(path):
+    path.write_text(path.read_text().replace("ckpt-8", "ckpt-7", 1))
+
+
+def to_dangling_link(path):
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"), [(to_wrong_digit, "is not there"), (to_dangling_link, "cannot be read")]
+)
+def test_a_state_file_that_leads_nowhere(tmp_path, two_checkpoints, caplog, change, word):
+    """The checkpoints that it names besides, or those in the folder, are not begun anew."""
+    shutil.copytree(two_checkpoints, tmp_path, dirs_exist_ok=True)
+    change(tmp_path / "checkpoint")
+    estimator = make_estimator(tmp_path, save_checkpoints_steps=4)
+    assert estimator.evaluate(train_input_fn, steps=1)["global_step"] == 8
+    assert word in caplog.text
+    estimator.train(train_input_fn, steps=2)
+    assert estimator.latest_checkpoint().endswith("model.ckpt-10")
+
+
+def test_a_checkpoint_with_the_state_of_an_iterator_is_whole(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(3))
+        saveable = tf.data.experimental.make_saveable_from_iterator(iterator)
+        path = tf.train.Saver([saveable]).save(session, str(tmp_path / "model.ckpt"))
+    assert state.is_whole(path)

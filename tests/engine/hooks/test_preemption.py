@@ -255,3 +255,85 @@ def test_the_exit_code_and_what_runs_at_exit(tmp_path):
     assert done.returncode == 143, done.stderr[-2000:]
     assert done.stdout == "at exit\n"
     assert not make_estimator(tmp_path).latest_checkpoint().endswith("-0")
+
+
+class Sends(tf.train.SessionRunHook):
+    """Sends signals to this process in `begin`, or after the fifth step."""
+
+    def __init__(self, *, at_begin=False, times=1):
+        self.at_begin, self.times = at_begin, times
+        self.steps = 0
+
+    def send(self):
+        for _ in range(self.times):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+
+    def begin(self):
+        if self.at_begin:
+            self.send()
+
+    def after_run(self, run_context, run_values):
+        self.steps += 1
+        if self.steps == 5 and not self.at_begin:
+            self.send()
+
+
+@pytest.mark.parametrize(
+    ("hook", "steps", "calls"),
+    [(Sends(at_begin=True), 1, 1), (Sends(), 5, 1), (Sends(times=2), 5, 2)],
+    ids=["before the first step", "once", "twice"],
+)
+def test_a_handler_that_returns_leaves_training_to_end(hook, steps, calls, tmp_path, caplog):
+    called = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: called.append(number))
+    try:
+        estimator = make_estimator(tmp_path, use_tpu=False)
+        estimator.train(train_input_fn, hooks=[hook], steps=40)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert hook.steps == steps
+    assert called == [signal.SIGTERM] * calls
+    assert estimator.latest_checkpoint().endswith(f"-{steps}")
+    assert "lost" not in caplog.text
+
+
+@pytest.mark.slow
+def test_a_handler_that_a_hook_sets_is_not_taken_for_a_blocked_step(tmp_path):
+    class Own(Sends):
+        def after_create_session(self, session, coord):
+            signal.signal(signal.SIGTERM, lambda number, frame: None)
+
+        def after_run(self, run_context, run_values):
+            super().after_run(run_context, run_values)
+            time.sleep(0.3)
+
+    hook, before = Own(), signal.getsignal(signal.SIGTERM)
+    try:
+        make_estimator(tmp_path, use_tpu=False).train(train_input_fn, hooks=[hook], steps=25)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert hook.steps == 25
+
+
+@pytest.mark.slow
+def test_a_training_within_another_has_its_time(tmp_path, before):
+    class Slow(Sends):
+        ended = False
+
+        def end(self, session):
+            time.sleep(7)
+            self.ended = True
+
+    class Trains(tf.train.SessionRunHook):
+        inner = Slow()
+
+        def after_run(self, run_context, run_values):
+            estimator = make_estimator(tmp_path / "inner", use_tpu=False)
+            estimator.train(train_input_fn, hooks=[self.inner], steps=100)
+
+    with pytest.raises(SystemExit):
+        make_estimator(tmp_path / "outer", use_tpu=False).train(
+            train_input_fn, hooks=[Trains()], steps=10
+        )
+    assert Trains.inner.ended

@@ -82,3 +82,8 @@ def test_the_collector_is_left_alone_where_tensorflow_was_imported_before(forks,
     )
     done = forks.run("script.py", cwd=tmp_path, env=environment())
     assert done.stdout.split() == ["True", "0"], done.stderr
+
+
+def test_ctrl_c_has_the_exit_status_that_shells_know(run, tmp_path):
+    (tmp_path / "script.py").write_text("raise KeyboardInterrupt\n")
+    assert run().returncode == 130

@@ -8,19 +8,10 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.checkpoint.state import candidates, exists
+from tpu_estimator_compat.engine.checkpoint.state import UNREADABLE, candidates, exists
 from tpu_estimator_compat.engine.runtime import op_errors, user_files
 
 _SHOWN = 10
-# Errors of missing, truncated or overwritten files. Other errors may be temporary, such as those of
-# a file system: an older checkpoint must not replace a good one then.
-_UNREADABLE = (
-    tf.errors.DataLossError,
-    tf.errors.NotFoundError,
-    tf.errors.OutOfRangeError,
-    tf.errors.InvalidArgumentError,
-    tf.errors.FailedPreconditionError,
-)
 
 
 @contextlib.contextmanager
@@ -46,7 +37,7 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
         if problems:
             message = f"{error.message}\n\n{_listed(problems)}"
             raise type(error)(error.node_def, error.op, message) from None
-        if not isinstance(error, _UNREADABLE):
+        if not isinstance(error, UNREADABLE):
             raise
         raise _unreadable(error, path) from None
 
@@ -58,7 +49,7 @@ def reading(path: str) -> Iterator[None]:
         yield
     except tf.errors.OpError as error:
         # A reader raises the base class for damaged data.
-        if not isinstance(error, _UNREADABLE) and type(error) is not tf.errors.OpError:
+        if not isinstance(error, UNREADABLE) and type(error) is not tf.errors.OpError:
             raise
         raise _unreadable(error, path) from None
 

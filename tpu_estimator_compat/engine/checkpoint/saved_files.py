@@ -16,7 +16,7 @@ from tpu_estimator_compat.tf_internals import file_io
 _UNFINISHED = re.compile(
     rf"\.(?P<checkpoint>.+-\d+(\.input-\d{{5}}-of-\d{{5}})?)\.unfinished(-{user_files.TOKEN})?"
 )
-_TEMPORARY = re.compile(r"(checkpoint|graph\.pbtxt|.+-\d+\.meta)(\.tmp[0-9a-f]{32}){1,2}")
+_TEMPORARY = re.compile(r"(checkpoint(_\w+)?|graph\.pbtxt|.+-\d+\.meta)(\.tmp[0-9a-f]{32}){1,2}")
 """Names that files of a model_dir have until they are complete."""
 
 
@@ -90,6 +90,6 @@ def _remove_if_own(folder: str, checkpoint: str) -> None:
     if user_files.is_link(folder) or not tf.io.gfile.isdir(folder):
         return
     with contextlib.suppress(tf.errors.NotFoundError, FileNotFoundError):
-        own = (f"{checkpoint}.", f"{checkpoint}_")
-        if all(name.startswith(own) for name in tf.io.gfile.listdir(folder)):
+        own = re.compile(re.escape(checkpoint) + r"(\.(index|meta|data-)[^/]*|_temp(_\w+)?/?)")
+        if all(own.fullmatch(name) for name in tf.io.gfile.listdir(folder)):
             user_files.remove_tree(folder)

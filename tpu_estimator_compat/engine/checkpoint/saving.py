@@ -68,6 +68,7 @@ def _name(saver: Any, path: str, folder: str, file: str) -> None:
         save_relative_paths=saver._save_relative_paths,
     )
     if written != file:
+        folder = user_files.local(folder)
         user_files.sync([os.path.join(folder, written)])
         os.replace(os.path.join(folder, written), os.path.join(folder, file))
         user_files.sync([folder])
@@ -78,7 +79,7 @@ def _is_in(checkpoint: str, folder: str) -> bool:
     parent = os.path.dirname(checkpoint)
     if not user_files.is_local(checkpoint):
         return parent.rstrip("/") == folder.rstrip("/")
-    return os.path.realpath(parent) == os.path.realpath(folder)
+    return os.path.realpath(user_files.local(parent)) == os.path.realpath(user_files.local(folder))
 
 
 def recover_last_checkpoints(saver: Any, model_dir: str | None) -> None:

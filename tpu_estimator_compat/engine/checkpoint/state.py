@@ -17,6 +17,15 @@ from tpu_estimator_compat.tf_internals import OBJECT_GRAPH_PROTO_KEY, object_gra
 
 Result = TypeVar("Result")
 
+# Errors of missing, truncated or overwritten files. Other errors may be temporary, such as those of
+# a file system: an older checkpoint must not replace a good one then.
+UNREADABLE = (
+    tf.errors.DataLossError,
+    tf.errors.NotFoundError,
+    tf.errors.OutOfRangeError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.FailedPreconditionError,
+)
 _INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
 
@@ -39,9 +48,11 @@ def named(
         newest, paths = state.model_checkpoint_path, list(state.all_model_checkpoint_paths)
         if all_paths:
             return paths
-        return [*(paths[: paths.index(newest)] if newest in paths else []), newest]
+        if newest not in paths and exists(newest):
+            return [newest]
+        return [*(paths[: paths.index(newest)] if newest in paths else paths), newest]
     file = os.path.join(model_dir, state_file or "checkpoint")
-    if not tf.io.gfile.exists(file):
+    if not tf.io.gfile.exists(file) and not user_files.is_link(file):
         return []
     names = [] if state_file else tf.io.gfile.listdir(model_dir)
     steps = sorted(int(found[1]) for name in names if (found := _INDEX.fullmatch(name)))
@@ -104,9 +115,10 @@ def is_whole(path: str) -> bool:
     """Whether all of a checkpoint can be read; warns where it cannot."""
     try:
         reader = tf.train.load_checkpoint(user_files.readable(path))
-        for name in reader.get_variable_to_shape_map():
-            reader.get_tensor(name)
-    except (tf.errors.OpError, ValueError, IndexError) as error:
+        for name, dtype in reader.get_variable_to_dtype_map().items():
+            if dtype != tf.variant:  # an iterator's state, which has no NumPy form
+                reader.get_tensor(name)
+    except (*UNREADABLE, ValueError, IndexError) as error:
         logging.warning("Checkpoint %s cannot be read: %s", path, error)
         return False
     return True
@@ -154,7 +166,7 @@ def check_writable(model_dir: str) -> None:
     """Raises an OpError if `model_dir` cannot be a directory, or lacks permissions."""
     if "://" in model_dir:
         return
-    there = os.path.abspath(model_dir)
+    there = os.path.abspath(model_dir)  # which takes `..` as TensorFlow does
     while not os.path.lexists(there):
         there = os.path.dirname(there)
     advice = f"Training cannot write to model_dir={model_dir!r}. Give a directory that it can make."

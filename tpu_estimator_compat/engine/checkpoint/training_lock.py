@@ -20,9 +20,11 @@ def training_in(model_dir: str | None, *, makes: bool = False) -> Iterator[None]
 
     `makes` has the folder made, where it is not there, so that it can be held. Warns, and removes
     nothing, where another training of this machine holds it. The lock is on the folder itself, so
-    that there is no file more; it goes when its process dies.
+    that there is no file more; it goes when its process dies, and those that this one forked.
     """
     with contextlib.ExitStack() as stack:
+        if model_dir and user_files.is_local(model_dir):
+            model_dir = user_files.local(model_dir)
         if model_dir and makes:
             tf.io.gfile.makedirs(model_dir)
         if model_dir and not _locked(model_dir, stack):
@@ -45,6 +47,7 @@ def _locked(model_dir: str, stack: contextlib.ExitStack) -> bool:
     stack.callback(os.close, descriptor)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # forks have it open, too
     except BlockingIOError:
         return False
     except OSError:  # such as NFS, for a folder

@@ -23,7 +23,9 @@ from tpu_estimator_compat.engine.runtime.signal_watch import SignalWatch
 
 _NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _PATIENCE = 3.0  # seconds for which a step may compute nothing after a signal
-_HURRY = 0.5  # the same where the signal ends the process at once
+# The same where an accelerator or another machine may compute. Clouds end a process after 30.
+_PATIENCE_ELSEWHERE = 25.0
+_HURRY = 0.5  # seconds that a step has where the signal ends the process at once
 _listening: list[Preemption] = []
 
 
@@ -36,16 +38,24 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
     and the second time. A step that computes nothing for some seconds after a signal is cancelled.
 
     After a signal the context's end calls the previous handler; without one it raises
-    SystemExit(128 + number), or KeyboardInterrupt. With `listen` of False the context does nothing.
+    SystemExit(128 + number), or KeyboardInterrupt. A handler that returns, though the signal should
+    end the process at once, leaves it to end after the step at hand.
+
+    Args:
+      computes_here: whether steps are computed by this process's CPUs, so that one that takes no
+        time of them is blocked.
+      listen: whether the context does anything.
     """
 
-    def __init__(self, *, listen: bool = True) -> None:
+    def __init__(self, *, computes_here: bool, listen: bool = True) -> None:
         self._listen = listen
+        self._patience = _PATIENCE if computes_here else _PATIENCE_ELSEWHERE
         self._process = os.getpid()
         self._before: dict[int, Any] = {}
         self._watch: SignalWatch | None = None
-        self._came: int | None = None
-        self._ended: int | None = None  # the signal that ended training at once
+        self._came: int | None = None  # the signal after which steps end
+        self._owed: int | None = None  # the signal whose handler is called at the context's end
+        self._ended: tuple[int, str] | None = None  # the one that ended all at once, and its words
         self._begun = self._announced = self._evaluates = False
         self._context = contextlib.ExitStack()
 
@@ -54,38 +64,45 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         return self._came is not None
 
     def __enter__(self) -> Preemption:
-        if self._listen and threading.current_thread() is threading.main_thread():
-            for number in _NUMBERS:
-                before = signal.getsignal(number)
-                if _is_free(number, before):
-                    self._before[number] = before
-                    signal.signal(number, self._note)
-        if self._before:
-            self._watch = SignalWatch(self._before, self._patience)
+        if not self._listen or threading.current_thread() is not threading.main_thread():
+            return self
+        handlers = {int(number): signal.getsignal(number) for number in _NUMBERS}
+        before: dict[int, Any] = {
+            n: handler for n, handler in handlers.items() if _is_free(n, handler)
+        }
+        if before:
+            self._watch = SignalWatch(self._is_ours, self._ends_at_once, self._patience, _HURRY)
             self._context.callback(self._watch.close)
             self._context.enter_context(cancelled_by(self._watch.canceller))
             _listening.append(self)
             self._context.callback(_listening.remove, self)
+        self._before = before
+        for number in before:
+            signal.signal(number, self._note)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
         self._context.close()
         for number, before in self._before.items():
-            if signal.getsignal(number) == self._note:
+            if self._is_ours(number):
                 signal.signal(number, before)
         if self._ended is not None:
-            logging.warning("%s: %s", _name(self._ended), self._loss())
+            number, words = self._ended
+            logging.warning("%s: %s", _name(number), words)
             if kind is None or not issubclass(kind, (SystemExit, KeyboardInterrupt)):
-                self._call_handler(self._ended, None)  # what it raised was lost in a callback
-        elif self._came is not None and self._watch is not None and self._watch.has_cancelled:
+                self._call_handler(number, None)  # what it raised was lost in a callback
+        elif self._owed is not None and self._watch is not None and self._watch.has_cancelled:
             logging.warning(
                 "%s: the step at hand did not go on, and was cancelled. %s",
-                _name(self._came),
+                _name(self._owed),
                 "The steps since the last checkpoint are lost.",
             )
-            self._hand_on(self._came)
-        elif self._came is not None and kind is None:
-            self._hand_on(self._came)
+            self._hand_on(self._owed)
+        elif self._owed is not None and kind is None:
+            self._hand_on(self._owed)
+
+    def _is_ours(self, number: int) -> bool:
+        return number in self._before and signal.getsignal(number) == self._note
 
     def begin_steps(self) -> None:
         """Called before the first step: from here on, a signal should not lose steps."""
@@ -107,22 +124,20 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
     def _ends_at_once(self) -> bool:
         return self.signalled or self._evaluates or not self._begun
 
-    def _patience(self) -> float:
-        return _HURRY if self._ends_at_once() else _PATIENCE
-
     def _note(self, number: int, frame: Any) -> None:
         if os.getpid() != self._process:  # a fork that an input made
             signal.signal(number, self._before[number])
             os.kill(os.getpid(), number)
             return
         assert self._watch is not None
-        at_once = self._ends_at_once()
         self._watch.answered()
-        if not at_once:
-            self._came = number
+        if not self._ends_at_once():
+            self._came = self._owed = number
             return
-        self._ended = number
+        self._ended = number, self._loss()
+        self._came = number
         self._call_handler(number, frame)
+        self._ended = None  # it has returned
 
     def _call_handler(self, number: int, frame: Any) -> None:
         handler = self._before[number]
@@ -158,8 +173,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         try:
             yield
         finally:
-            # What a signal said of the evaluation is for the context's end to tell.
-            self._evaluates = before or self._ended is not None
+            self._evaluates = before
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         del session, coord

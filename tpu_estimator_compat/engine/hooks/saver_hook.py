@@ -174,7 +174,10 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
 
 def _event_files(directory: str) -> list[str]:
     """The event files in `directory`, whose steps a restart from the next checkpoint skips."""
-    if not user_files.is_local(directory) or not os.path.isdir(directory):
+    if not user_files.is_local(directory):
+        return []
+    directory = user_files.local(directory)
+    if not os.path.isdir(directory):
         return []
     paths = [e.path for e in os.scandir(directory) if e.name.startswith(_EVENTS) and e.is_file()]
     return [path for path in paths if os.access(path, os.R_OK)]  # others may write there, too

@@ -74,6 +74,10 @@ class JaxTopology(Topology):
         return str(self.devices[0].platform)
 
     @property
+    def computes_here(self) -> bool:
+        return self.workers is None and self.platform == "cpu"
+
+    @property
     def mesh(self) -> Any:
         from tpu_estimator_compat.engine.jax import meshes
 

@@ -92,7 +92,7 @@ def train(
         _collect_loss(mode)
         model.modes.drive(mode)
         hooks = _all_hooks(model, mode, request)
-        with Preemption() as preemption:
+        with Preemption(computes_here=captured.topology.computes_here) as preemption:
             schedule = Schedule(
                 hooks,
                 request.loop,

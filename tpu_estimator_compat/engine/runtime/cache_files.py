@@ -47,7 +47,7 @@ def is_private() -> bool:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         owners = {folder.lstat().st_uid, folder.stat().st_uid}
         mode = folder.stat().st_mode
-        if owners != {os.geteuid()} or mode & stat.S_IWOTH:
+        if owners != {os.geteuid()} or mode & (stat.S_IWGRP | stat.S_IWOTH):
             _warn_of_others(folder)
             return False
         if mode & 0o077:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from threading import get_ident
+from types import FrameType
 
 import tensorflow as tf
 
-from tpu_estimator_compat.tf_internals import cancellation, context, execute
+from tpu_estimator_compat.tf_internals import cancellation, context, execute, script_ops
 
 _here = threading.local()
 
@@ -20,10 +23,14 @@ class Canceller:
 
     Attributes:
       since: when that was called; None between functions.
+      thread: the thread that called it.
+      is_lifted: whether the thread is within `cancelled_by(None)`.
     """
 
     def __init__(self) -> None:
         self.since: float | None = None
+        self.thread = 0
+        self.is_lifted = False
         self._cancelled = False
         self._manager = cancellation.CancellationManager()
 
@@ -35,7 +42,7 @@ class Canceller:
     def call(
         self, name: str, inputs: Sequence[tf.Tensor], outputs: int, options: Sequence[object]
     ) -> list[tf.Tensor]:
-        runtime, self.since = context.context(), time.monotonic()
+        runtime, self.since, self.thread = context.context(), time.monotonic(), get_ident()
         # One for each call: TensorFlow cancels it where the function fails, such as at the end of
         # an input.
         self._manager = cancellation.CancellationManager()
@@ -51,11 +58,27 @@ class Canceller:
 
 def call(name: bytes, inputs: Sequence[tf.Tensor], outputs: int) -> list[tf.Tensor]:
     """The outputs of a function of the runtime, given their number."""
-    runtime, canceller = context.context(), getattr(_here, "canceller", None)
+    runtime, canceller = context.context(), current()
     if canceller is None:
         return runtime.call_function(name, inputs, outputs) or []
     options = itertools.chain(*runtime.function_call_options.as_attrs().items())
     return canceller.call(name.decode(), inputs, outputs, tuple(options))
+
+
+def current() -> Canceller | None:
+    """The canceller of this thread's functions."""
+    return getattr(_here, "canceller", None)
+
+
+def runs_python() -> bool:
+    """Whether TensorFlow waits for Python, such as the generator of an input, in some thread."""
+    return any(map(_is_called_by_tensorflow, sys._current_frames().values()))
+
+
+def _is_called_by_tensorflow(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_filename != script_ops.__file__:
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextlib.contextmanager
@@ -64,9 +87,14 @@ def cancelled_by(canceller: Canceller | None) -> Iterator[None]:
 
     With None they end by themselves, as writing a checkpoint should.
     """
-    before = getattr(_here, "canceller", None)
+    before = current()
     _here.canceller = canceller
+    lifted = before if canceller is None else None
+    if lifted:
+        lifted.is_lifted = True
     try:
         yield
     finally:
+        if lifted:
+            lifted.is_lifted = False
         _here.canceller = before

@@ -6,14 +6,15 @@ original, which had no handler, died of SIGTERM there.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable
 
-from tpu_estimator_compat.engine.runtime import process_exit
+from tpu_estimator_compat.engine.runtime import cancelling, process_exit
 from tpu_estimator_compat.engine.runtime.cancelling import Canceller
 
 _INTERVAL = 0.2  # seconds between two looks at the main thread
@@ -29,7 +30,9 @@ def _leave_to_parent() -> None:
     """Leaves the watches of a fork's parent alone: signals of the child are not the parent's."""
     if _open:
         signal.set_wakeup_fd(-1)
-        _open.clear()
+    for watch in _open:
+        watch.close_pipe()
+    _open.clear()
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)
@@ -43,20 +46,31 @@ class SignalWatch:
     from here.
 
     Args:
-      numbers: the signals.
+      is_ours: whether a signal has the handler that calls `answered`.
+      is_urgent: whether the process should end at once. So it should if a signal comes again.
       patience: the seconds for which the main thread may be blocked and compute nothing.
+      hurry: the seconds for which it may be blocked where that is urgent.
 
     Attributes:
       canceller: of the main thread's functions.
     """
 
-    def __init__(self, numbers: Container[int], patience: Callable[[], float]):
+    def __init__(
+        self,
+        is_ours: Callable[[int], bool],
+        is_urgent: Callable[[], bool],
+        patience: float,
+        hurry: float,
+    ) -> None:
         self.canceller = Canceller()
-        self._numbers, self._patience = numbers, patience
+        self._is_ours, self._is_urgent = is_ours, is_urgent
+        self._patience, self._hurry = patience, hurry
+        # The main thread sets `_answered`, the other one all else.
+        self._answered = 0.0
         self._number: int | None = None  # the last signal
-        self._came = self._answered = 0.0
+        self._count, self._came = 0, 0.0
         self._blocked: float | None = None
-        self._idle = 0.0
+        self._idle = self._waited = 0.0
         self._cancelled: float | None = None
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
@@ -75,15 +89,22 @@ class SignalWatch:
         signal.set_wakeup_fd(self._before)
         os.close(self._writer)
 
+    def close_pipe(self) -> None:
+        """Closes what a fork's child has of it: the thread is the parent's."""
+        os.close(self._reader)
+        os.close(self._writer)
+
     def answered(self) -> None:
         """Called by the handler of a signal, in the main thread."""
         self._answered = time.monotonic()
 
     def _watch(self) -> None:
         wall, cpu = time.monotonic(), time.process_time()
+        poll = select.poll()  # `select` cannot take the 1025th open file
+        poll.register(self._reader, select.POLLIN)
         while True:
-            interval = None if self._number is None else _INTERVAL
-            if select.select([self._reader], [], [], interval)[0]:
+            interval = None if self._number is None else 1000 * _INTERVAL
+            if poll.poll(interval):
                 numbers = os.read(self._reader, 64)
                 if not numbers:
                     os.close(self._reader)
@@ -92,26 +113,40 @@ class SignalWatch:
             seconds, computed = time.monotonic() - wall, time.process_time() - cpu
             wall, cpu = wall + seconds, cpu + computed
             if interval is not None:
-                self._look(seconds, computed)
+                self._look(seconds, busy=computed > _BUSY * seconds)
 
     def _note(self, numbers: bytes) -> None:
-        if self._before != -1:  # as an event loop has set it
-            os.write(self._before, numbers)
+        if self._before != -1:  # as an event loop, or a training around this one, has set it
+            with contextlib.suppress(OSError):
+                os.write(self._before, numbers)
         for number in numbers:
-            if number in self._numbers:
-                self._number, self._came = number, time.monotonic()
+            ours = self._is_ours(number)
+            # A training within this one hands its signals on at its end.
+            if ours or _open[-1:] != [self]:
+                self._number, self._count = number, self._count + 1
+            if ours:
+                self._came = time.monotonic()
 
-    def _look(self, seconds: float, computed: float) -> None:
+    def _is_left_to_others(self) -> bool:
+        """Whether a checkpoint is written, or a `WorkerThread` waits for an input in Python."""
+        in_main = self.canceller.thread == threading.main_thread().ident
+        return self.canceller.is_lifted or (not in_main and cancelling.runs_python())
+
+    def _look(self, seconds: float, *, busy: bool) -> None:
         """Looks at the main thread some seconds after it was looked at before."""
+        urgent = self._count > 1 or self._is_urgent()
         blocked = self.canceller.since
         if blocked is None and self._came > self._answered + _LATE:
             blocked = self._came
-        busy = computed > _BUSY * seconds
-        stays = blocked is not None and blocked == self._blocked and not busy
-        self._idle = self._idle + seconds if stays else 0.0
+        if self._is_left_to_others() and not urgent:
+            blocked = None
+        stays = blocked is not None and blocked == self._blocked
         self._blocked = blocked
-        if self._cancelled is None and self._idle >= self._patience():
-            self._cancelled = time.monotonic()
-            self.canceller.cancel()
-        elif stays and self._cancelled and time.monotonic() > self._cancelled + _UNWINDING:
+        self._waited = self._waited + seconds if stays else 0.0
+        self._idle = self._idle + seconds if stays and not busy else 0.0
+        if self._cancelled is None:
+            if self._idle >= self._patience or (urgent and self._waited >= self._hurry):
+                self._cancelled = time.monotonic()
+                self.canceller.cancel()
+        elif stays and time.monotonic() > self._cancelled + _UNWINDING:
             process_exit.end_now(128 + (self._number or 0))

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import stat
+import threading
 import uuid
 from collections.abc import Iterable
 
@@ -22,11 +23,18 @@ _PATTERN = re.compile(r"[*?\[\]\\]")
 _SHARDS = re.compile(r"-\?{5}-of-\d{5}")  # the end of a checkpoint's name in TF's first format
 Path = str | bytes | os.PathLike[str]
 
+_MOST_FOLDERS = 32  # kept open for `readable`
 _descriptors: dict[str, int] = {}
+_lock = threading.Lock()
 
 
 def is_local(path: str) -> bool:
     return "://" not in path
+
+
+def local(path: str) -> str:
+    """A local path as TensorFlow takes it: `a/../b` is `b`, if `a` is a link or not there, too."""
+    return os.path.normpath(path) if path else "."
 
 
 def token() -> str:
@@ -38,13 +46,13 @@ TOKEN = "[0-9a-f]{8}"
 
 
 def is_link(path: str) -> bool:
-    return is_local(path) and os.path.islink(path)
+    return is_local(path) and os.path.islink(local(path))
 
 
 def remove_tree(path: str) -> None:
     """Removes a folder. Links in it are removed, not followed; a link in its place is refused."""
     if is_local(path):
-        shutil.rmtree(path)
+        shutil.rmtree(local(path))
     else:
         tf.io.gfile.rmtree(path)
 
@@ -68,7 +76,7 @@ def replace_folder(new: str, path: str) -> None:
         raise
     sync([os.path.dirname(path)])
     if is_link(aside):
-        os.unlink(aside)
+        os.unlink(local(aside))
     elif there:
         remove_tree(aside)
 
@@ -89,22 +97,27 @@ def sync(paths: Iterable[str]) -> None:
     for path in paths:
         if not is_local(path) or not environment.syncs_files():
             continue
-        descriptor = os.open(path or ".", os.O_RDONLY)
         try:
-            os.fsync(descriptor)
+            _sync(local(path))
         except OSError as error:
             if error.errno not in _NO_SYNC:
                 kind = tf.errors.ResourceExhaustedError if error.errno in _FULL else _UNKNOWN
                 message = f"Could not write {path} to the disk: {error}"
                 raise kind(None, None, message) from None
-        finally:
-            os.close(descriptor)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_tree(folder: str) -> None:
     """Has the system write a local folder to the disk, with all that is in it."""
     if is_local(folder):
-        for parent, _, names in os.walk(folder):
+        for parent, _, names in os.walk(local(folder)):
             sync(os.path.join(parent, name) for name in names)
             sync([parent])
 
@@ -125,8 +138,8 @@ def remove_own_file(path: str) -> None:
     with contextlib.suppress(FileNotFoundError, tf.errors.NotFoundError):
         if not is_local(path):
             tf.io.gfile.remove(path)
-        elif stat.S_ISREG(os.lstat(path).st_mode):
-            os.unlink(path)
+        elif stat.S_ISREG(os.lstat(local(path)).st_mode):
+            os.unlink(local(path))
 
 
 def literal(path: Path) -> str:
@@ -150,19 +163,29 @@ def readable(path: Path) -> str:
     folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
     if not (is_local(path) and _PATTERN.search(folder) and os.path.isdir(folder)):
         return path
-    if not _leads_to(_descriptors.get(folder), folder):
-        _descriptors[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    return os.path.join(_opened(_descriptors[folder]), name)
+    with _lock:
+        descriptor = _descriptors.pop(folder, None)
+        if descriptor is None or not _leads_to(descriptor, folder):
+            _close(descriptor)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        _descriptors[folder] = descriptor  # the last one used is the last one
+        if len(_descriptors) > _MOST_FOLDERS:
+            _close(_descriptors.pop(next(iter(_descriptors))))
+        return os.path.join(_opened(descriptor), name)
+
+
+def _close(descriptor: int | None) -> None:
+    if descriptor is not None:
+        with contextlib.suppress(OSError):  # the user's code may have closed all that is open
+            os.close(descriptor)
 
 
 def _opened(descriptor: int) -> str:
     return f"/proc/self/fd/{descriptor}"
 
 
-def _leads_to(descriptor: int | None, folder: str) -> bool:
+def _leads_to(descriptor: int, folder: str) -> bool:
     """Whether an open folder is still the one at its path, and open."""
-    if descriptor is None:
-        return False
     with contextlib.suppress(OSError):
         return os.path.samefile(_opened(descriptor), folder)
     return False

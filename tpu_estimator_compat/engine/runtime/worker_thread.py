@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from tpu_estimator_compat.engine.runtime import process_exit
+from tpu_estimator_compat.engine.runtime import cancelling, process_exit
 
 Result = TypeVar("Result")
 
@@ -32,6 +32,7 @@ class _Task(Generic[Result]):
 
     def __init__(self, call: Callable[[], Result]):
         self._call: Callable[[], Result] | None = call
+        self._canceller = cancelling.current()
         self._returned: list[Result] = []
         self._error: BaseException | None = None
         self._unfinished = threading.Lock()
@@ -40,7 +41,8 @@ class _Task(Generic[Result]):
     def run(self) -> None:
         assert self._call is not None
         try:
-            self._returned.append(self._call())
+            with cancelling.cancelled_by(self._canceller):
+                self._returned.append(self._call())
         except BaseException as error:
             self._error = error
         self._call = None  # the caller may count on holding the only reference
@@ -52,6 +54,12 @@ class _Task(Generic[Result]):
             return False
         self._unfinished.release()
         return True
+
+    @property
+    def will_be_cancelled(self) -> bool:
+        """Whether its function waits, and for nothing in Python: a watch of signals will see it."""
+        waits = self._canceller is not None and self._canceller.since is not None
+        return waits and not cancelling.runs_python()
 
     @property
     def is_done(self) -> bool:
@@ -79,7 +87,8 @@ class WorkerThread:
         """Runs `call` in the thread, or here where this is not the main thread.
 
         Raises:
-          StillBlockedError: the caller is to stop, and the call did not return for some seconds.
+          StillBlockedError: the caller is to stop, and Python that the call waits for did not
+            return for some seconds.
           KeyboardInterrupt: Ctrl-C; the call may still go on.
           What the call raises.
         """
@@ -105,7 +114,7 @@ class WorkerThread:
         while not task.wait(_INTERVAL):
             if self._stopped():
                 deadline = min(deadline, time.monotonic() + _PATIENCE)
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline and not task.will_be_cancelled:
                 raise StillBlockedError(
                     f"The input has given no element for {_PATIENCE:.0f} seconds since the signal."
                 )

@@ -18,7 +18,7 @@ def split(address: str) -> tuple[str, int]:
     """
     host, _, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
-    if not host or not port.isdecimal() or (":" in host and not bracketed):
+    if not host.strip("[]") or not port.isdecimal() or (":" in host and not bracketed):
         raise ValueError(f"TF_CONFIG names the address {address!r}; {_FORM}.")
     if not 1 <= int(port) <= 65535:
         raise ValueError(

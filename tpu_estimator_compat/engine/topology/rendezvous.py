@@ -18,6 +18,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import re
+import socket
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -29,6 +30,8 @@ from tpu_estimator_compat.engine.topology.credentials import Credentials, Refuse
 _PAUSE = 0.1  # seconds between attempts to connect
 _PATIENCE = 5.0  # seconds that a worker has for a line that is due
 _LONGEST_LINE = 512
+# Seconds of silence before the first question, between two, and how many stay unanswered.
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # Linux has them all
 _MOST_REFUSALS = 10  # that an error tells of
 
 
@@ -59,20 +62,25 @@ def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
 def _run(main: Coroutine[Any, Any, None]) -> None:
     """Runs it in a thread of its own: a notebook's main thread has a loop that runs already."""
     cancel: list[Callable[[], object]] = []
+    interrupted = False
 
     async def cancellable() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.ensure_future(main)
         cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        if interrupted:
+            task.cancel()
         await task
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         future = pool.submit(asyncio.run, cancellable())
         try:
             future.result()
-        finally:
+        except BaseException:
+            interrupted = True
             if not future.done():  # a signal ends the wait
                 for each in cancel:
                     each()
+            raise
 
 
 class _Worker:
@@ -170,7 +178,7 @@ class _Chief:
             worker = _Worker(index, own, self._credentials, writer)
             # One that was started again takes the place of the one before.
             if before := self._workers.get(index):
-                before.is_replaced_by(writer.get_extra_info("peername")[0])
+                before.is_replaced_by(_host(writer))
             self._workers[index] = worker
             self._came.set()
             try:
@@ -181,7 +189,7 @@ class _Chief:
 
     def _refuse(self, writer: asyncio.StreamWriter, why: str, *, is_worker: bool) -> None:
         _say(writer, "refused", why)
-        host = writer.get_extra_info("peername")[0]
+        host = _host(writer)
         if is_worker and len(self._refused) < _MOST_REFUSALS:
             self._refused[host] = why
             logging.warning("A worker at %s was told no: %s.", host, why)
@@ -219,6 +227,7 @@ async def _is_told_to_go(chief: str, index: int, credentials: Credentials) -> bo
         host, port = cluster_addresses.split(chief)
         reader, writer = await asyncio.open_connection(host, port, limit=_LONGEST_LINE)
         with contextlib.closing(writer):
+            _keep_alive(writer)
             _say(writer, *credentials.hello(index, own))
             while words := await _heard(reader):
                 what, proof = words[0], words[-1]
@@ -234,6 +243,20 @@ async def _is_told_to_go(chief: str, index: int, credentials: Credentials) -> bo
                     return True
                 _say(writer, "ready", credentials.proof("ready", str(index), own, question))
     return False
+
+
+def _host(writer: asyncio.StreamWriter) -> str:
+    """The other side's host, where it has not gone already."""
+    return str((writer.get_extra_info("peername") or ["an unknown host"])[0])
+
+
+def _keep_alive(writer: asyncio.StreamWriter) -> None:
+    """Has the system look from time to time whether a silent other side is there."""
+    connection = writer.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _say(writer: asyncio.StreamWriter, *words: str) -> None:

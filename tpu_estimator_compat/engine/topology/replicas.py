@@ -74,6 +74,12 @@ class Topology:
         return workers.of(self.strategy)
 
     @property
+    def computes_here(self) -> bool:
+        """Whether only the CPUs of this process compute: no accelerator, and no other machine."""
+        kinds = {device.device_type for device in tf.config.list_physical_devices()}
+        return self.workers is None and kinds == {"CPU"}
+
+    @property
     def hosts(self) -> list[int]:
         """0-based indices of the hosts that this process feeds.
 

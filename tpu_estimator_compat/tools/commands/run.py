@@ -18,6 +18,7 @@ import contextlib
 import gc
 import os
 import re
+import signal
 import sys
 import traceback
 import types
@@ -153,7 +154,10 @@ def check_writable(path: str | None) -> None:
 
 
 def run_script(arguments: argparse.Namespace, command: str) -> int:
-    """Runs the script; returns 0, 1 after printing its traceback, 2 where there is no script."""
+    """Runs the script; returns 0, 1 after printing its traceback, 2 where there is no script.
+
+    After Ctrl-C it is 130, as shells have it.
+    """
     with _imports():
         from tpu_estimator_compat.old_names.legacy import script
     try:
@@ -178,7 +182,7 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
         else:
             sys.excepthook(type(error), error, error.__traceback__)
         _hint(error, arguments)
-        return 1
+        return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
 

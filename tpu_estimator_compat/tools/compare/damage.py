@@ -47,8 +47,9 @@ def latest_checkpoint(folder: pathlib.Path) -> str | None:
         return None
     with reading(named):
         regular_file.check(named)
-        found: str = tf.train.get_checkpoint_state(str(folder)).model_checkpoint_path
-    if not state.exists(found):
+        said = tf.train.get_checkpoint_state(str(folder))
+    found: str | None = said and said.model_checkpoint_path
+    if not found or not state.exists(found):
         raise Damaged(f"{named} cannot be read, or names a checkpoint that is not there")
     for path in folder.iterdir():
         if path.name.startswith(f"{os.path.basename(found)}."):

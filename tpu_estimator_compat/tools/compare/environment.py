@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
@@ -100,9 +101,12 @@ def python_version(executable: str) -> tuple[int, int] | None:
     """The version that an executable reports, None if it does not run, as some shims do not."""
     code = "import sys; print(*sys.version_info[:2])"
     try:
-        major, minor = run([executable, "-c", code], time_limit=60).split()
-    except Unavailable:
+        done = subprocess.run([executable, "-c", code], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
         return None
+    if done.returncode:
+        return None
+    major, minor = done.stdout.split()
     return int(major), int(minor)
 
 

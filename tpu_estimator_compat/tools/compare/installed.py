@@ -17,7 +17,9 @@ def pins(name: str) -> pathlib.Path:
 def damage(home: pathlib.Path, pinned: pathlib.Path) -> str:
     """The first lack of an environment: of its pins, or of a package's files; empty for none."""
     sites = [str(path) for path in home.glob("lib/python*/site-packages")]
-    found = {_key(d.metadata["Name"]): d for d in importlib.metadata.distributions(path=sites)}
+    found = {
+        _key(d.metadata["Name"] or ""): d for d in importlib.metadata.distributions(path=sites)
+    }
     for name, version in re.findall(r"^([\w.-]+)==(\S+)", pinned.read_text(), re.MULTILINE):
         distribution = found.get(_key(name))
         if distribution is None or distribution.version != version:

@@ -31,6 +31,10 @@ class Rewriting:
     difference: list[str]
 
 
+class _HalfWritten(OSError):
+    """A file that could be written in part only, and not be put back."""
+
+
 def is_below(path: str, roots: Iterable[str]) -> bool:
     """Whether a path, with its links followed, is one of some paths or below one."""
     target = os.path.realpath(path)
@@ -61,6 +65,9 @@ def write(path: str, source: FileText, text: str) -> None:
         else:
             _write_in_place(target, before, data)
             os.unlink(temporary)
+    except _HalfWritten as error:
+        error.add_note(f"The new text is in {temporary}.")
+        raise
     except BaseException:
         os.unlink(temporary)
         raise
@@ -92,8 +99,11 @@ def _write_in_place(path: str, before: bytes, data: bytes) -> None:
     with os.fdopen(handle, "wb") as file:
         try:
             _overwrite(file.fileno(), data)
-        except OSError:
-            _overwrite(file.fileno(), before)
+        except BaseException:  # Ctrl-C, too
+            try:
+                _overwrite(file.fileno(), before)
+            except OSError as error:
+                raise _HalfWritten(f"{path} has a part of its new text: {error}") from error
             raise
 
 
