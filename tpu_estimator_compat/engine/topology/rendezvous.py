@@ -74,6 +74,8 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         future = pool.submit(asyncio.run, cancellable())
         try:
+            while not future.done():  # another thread may get a signal: this one then sees it later
+                concurrent.futures.wait([future], _PAUSE)
             future.result()
         except BaseException:
             interrupted = True
