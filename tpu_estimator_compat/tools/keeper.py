@@ -53,12 +53,13 @@ def run(parent: int, command: Sequence[str]) -> int:
 
 
 def remove(parent: int, folder: str) -> None:
-    """Removes a folder when the parent is gone, or wants it."""
+    """Removes a folder when the parent is gone, or asks for it, once its children have ended."""
     while _is_there(parent):
         pass
+    is_asked = select.select([0], [], [], 0)[0] and os.read(0, 1)
     shutil.rmtree(folder, ignore_errors=True)
     quiet = time.monotonic()
-    while os.getppid() != parent and time.monotonic() < quiet + _QUIET:
+    while not is_asked and time.monotonic() < quiet + _QUIET:
         if os.path.isdir(folder):  # by a process that is being killed
             shutil.rmtree(folder, ignore_errors=True)
             quiet = time.monotonic()

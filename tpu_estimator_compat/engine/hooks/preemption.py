@@ -71,7 +71,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             n: handler for n, handler in handlers.items() if _is_free(n, handler)
         }
         if before:
-            self._watch = SignalWatch(self._is_ours, self._ends_at_once, self._patience, _HURRY)
+            self._watch = SignalWatch(self._is_ours, self._saves_nothing, self._patience, _HURRY)
             self._context.callback(self._watch.close)
             self._context.enter_context(cancelled_by(self._watch.canceller))
             _listening.append(self)
@@ -122,7 +122,10 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         return self.signalled
 
     def _ends_at_once(self) -> bool:
-        return self.signalled or self._evaluates or not self._begun
+        return self.signalled or self._saves_nothing()
+
+    def _saves_nothing(self) -> bool:
+        return self._evaluates or not self._begun
 
     def _note(self, number: int, frame: Any) -> None:
         if os.getpid() != self._process:  # a fork that an input made
