@@ -9,7 +9,11 @@ import dataclasses
 import importlib.machinery
 import importlib.util
 import os
+import pkgutil
 import sys
+import types
+from collections.abc import Iterable
+from typing import Any
 
 
 class NoScriptError(Exception):
@@ -23,34 +27,68 @@ class Script:
     path: str
     spec: importlib.machinery.ModuleSpec | None = None
 
+    def source(self) -> bytes | None:
+        """The source, perhaps of an archive; None where there is bytecode alone."""
+        if self.path.endswith(".pyc"):
+            return None
+        content: bytes = self._loader().get_data(self.path)
+        return content
+
+    def code(self) -> types.CodeType:
+        """The code of a script that is bytecode."""
+        made: types.CodeType = self._loader().get_code(self.spec.name if self.spec else "__main__")
+        return made
+
+    def _loader(self) -> Any:
+        if self.spec is not None:
+            return self.spec.loader
+        return importlib.machinery.SourcelessFileLoader("__main__", self.path)
+
 
 def check(name: str, *, module: bool) -> None:
     """Raises a NoScriptError where there is surely no such script or module; imports nothing."""
     if not module:
         file(name)
         return
-    top = name.partition(".")[0]
-    if top in {*sys.builtin_module_names, "__main__"} or not top.isidentifier():
+    parts = name.split(".")
+    if parts[0] in {*sys.builtin_module_names, "__main__"} or not all(parts):
         raise _no_module(name)
-    find = importlib.machinery.PathFinder.find_spec
-    # Editable installations may have finders of their own.
-    spec = find(top, [os.getcwd(), *sys.path]) or importlib.util.find_spec(top)
-    for end in range(1, name.count(".") + 1):
+    spec = _find(parts[0], [os.getcwd(), *sys.path])
+    for end in range(2, len(parts) + 1):
         if spec is None or _moves(spec):
             break
-        inner = ".".join(name.split(".")[: end + 1])
-        spec = find(inner, spec.submodule_search_locations or [])
+        spec = _find(".".join(parts[:end]), spec.submodule_search_locations or ())
     if spec is None:
         raise _no_module(name)
+    inside = spec.submodule_search_locations
+    if inside is not None and not _moves(spec) and _find(f"{name}.__main__", inside) is None:
+        raise _no_main(name, inside)
+
+
+def _find(name: str, path: Iterable[str]) -> importlib.machinery.ModuleSpec | None:
+    """What Python would find below a path, had it imported the packages around the module.
+
+    Folders are asked for the last part of the name: of a whole one, a namespace package looks its
+    parent up among the imported modules. Editable installations have finders of their own, which
+    know modules by whole names.
+    """
+    for finder in sys.meta_path:
+        of_folders = finder is importlib.machinery.PathFinder
+        find = getattr(finder, "find_spec", None)
+        asked = name.rpartition(".")[2] if of_folders else name
+        spec: importlib.machinery.ModuleSpec | None = find and find(asked, list(path))
+        if spec is not None:
+            return spec
+    return None
 
 
 def _moves(package: importlib.machinery.ModuleSpec) -> bool:
     """Whether a package may look for its modules elsewhere: only running it tells."""
-    source = package.origin if package.has_location else None
-    if source is None or not source.endswith(".py"):
-        return package.submodule_search_locations is None
-    with open(source, "rb") as file:
-        return b"__path__" in file.read()
+    if not package.has_location or package.origin is None:
+        places = package.submodule_search_locations
+        return places is None or not all(map(os.path.exists, places))
+    loader: Any = package.loader
+    return not hasattr(loader, "get_data") or b"__path__" in loader.get_data(package.origin)
 
 
 def file(path: str) -> Script:
@@ -64,18 +102,33 @@ def file(path: str) -> Script:
 
 def module(name: str) -> Script:
     """The script that `python -m NAME` would run; imports the packages around it."""
-    try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        spec = None
-    if spec is None or not spec.has_location or not str(spec.origin).endswith(".py"):
+    spec = _imported(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        inside, spec = spec.submodule_search_locations, _imported(f"{name}.__main__")
+        if spec is None:
+            raise _no_main(name, inside)
+    if spec is None or not str(spec.origin).endswith((".py", ".pyc")):
         raise _no_module(name)
     return Script(str(spec.origin), spec)
 
 
+def _imported(name: str) -> importlib.machinery.ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        return None
+
+
 def _no_module(name: str) -> NoScriptError:
-    return NoScriptError(f"there is no module {name!r} with Python source to run.")
+    return NoScriptError(f"there is no module {name!r} with Python source or bytecode to run.")
+
+
+def _no_main(name: str, folders: Iterable[str]) -> NoScriptError:
+    found = (each.name for each in pkgutil.iter_modules(list(folders)))
+    inside = ", ".join(f"{name}.{module}" for module in sorted(found)) or "none"
+    return NoScriptError(
+        f"{name!r} is a package without a module __main__, which is what -m runs of a package. "
+        f"Name a module in it: {inside}."
+    )

@@ -74,21 +74,25 @@ def run(
     with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once():
         _name_plugin(imports)
         script = locating.module(name) if module else locating.file(name)
-        found, execute = _read(script.path, numpy_legacy)
+        found, execute = _read(script, numpy_legacy)
         main = _main(script)
         imports.prepare(main.__dict__, chosen.start(found, asked), found.python_2)
         sys.argv, sys.modules["__main__"] = [script.path, *arguments], main
         execute(main.__dict__)
 
 
-def _read(path: str, numpy: bool) -> tuple[bytecode.Compiled, Callable[[dict[str, Any]], None]]:
+def _read(
+    script: locating.Script, numpy: bool
+) -> tuple[bytecode.Compiled, Callable[[dict[str, Any]], None]]:
     """The compiled script or notebook, and a function that runs it in a namespace."""
-    with open(path, "rb") as file:
-        source = file.read()
-    if is_notebook(path):
+    path, source = script.path, script.source()
+    if source is None:
+        found = bytecode.Compiled(script.code(), None, names_api=False, makes_graphs=False)
+    elif is_notebook(path):
         program = Program(source, path, numpy=numpy)
         return program.found, program.run
-    found = bytecode.compiled(source, path, numpy=numpy)
+    else:
+        found = bytecode.compiled(source, path, numpy=numpy)
     return found, functools.partial(exec, found.code)
 
 
