@@ -111,12 +111,19 @@ class Namespace(types.ModuleType):
             return Namespace(named, path, bases, alive_first=self._alive_first)
         return alive if served is _MISSING else served
 
-    def _inside(self, parts: Sequence[str]) -> Namespace | None:
+    def _inside(self, parts: Sequence[str]) -> types.ModuleType | None:
         """The module that a root gives for a path below it without a row.
 
-        A module inside a namespace of `tf.contrib` has the namespace's names.
+        A module inside a namespace of `tf.contrib` has the namespace's names. Folders of
+        TensorFlow such as `lite/python` lie beside the API, whose modules do not know them.
         """
         path, names = ".".join(parts), table.load().below("tf.contrib")
+        if parts[1] in _FOLDERS:
+            try:
+                alive = importlib.import_module(".".join(["tensorflow", *parts[1:]]))
+            except ModuleNotFoundError:
+                return None
+            return Namespace(path, path, (alive,)) if table.load().below(path) else alive
         if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or parts[2] not in names:
             return None
         return Namespace(path, path, (module(self, ".".join(parts[1:3])),))
@@ -177,11 +184,18 @@ def module(root: Any, path: str) -> Any:
         if done in _SHADOWED and row is not None:
             found = _serve(row)
         if not isinstance(found, (types.ModuleType, Refused)):
-            found = root._inside(done.split("."))
+            found = _behind(node, part) or root._inside(done.split("."))
         if found is None:
             raise ModuleNotFoundError(_unknown(done), name=done)
         node = found
     return node
+
+
+def _behind(package: Any, name: str) -> Any:
+    """The submodule in whose place a package has something else of its name; None for none."""
+    bases = package._bases if isinstance(package, Namespace) else (package,)
+    found = (submodule(base, name) for base in bases)
+    return next((each for each in found if each is not _MISSING), None)
 
 
 def member(parent: Any, path: str, name: str) -> Any:
@@ -223,7 +237,7 @@ def _serve(row: DeadName) -> Any:
 
 def _module(where: str) -> Any:
     top, _, path = where.partition(".")
-    if top != "tensorflow" or path.startswith(("python.", "core.")):
+    if top != "tensorflow" or path.startswith(_INTERNAL):
         return importlib.import_module(where)
     # To import a part of the API would load it a second time, and put it in the place of the first.
     found = importlib.import_module(top)
@@ -263,6 +277,12 @@ the package's attribute is the function, and only what is imported below it is o
 
 _OF_TENSORFLOW = frozenset({"__internal__", "__operators__"})
 """Names of the API in the form of those by which Python asks a module what it is."""
+
+_FOLDERS = frozenset({"lite", "tools", "tsl"})
+"""Folders of TensorFlow with modules that are no part of the API, though one has its name."""
+
+_INTERNAL = ("compiler.", "core.", "python.", "tsl.")
+"""What paths of TensorFlow's inside begin with, which is no part of the API."""
 
 _MISSING: Any = object()
 _GONE = {"contrib", "estimator"}  # everything below them is dead
