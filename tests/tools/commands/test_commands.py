@@ -45,7 +45,7 @@ def test_a_name(capsys):
 def test_a_name_of_a_module_with_one_row(capsys):
     assert main(["names", "tf.contrib.all_reduce.build_ring_all_reduce"]) == 1
     told = capsys.readouterr().out
-    assert told.startswith("tf.contrib.all_reduce: refused\n")
+    assert told.startswith("tf.contrib.all_reduce.build_ring_all_reduce: refused\n")
     assert "tf.tpu.cross_replica_sum" in told
     assert "write  " not in told
 
@@ -62,6 +62,28 @@ def test_an_unknown_name_beside_a_known_one(capsys):
     captured = capsys.readouterr()
     assert "no row for 'no_such_thing'" in captured.err
     assert "tf.contrib.tpu.TPUConfig: works" in captured.out
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "said"),
+    [
+        ("tf.train.AdamOptimizer", 0, "tf.compat.v1.train.AdamOptimizer\n"),
+        ("tf.nn.dropout", 0, "TensorFlow still has it."),
+        ("tf.keras.losses.Reduction.SUM", 0, "tf.keras.losses.Reduction.SUM: differs"),
+        ("tf.estimator.Estimator.train", 0, "tpu_estimator_compat.estimator.Estimator.train"),
+        ("tensorflow.lite.python.lite.TFLiteConverter", 0, "write      tf.lite.python.lite"),
+        ("tf.contrib.layers.nonexistent", 1, "has it.\n"),
+        ("tf.contrib.layers.flaten", 1, "Did you mean tf.contrib.layers.flatten?"),
+        ("tf.estimator.Estimator.trian", 1, "Did you mean tf.estimator.Estimator.train?"),
+        ("tf.keras.utils.multi_gpu_model", 1, "tf.keras.utils.multi_gpu_model does not work"),
+        ("tf.python.nothing.at_all", 1, "does not work"),
+        ("tf.contrib.quantize.experimental_create_training_graph", 1, ": refused"),
+    ],
+)
+def test_a_name_without_a_row_of_its_own(capsys, name, status, said):
+    assert main(["names", name]) == status
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err
 
 
 class Stream(io.StringIO):

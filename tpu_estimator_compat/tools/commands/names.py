@@ -1,17 +1,16 @@
-"""Says what became of a name that TensorFlow dropped: status, replacement, difference.
+"""Says whether a name of TensorFlow works here, and what became of it.
 
     python -m tpu_estimator_compat names tf.contrib.layers.fully_connected
     python -m tpu_estimator_compat names cross_replica
 
-A name is looked up as code writes it; a part of a name finds all names with that part. The exit
-status is 0 if each name works, perhaps with a difference, 1 if one is refused, 2 if one is in no
-table: TensorFlow still has it, or never had it.
+A name is looked up as code writes it; a part of a name finds all names with that part that
+TensorFlow dropped. The exit status is 0 if each name works, perhaps with a difference, 1 if one
+will not, 2 if a part is in no name.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import shutil
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 NAME = "names"
 _STYLES = {"works": "green", "differs": "yellow", "refused": "red"}
 _WIDEST = 100
+_ROOTS = {"tensorflow", "tensorflow_core", "tensorflow_estimator", "tf"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +38,12 @@ def run(arguments: argparse.Namespace) -> int:
     rows: dict[str, DeadName] = {}
     status = 0
     for asked in arguments.names:
-        found = {row.name: row for row in _rows(table.load(), asked)}
+        found = {row.name: row for row in rows_of(table.load(), asked)}
         rows |= found
-        if not found:
+        if not found and asked.partition(".")[0] in _ROOTS:
+            say(f"{NAME}: {asked} does not work: {_nothing(asked)}", error=True)
+            status = max(status, 1)
+        elif not found:
             say(f"{NAME}: no row for {asked!r}. Try a part of the name.", error=True)
             status = 2
     if arguments.json:
@@ -52,18 +55,31 @@ def run(arguments: argparse.Namespace) -> int:
     return status or int(refused)
 
 
-def _rows(rows: Table, asked: str) -> Iterator[DeadName]:
-    """The row of a name, or of the module around it; else the rows whose names contain it."""
+def rows_of(rows: Table, asked: str) -> Iterator[DeadName]:
+    """The row of a name, or the one that holds for it; else rows whose names contain it."""
     from tpu_estimator_compat.old_names.legacy import table
 
-    if row := rows.covering(table.canonical(table.public(asked))):
-        yield row
+    if asked.partition(".")[0] in _ROOTS:
+        name = table.canonical(table.public(asked))
+        row = rows.get(name)
+        if row is None or (rows.below(name) and row.status is table.Status.REFUSED):
+            from tpu_estimator_compat.old_names.legacy import answers  # imports TensorFlow
+
+            row = answers.of(name)
+        if row is not None:
+            yield row
     else:
         yield from (row for name, row in rows.rows.items() if asked.lower() in name.lower())
 
 
-def _as_json(row: DeadName) -> dict[str, str]:
-    return {**dataclasses.asdict(row), "status": row.status.value}
+def _nothing(asked: str) -> str:
+    """The reason why a name does not work, and the names that it may have been meant for."""
+    from tpu_estimator_compat.old_names.legacy import answers, table
+
+    name = table.canonical(table.public(asked))
+    close = " or ".join(answers.like(name))
+    meant = f" Did you mean {close}?" if close else ""
+    return f"neither TensorFlow of today nor tpu_estimator_compat has it.{meant}"
 
 
 def _told(row: DeadName) -> str:
@@ -72,7 +88,7 @@ def _told(row: DeadName) -> str:
     sheet = Sheet(min(shutil.get_terminal_size((_WIDEST, 0)).columns, _WIDEST), are_colors_shown())
     status = cell(row.status.value, _STYLES[row.status.value])
     sheet.draw(grid([(f"{row.name}:", status)], gap=1))
-    facts = {"gone since": f"TensorFlow {row.since}"}
+    facts = {"gone since": f"TensorFlow {row.since}"} if row.since else {}
     if row.served_by:
         facts |= {"write": row.today, "served by": row.served_by.replace(":", ".")}
     sheet.draw(grid(("", *fact) for fact in facts.items()))
