@@ -2,8 +2,8 @@
 
 `python tests/support/live_names.py` writes them:
 
-- `names/only_v1.txt`, `names/only_v2.txt`: names that only one of TensorFlow's two APIs has, one or
-  two levels deep: `placeholder`, `train.AdamOptimizer`.
+- `names/only_v1.txt`, `names/only_v2.txt`: names that only one of TensorFlow's two APIs has, one to
+  three levels deep: `placeholder`, `train.AdamOptimizer`, `keras.backend.get_session`.
 - `names/provided.txt`: the names in the modules that serve rows of the table.
 """
 
@@ -31,10 +31,26 @@ _OF_OTHERS = "tpu_estimator_compat.old_names.contrib.slim"
 """Copies of packages whose modules legacy code knew by their names."""
 
 
+_KEPT = pathlib.Path(__file__).parents[1] / "old_names" / "legacy"
+"""The folder with the public names of TensorFlow 1.15 and 2.15."""
+
+
 def only_in_each() -> tuple[list[str], list[str]]:
     v1, v2 = _names_of_v1(), _names_of_v2()
     v1 |= _names_of_table(v2)
-    return _without_covered(v1 - v2), _without_covered(v2 - v1)
+    # Three levels deep, today's APIs do not tell: TensorFlow 2 dropped experiments that 1 keeps.
+    old_v1, new_v1, old_v2 = (_kept(each) for each in ("1.15", "2.15_v1", "2.15_v2"))
+    of_keras = {name for name in old_v1 if name.startswith("keras.")}
+    only_v1 = {name for name in v1 - v2 - old_v2 if name.count(".") < 2 or name in of_keras}
+    only_v2 = {name for name in v2 - v1 if name.count(".") < 2 or name not in old_v1 | new_v1}
+    return _without_covered(only_v1), _without_covered(only_v2)
+
+
+def _kept(release: str) -> set[str]:
+    """The public names of a release, without `tf.`."""
+    lines = (_KEPT / f"public_names_{release}.txt").read_text().splitlines()
+    found = (line.partition(": ") for line in lines)
+    return {f"{space}.{name}"[3:] for space, _, names in found for name in names.split()}
 
 
 def provided() -> dict[str, list[str]]:
@@ -70,8 +86,8 @@ def _names_of_v1() -> set[str]:
     import tf_keras.api._v1.keras as keras
 
     # Of the namespaces that Keras fills, TensorFlow 1 had the code that tf_keras keeps.
-    names = {name for name in _names(tf.compat.v1, 2) if not name.startswith("keras.")}
-    return names | {f"keras.{name}" for name in _names(keras, 1)}
+    names = {name for name in _names(tf.compat.v1, 3) if not name.startswith("keras.")}
+    return names | {f"keras.{name}" for name in _names(keras, 2)}
 
 
 def _names_of_v2() -> set[str]:
@@ -79,9 +95,9 @@ def _names_of_v2() -> set[str]:
     import tf_keras.api._v2.keras as keras
 
     # Code that means TensorFlow 2 may know it with Keras 2, which had names that Keras 3 dropped.
-    names = _names(tf, 2) | {f"keras.{name}" for name in _names(keras, 1)}
+    names = _names(tf, 2) | {f"keras.{name}" for name in _names(keras, 2)}
     for namespace in _FROM_KERAS:
-        names |= {f"{namespace}.{name}" for name in _names(getattr(keras, namespace), 1)}
+        names |= {f"{namespace}.{name}" for name in _names(getattr(keras, namespace), 2)}
     return names
 
 
@@ -116,7 +132,12 @@ def _public(namespace: types.ModuleType) -> list[str]:
 
 def _without_covered(names: set[str]) -> list[str]:
     """Sorted, without names below a namespace that is listed itself."""
-    return sorted(name for name in names if name.partition(".")[0] not in names - {name})
+    return sorted(name for name in names if not _above(name) & names)
+
+
+def _above(name: str) -> set[str]:
+    parts = name.split(".")
+    return {".".join(parts[:end]) for end in range(1, len(parts))}
 
 
 if __name__ == "__main__":

@@ -93,3 +93,58 @@ def test_eager_for_a_script_of_tensorflow_2(run):
         assert float(double(3.0)) == 6
         """)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_session_in_a_graph_of_its_own_leaves_the_script_eager(run):
+    done = run("""
+        import tensorflow.compat.v1 as tf
+        print("eager", bool(tf.constant(9.0) > 0))
+        with tf.Graph().as_default():
+            with tf.Session() as sess:
+                print("graph", sess.run(tf.constant(3.0) * 2))
+        """)
+    assert done.stdout.splitlines() == ["eager True", "graph 6.0"], done.stderr
+
+
+NUMPY = "import tensorflow.compat.v1 as tf\nx = tf.placeholder_with_default(1.0, [])\n"
+DYNAMIC = "import tensorflow as tf\n{}getattr(tf.train, 'Adam' + 'Optimizer')\n"
+TOLD = [
+    (NUMPY + "[*x]", "--behavior v2 runs it with eager"),
+    (NUMPY + "bool(x)", "--behavior v2 runs it with eager"),
+    ("import tensorflow.compat.v1 as tf\ntf.constant(1.0).graph", "--behavior v1 runs it with gr"),
+    (DYNAMIC.format(""), "Only TensorFlow 1 has tf.train.AdamOptimizer"),
+]
+UNTOLD = [
+    "import tensorflow as tf\ntf.logging\n[*tf.constant(1.0)]",
+    "import tensorflow as tf\ntf.summary.create_file_writer\ntf.constant(1.0).graph",
+    DYNAMIC.format("tf.summary.create_file_writer\n"),
+    "import tensorflow as tf\ngetattr(tf.train, 'Nothing' + 'Optimizer')",
+    NUMPY + "raise ValueError('Tensor is not what it was')",
+    NUMPY + "x.numpy_array",
+    NUMPY + "tf.Session().run(tf.placeholder(tf.float32))",
+    "import tensorflow.compat.v1 as tf\n1 / 0",
+    "import tensorflow.compat.v1 as tf\nopen('no_such_file')",
+    "import tensorflow.compat.v1 as tf\nimport no_such_module",
+    "import tensorflow.compat.v1 as tf\ntf.matmul([[1.0]], [[1.0, 2.0], [3.0, 4.0]])",
+]
+
+
+@pytest.mark.parametrize(("source", "said"), TOLD)
+def test_an_error_that_the_other_behavior_would_not_have_raised_says_so(run, source, said):
+    assert said in run(source).stderr
+
+
+@pytest.mark.parametrize("source", UNTOLD)
+def test_other_errors_do_not_speak_of_behavior(run, source):
+    done = run(source)
+    assert "Traceback" in done.stderr
+    assert "--behavior" not in done.stderr
+
+
+def test_a_package_of_tensorflow_2_that_a_script_of_1_imports(run, tmp_path):
+    (tmp_path / "young.py").write_text(
+        "import tensorflow as tf\nREDUCTION = tf.keras.losses.Reduction.SUM\n"
+        "LAYER = tf.keras.layers.TextVectorization\n"
+    )
+    done = run("import tensorflow as tf\nimport young\nprint(tf.app, young.REDUCTION)")
+    assert done.stdout.strip().endswith("sum"), done.stderr

@@ -126,6 +126,11 @@ def test_what_a_module_tells(code, expected):
     assert told(references(ast.parse(code))) is expected
 
 
+V1 = "import tensorflow.compat.v1 as tf\n"
+OWN = V1 + "with tf.Graph().as_default():\n with tf.Session() as sess:\n  pass\n"
+BUILD = V1 + "def build():\n return tf.placeholder(tf.float32)\n"
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
@@ -136,6 +141,20 @@ def test_what_a_module_tells(code, expected):
         ("import tensorflow.compat.v1 as tf\ntf.logging.info('')", False),
         ("import tensorflow.compat.v1 as tf\ntf.disable_eager_execution()\ntf.Session()", False),
         ("import tensorflow.compat.v1 as tf\ntf.Session()\nx.numpy()", False),
+        (OWN, False),
+        (OWN + " tf.Session()", False),
+        (OWN + "tf.Session()", True),
+        (BUILD + OWN + "  build()", False),
+        (BUILD + OWN + "  build()\nbuild()", True),
+        (BUILD + "def all():\n build()\n" + OWN + "  all()", False),
+        (BUILD + "f = build", True),
+        (V1 + "g = tf.Graph()\nwith g.as_default(): tf.Session()", False),
+        (V1 + "with tf.Graph().as_default(), tf.Session(): tf.placeholder(x)", False),
+        (V1 + "g = tf.Graph()\ntf.Session(graph=g)", False),
+        (V1 + "self.g = tf.Graph()\nwith self.g.as_default(): tf.Session()", False),
+        (V1 + "with tf.get_default_graph().as_default(): tf.Session()", True),
+        (V1 + "with tf.Session().as_default(): tf.placeholder(x)", True),
+        (V1 + "g = tf.Graph()\nwith tf.Session(): tf.placeholder(x)", True),
     ],
 )
 def test_which_modules_make_graphs_of_compat_v1(code, expected):

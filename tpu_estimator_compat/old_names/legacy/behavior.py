@@ -3,13 +3,53 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
+import types
 from collections.abc import Iterator
 
 import tensorflow as tf
 
 from tpu_estimator_compat.old_names.legacy.bytecode import Compiled
-from tpu_estimator_compat.old_names.legacy.dialect import Dialect
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect, is_only_in
 from tpu_estimator_compat.tf_internals import tf2
+
+_API = (
+    "tensorflow._api.v2.compat.v1",
+    "tensorflow._api.v2",
+    "tf_keras.api._v1",
+    "tf_keras.api._v2",
+)
+
+_SIGNS = {
+    Dialect.V1: (
+        "Tensor is unhashable",
+        "The Session graph is empty",
+        "When eager execution is enabled, `var_list`",
+        "is not supported in eager mode",
+        "is undefined when eager execution is enabled",
+        "not compatible with eager execution",
+        "not supported when eager execution is enabled",
+        "should be a function when eager execution is enabled",
+    ),
+    Dialect.V2: (
+        "'SymbolicTensor' object has no attribute 'numpy'",
+        "Cannot convert a symbolic tf.Tensor",
+        "Iterating over a symbolic `tf.Tensor` is not allowed",
+        "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed",
+        "numpy() is only available when eager execution is enabled",
+        "only supported in eager mode",
+        "only supports Python-style iteration in eager mode",
+    ),
+}
+"""Parts of TensorFlow's messages that mean: with this behavior, there would be no such error."""
+
+_ADVICE = {
+    Dialect.V1: "Nothing in the script says that it was written for TensorFlow 1, so it ran as "
+    "with TensorFlow 2. If it was, --behavior v1 runs it with graphs, as it did.",
+    Dialect.V2: "A module that the script imports, or its placeholders and sessions, say that it "
+    "was written for TensorFlow 1, so it ran with graphs. If it was written for TensorFlow 2, "
+    "--behavior v2 runs it with eager execution, as it did.",
+}
 
 
 class Behavior:
@@ -23,6 +63,8 @@ class Behavior:
         self._told: Dialect | None = None
         self._names_api = False
         self._waiting = False
+        self._is_sure = False  # by the user's word, or the script's own names
+        self._silent: set[str] = set()  # files of modules that tell nothing
 
     def __enter__(self) -> Behavior:
         self._before = tf2.enabled()
@@ -39,6 +81,8 @@ class Behavior:
         `asked` is the behavior that the user asked for.
         """
         self._names_api = script.names_api
+        self._is_sure = asked is not None or script.dialect is not None
+        self._note(script)
         self._told = asked or self._shown(script) or self._told
         self._waiting = True
         self._settle()
@@ -46,9 +90,42 @@ class Behavior:
 
     def judge(self, module: Compiled) -> Dialect:
         """Takes note of a module before it runs; returns the meaning of `tensorflow` in it."""
+        self._note(module)
         self._told = self._told or self._shown(module)
         self._settle()
         return module.dialect or self._told or Dialect.V2
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Adds advice to an error within that the other behavior would not have raised."""
+        try:
+            yield
+        except Exception as error:
+            if advice := self._advice(error):
+                error.add_note(advice)
+            raise
+
+    def _advice(self, error: Exception) -> str | None:
+        ran = Dialect.V2 if tf2.enabled() else Dialect.V1
+        other = Dialect.V1 if ran is Dialect.V2 else Dialect.V2
+        if not self._is_sure and any(sign in str(error) for sign in _SIGNS[other]):
+            return _ADVICE[other]
+        name = _missing(error)
+        if name is None or not is_only_in(other, name) or not self._is_in_silent(error):
+            return None
+        return (
+            f"Only TensorFlow {other.value} has tf.{name}, and nothing in the module says which it "
+            f"was written for. --behavior v{other.value} runs modules that do not say as of "
+            f"TensorFlow {other.value}."
+        )
+
+    def _is_in_silent(self, error: Exception) -> bool:
+        files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+        return bool(files) and files[-1] in self._silent
+
+    def _note(self, module: Compiled) -> None:
+        if module.dialect is None:
+            self._silent.add(module.code.co_filename)
 
     def _shown(self, module: Compiled) -> Dialect | None:
         # A script that names `tensorflow` itself may well be of TensorFlow 2, and a module of it
@@ -62,6 +139,17 @@ class Behavior:
         self._waiting = False
         if tf.executing_eagerly():  # else the script has switched by itself, or builds a graph
             _set(self._told is Dialect.V2)
+
+
+def _missing(error: Exception) -> str | None:
+    """The name below `tf` that an error says is not there."""
+    if not isinstance(error, AttributeError) or not isinstance(error.obj, types.ModuleType):
+        return None
+    namespace = vars(error.obj).get("_path", error.obj.__name__)
+    for prefix in _API:
+        namespace = namespace.replace(prefix, "tensorflow", 1)
+    root, _, inside = f"{namespace}.{error.name}".partition(".")
+    return inside if root in ("tensorflow", "tf") else None
 
 
 def _set(second: bool) -> None:

@@ -27,7 +27,14 @@ _ENDING = ".legacy.pyc"
 _HASH = 8  # bytes of a source_hash
 Spec = importlib.machinery.ModuleSpec
 # What makes code and dialect of a source.
-_RULES = ("bytecode.py", "dialect.py", "numpy_names.py", "python2.py", "references.py")
+_RULES = (
+    "bytecode.py",
+    "dialect.py",
+    "numpy_names.py",
+    "own_graphs.py",
+    "python2.py",
+    "references.py",
+)
 _LISTS = ("only_v1.txt", "only_v2.txt")
 
 

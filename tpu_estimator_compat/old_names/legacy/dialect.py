@@ -13,6 +13,7 @@ import functools
 import importlib.resources
 from collections.abc import Iterable, Iterator
 
+from tpu_estimator_compat.old_names.legacy import own_graphs
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, references
 
 _COMPAT_V1 = "tensorflow.compat.v1."
@@ -95,14 +96,17 @@ def names_api(found: Iterable[Reference]) -> bool:
 def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
     """Whether a module makes placeholders or sessions of `tensorflow.compat.v1`.
 
-    False if it switches eager execution, asks for it, or reads values of eager tensors.
+    False if all are in graphs of their own, or if the module switches eager execution, asks for it,
+    or reads values of eager tensors.
     """
-    names = {meaning(r.path, Dialect.V1)[1] for r in found if r.path.startswith(_COMPAT_V1)}
-    if names.isdisjoint(_OF_GRAPHS) or not names.isdisjoint(_SWITCHES):
+    of_v1 = [r for r in found if r.path.startswith(_COMPAT_V1)]
+    names = {meaning(r.path, Dialect.V1)[1] for r in of_v1}
+    if _OF_GRAPHS.isdisjoint(names) or not _SWITCHES.isdisjoint(names):
         return False
-    return not any(
-        isinstance(node, ast.Attribute) and node.attr == "numpy" for node in ast.walk(tree)
-    )
+    if any(isinstance(node, ast.Attribute) and node.attr == "numpy" for node in ast.walk(tree)):
+        return False
+    own = own_graphs.within(tree)
+    return any(meaning(r.path, Dialect.V1)[1] in _OF_GRAPHS and r.node not in own for r in of_v1)
 
 
 def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:
@@ -123,7 +127,7 @@ def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:
 def is_only_in(api: Dialect, name: str) -> bool:
     """Whether the other API has no name such as `train.AdamOptimizer`, or no namespace above it."""
     parts = name.split(".")
-    return any(".".join(parts[:end]) in _only_in(api) for end in (1, 2))
+    return any(".".join(parts[:end]) in _only_in(api) for end in (1, 2, 3))
 
 
 @functools.cache

@@ -78,7 +78,8 @@ def run(
         main = _main(script)
         imports.prepare(main.__dict__, chosen.start(found, asked), found.python_2)
         sys.argv, sys.modules["__main__"] = [script.path, *arguments], main
-        execute(main.__dict__)
+        with chosen.explained():
+            execute(main.__dict__)
 
 
 def _read(

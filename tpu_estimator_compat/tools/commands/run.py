@@ -194,14 +194,6 @@ def _split_cpu(count: int) -> None:
     tf.config.set_logical_device_configuration(cpu, parts)
 
 
-_OF_BEHAVIOR_2 = (
-    "Tensor is unhashable",
-    "not compatible with eager execution",
-    "not supported when eager execution is enabled",
-)
-"""Fragments of TensorFlow's error messages that mean: this script needs v1 behavior."""
-
-
 def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
     text = str(error)
     package = _young_package(error)
@@ -230,12 +222,6 @@ def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
     of_numpy = "module 'numpy' has no attribute" in text or "attribute 'tostring'" in text
     if isinstance(error, AttributeError) and of_numpy and not arguments.numpy_legacy:
         print("NumPy dropped this name; --numpy-legacy lets it work.", file=sys.stderr)
-    if arguments.behavior == "auto" and any(word in text for word in _OF_BEHAVIOR_2):
-        print(
-            "Nothing in the script says that it was written for TensorFlow 1, so it ran as with "
-            "TensorFlow 2. If it was, --behavior v1 runs it with graphs, as it did.",
-            file=sys.stderr,
-        )
 
 
 def _young_package(error: BaseException) -> str | None:
