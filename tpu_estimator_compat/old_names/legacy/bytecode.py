@@ -19,7 +19,7 @@ import sys
 import types
 from importlib.util import source_hash
 
-from tpu_estimator_compat.old_names.legacy import numpy_names, python2
+from tpu_estimator_compat.old_names.legacy import numpy_methods, python2
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, makes_graphs, names_api, told
 from tpu_estimator_compat.old_names.legacy.references import Form, references
 
@@ -30,7 +30,7 @@ Spec = importlib.machinery.ModuleSpec
 _RULES = (
     "bytecode.py",
     "dialect.py",
-    "numpy_names.py",
+    "numpy_methods.py",
     "own_graphs.py",
     "python2.py",
     "references.py",
@@ -71,7 +71,7 @@ def of_tree(tree: ast.Module, path: str, *, numpy: bool) -> Compiled:
     """`compiled`, from a module's syntax tree."""
     found = references(tree)
     shown = told(found), names_api(found), makes_graphs(tree, found)
-    code = numpy_names.mended(tree) if numpy else tree
+    code = numpy_methods.mended(tree) if numpy else tree
     names = sorted({r.path.rpartition(".")[2] for r in found if r.form is Form.BUILTIN})
     return Compiled(compile(code, path, "exec", dont_inherit=True), *shown, tuple(names))
 

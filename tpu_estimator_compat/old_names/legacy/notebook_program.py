@@ -21,7 +21,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import bytecode, numpy_names, python2
+from tpu_estimator_compat.old_names.legacy import bytecode, numpy_methods, python2
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.locating import NoScriptError
 from tpu_estimator_compat.old_names.legacy.notebook_cells import (
@@ -72,7 +72,7 @@ class Program:
             self.found = bytecode.of_tree(tree, path, numpy=numpy)
             if any(m.text.startswith("%tensorflow_version 1") for m in self._skipped):  # Colab's
                 self.found = dataclasses.replace(self.found, dialect=Dialect.V1)
-            parts = _by_cell(numpy_names.mended(tree) if numpy else tree, text)
+            parts = _by_cell(numpy_methods.mended(tree) if numpy else tree, text)
             self._cells = [self._compiled(n, notebook.cells[n], body) for n, body in parts.items()]
 
     def run(self, namespace: dict[str, Any]) -> None:
