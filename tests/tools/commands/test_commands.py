@@ -33,6 +33,13 @@ def test_the_help_shows_it(command, capsys):
     assert f"python -m tpu_estimator_compat {command.NAME}" in capsys.readouterr().out
 
 
+def test_without_a_command_there_is_help(capsys):
+    assert main([]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("usage: ")
+    assert all(f"\n    {command.NAME}" in told for command in COMMANDS)
+
+
 def test_a_name(capsys):
     assert main(["names", "tensorflow.contrib.tpu.TPUEstimator"]) == 0
     assert capsys.readouterr().out.splitlines()[:3] == [

@@ -51,6 +51,17 @@ def test_an_import_that_fails_shows_no_frames_of_ours(run, tmp_path):
     assert trace.count("File ") == 1
 
 
+def test_an_import_that_fails_within_an_import_shows_no_frames_of_pythons(run, tmp_path):
+    (tmp_path / "outer.py").write_text("import inner\n")
+    (tmp_path / "inner.py").write_text("import tensorflow as tf\n1 / 0\n")
+    (tmp_path / "script.py").write_text("import outer\n")
+    done = run()
+    trace = done.stderr[done.stderr.index("Traceback") :]
+    assert "frozen" not in trace
+    files = [line.split('"')[1].rsplit(os.sep)[-1] for line in trace.splitlines() if "File" in line]
+    assert files == ["script.py", "outer.py", "inner.py"]
+
+
 COLLECTOR = """
 import gc
 print("collects", gc.isenabled())

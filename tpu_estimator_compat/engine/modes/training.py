@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -170,7 +172,7 @@ def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None
     except BaseException as error:
         folder, text = str(captured.config.model_dir), str(error)
         told = text.startswith("Could not ") or "Training cannot write" in text
-        if isinstance(error, tf.errors.OpError) and folder in text and not told:
+        if isinstance(error, tf.errors.OpError) and _names_file(error, folder) and not told:
             error.add_note(
                 f"Training could not use a file of model_dir {folder}. See that the disk has room, "
                 "and that this process may write there."
@@ -179,6 +181,14 @@ def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None
             with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
                 traits.wait(hook)
         raise
+
+
+def _names_file(error: tf.errors.OpError, folder: str) -> bool:
+    """Whether an error is about a file in a folder, whose name may be as short as a tensor's."""
+    if isinstance(error, tf.errors.InvalidArgumentError):  # of what a step computes
+        return False
+    path = rf"(?:^|[\s'\"(:;]){re.escape(folder.rstrip(os.sep))}(?:/[^\s;]|[;'\"]|$)"
+    return re.search(path, str(error.message)) is not None
 
 
 def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology) -> bool:

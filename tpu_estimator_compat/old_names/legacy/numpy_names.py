@@ -98,7 +98,7 @@ _WRITTEN: dict[str, Any] = {
     "sctype2char": lambda kind: np.dtype(kind).char,
 }
 
-_ARGUMENTS: dict[str, dict[str, str | None]] = {
+ARGUMENTS: dict[str, dict[str, str | None]] = {
     "array2string": {"style": None},
     "corrcoef": {"bias": None, "ddof": None},
     "histogram": {"normed": "density"},
@@ -169,11 +169,16 @@ def _fromstring(
 @functools.cache
 def given() -> dict[str, Any]:
     """The names that legacy modules get in place of NumPy's, or where it has none."""
-    functions = {name: _with_arguments(getattr(np, name), old) for name, old in _ARGUMENTS.items()}
+    functions = {name: _with_arguments(getattr(np, name), old) for name, old in ARGUMENTS.items()}
     functions |= {name: _of_iterator(getattr(np, name)) for name in _STACKS}
     functions |= {"array": _array, "fromstring": _fromstring, "sum": _sum}
     renamed = {old: functools.reduce(getattr, new.split("."), np) for old, new in _RENAMED.items()}
     return {**renamed, **_WRITTEN, **functions}
+
+
+def gives(name: str) -> bool:
+    """Whether legacy modules get a name that NumPy dropped."""
+    return name in _BUILTIN or name in given()
 
 
 @functools.cache

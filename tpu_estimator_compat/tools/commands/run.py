@@ -13,11 +13,9 @@ TensorFlow as it is.
 from __future__ import annotations
 
 import argparse
-import builtins
 import contextlib
 import gc
 import os
-import re
 import signal
 import sys
 import traceback
@@ -26,6 +24,7 @@ from collections.abc import Iterator
 
 from tpu_estimator_compat.environment import PROFILE_VARIABLE, RUNTIME_VARIABLE, RUNTIMES
 from tpu_estimator_compat.old_names.legacy import locating
+from tpu_estimator_compat.tools.commands import hints
 from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "run"
@@ -176,12 +175,13 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
     except SystemExit:
         raise
     except BaseException as error:
-        _strip(error)
+        strip(error)
         if sys.excepthook is sys.__excepthook__:  # which cannot show lines of notebook cells
             traceback.print_exception(error)
         else:
             sys.excepthook(type(error), error, error.__traceback__)
-        _hint(error, arguments)
+        for hint in hints.of(error, numpy_legacy=arguments.numpy_legacy):
+            print(hint, file=sys.stderr)
         return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
@@ -194,84 +194,7 @@ def _split_cpu(count: int) -> None:
     tf.config.set_logical_device_configuration(cpu, parts)
 
 
-def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
-    text = str(error)
-    package = _young_package(error)
-    missing = _missing(error) if isinstance(error, ImportError) else None
-    if package is not None:
-        named = f"--legacy-package {package}"
-        if missing is None or _is_served(*missing):
-            advice = (
-                f"If it is as old as the script, {named} gives it the names that TensorFlow "
-                "dropped, and Keras 2 as keras."
-            )
-        else:
-            name = ".".join(filter(None, missing))
-            advice = f"{named} would not help: there is no {name} for legacy code either."
-        print(
-            f"This error is from {package}, which sees today's TensorFlow: it is neither the "
-            f"script's own nor named. {advice}",
-            file=sys.stderr,
-        )
-    elif missing is not None and missing[0].partition(".")[0] == "keras" and _is_served(*missing):
-        print(
-            "In the script's own modules keras is Keras 3, which lacks this. Keras 2 is tf_keras, "
-            "and its inside tf_keras.src: import those instead.",
-            file=sys.stderr,
-        )
-    of_numpy = "module 'numpy' has no attribute" in text or "attribute 'tostring'" in text
-    if isinstance(error, AttributeError) and of_numpy and not arguments.numpy_legacy:
-        print("NumPy dropped this name; --numpy-legacy lets it work.", file=sys.stderr)
-
-
-def _young_package(error: BaseException) -> str | None:
-    """The package, not run as legacy code, whose error an older TensorFlow may not have caused.
-
-    None if the error came from legacy code, or is not about TensorFlow.
-    """
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    for frame in reversed(frames):
-        top = frame.f_globals.get("__name__", "").partition(".")[0]
-        if top in _LIBRARIES or (top in sys.stdlib_module_names and top != "__main__"):
-            continue
-        if frame.f_builtins.get("__import__") is not builtins.__import__:
-            return None  # legacy code has an `__import__` of its own
-        if isinstance(error, ImportError):
-            is_of_tensorflow = (error.name or "").partition(".")[0] in _LIBRARIES
-        else:
-            is_of_tensorflow = any(map(_is_tensorflow, list(frame.f_globals.values())))
-        return top if is_of_tensorflow else None
-    return None
-
-
-def _missing(error: ImportError) -> tuple[str, str] | None:
-    """The module of a failed import, and the name that it lacks; None for other libraries."""
-    module = error.name or ""
-    if module.partition(".")[0] not in _LIBRARIES:
-        return None
-    found = re.match(r"cannot import name '(\w+)'", str(error))
-    return module, found.group(1) if found else ""
-
-
-def _is_served(module: str, name: str) -> bool:
-    """Whether the import that failed succeeds in an old package."""
-    from tpu_estimator_compat.old_names.legacy import imports
-    from tpu_estimator_compat.old_names.legacy.dialect import Dialect
-
-    try:
-        imports.imported(module, [name] if name else None, Dialect.V1)
-    except ImportError:
-        return False
-    return True
-
-
-def _is_tensorflow(value: object) -> bool:
-    if not isinstance(value, types.ModuleType):
-        return False
-    return getattr(value, "__name__", "").partition(".")[0] in _LIBRARIES
-
-
-def _strip(error: BaseException | None) -> None:
+def strip(error: BaseException | None) -> None:
     """Removes this package's frames around and between the script's own from a traceback."""
     while error is not None:
         parsing = isinstance(error, SyntaxError)  # shows its place by itself
@@ -283,16 +206,20 @@ def _without(found: types.TracebackType | None) -> types.TracebackType | None:
     if found is None:
         return None
     rest = _without(found.tb_next)
-    if found.tb_frame.f_globals.get("__name__") in _OURS:
+    frame = found.tb_frame
+    is_imports = frame.f_code.co_filename.startswith("<frozen importlib")  # Python hides its own
+    if is_imports or frame.f_globals.get("__name__") in _OURS:
         return rest
     return types.TracebackType(rest, found.tb_frame, found.tb_lasti, found.tb_lineno)
 
 
-_LIBRARIES = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras", "tpu_estimator_compat"}
 _OURS = {
     __name__,
     "tpu_estimator_compat.old_names.legacy.imports",
+    "tpu_estimator_compat.old_names.legacy.behavior",
     "tpu_estimator_compat.old_names.legacy.notebook_program",
+    "tpu_estimator_compat.old_names.legacy.numpy_methods",
+    "tpu_estimator_compat.old_names.legacy.numpy_names",
     "tpu_estimator_compat.old_names.legacy.overlay",
     "tpu_estimator_compat.old_names.legacy.script",
     "tpu_estimator_compat.old_names.legacy.vendored",
