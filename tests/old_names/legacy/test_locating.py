@@ -112,8 +112,8 @@ def test_the_early_check_of_each_kind_of_package(elsewhere, monkeypatch, kind):
     locating.check("a.b.train", module=True)
     assert not {name for name in set(sys.modules) - before if name.split(".")[0] == "a"}
     if kind is not package_that_extends_its_path:  # whose folders are known when it runs
-        with pytest.raises(locating.NoScriptError, match=r"'a\.b\.trian'"):
-            locating.check("a.b.trian", module=True)
+        with pytest.raises(locating.NoScriptError, match=r"'a\.b\.trains'"):
+            locating.check("a.b.trains", module=True)
 
 
 @pytest.mark.parametrize("name", ["nothing", "train.py", "a.b.c.train", ".a", "a..b", "", "sys"])

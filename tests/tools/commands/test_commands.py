@@ -81,7 +81,7 @@ def test_an_unknown_name_beside_a_known_one(capsys):
         ("tensorflow.lite.python.lite.TFLiteConverter", 0, "write      tf.lite.python.lite"),
         ("tf.contrib.layers.nonexistent", 1, "has it.\n"),
         ("tf.contrib.layers.flaten", 1, "Did you mean tf.contrib.layers.flatten?"),
-        ("tf.estimator.Estimator.trian", 1, "Did you mean tf.estimator.Estimator.train?"),
+        ("tf.estimator.Estimator.train_it", 1, "Did you mean tf.estimator.Estimator.train?"),
         ("tf.keras.utils.multi_gpu_model", 1, "tf.keras.utils.multi_gpu_model does not work"),
         ("tf.python.nothing.at_all", 1, "does not work"),
         ("tf.contrib.quantize.experimental_create_training_graph", 1, ": refused"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import traceback
 import types
@@ -120,8 +121,11 @@ class Behavior:
         )
 
     def _is_in_silent(self, error: Exception) -> bool:
-        files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-        return bool(files) and files[-1] in self._silent
+        """Whether the last legacy module, which has builtins of its own, tells nothing."""
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        plain = builtins.__import__
+        legacy = [frame for frame in frames if frame.f_builtins.get("__import__") is not plain]
+        return bool(legacy) and legacy[-1].f_code.co_filename in self._silent
 
     def _note(self, module: Compiled) -> None:
         if module.dialect is None:

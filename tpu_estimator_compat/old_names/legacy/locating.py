@@ -72,14 +72,12 @@ def _find(name: str, path: Iterable[str]) -> importlib.machinery.ModuleSpec | No
     parent up among the imported modules. Editable installations have finders of their own, which
     know modules by whole names.
     """
-    for finder in sys.meta_path:
-        of_folders = finder is importlib.machinery.PathFinder
-        find = getattr(finder, "find_spec", None)
-        asked = name.rpartition(".")[2] if of_folders else name
-        spec: importlib.machinery.ModuleSpec | None = find and find(asked, list(path))
-        if spec is not None:
-            return spec
-    return None
+    places = list(path)
+    of_folders = importlib.machinery.PathFinder
+    spec = of_folders.find_spec(name.rpartition(".")[2], places)
+    others = [finder for finder in sys.meta_path if finder is not of_folders]
+    found = (finder.find_spec(name, places) for finder in others if hasattr(finder, "find_spec"))
+    return spec or next((each for each in found if each is not None), None)
 
 
 def _moves(package: importlib.machinery.ModuleSpec) -> bool:
