@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         subparser.set_defaults(run=command.run, parser=subparser)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
+        say(f"\n{parser.prog}: error: the following arguments are required: COMMAND", error=True)
         return 2
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:

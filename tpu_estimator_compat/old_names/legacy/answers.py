@@ -1,4 +1,4 @@
-"""What `tf.a.b` is in a script that runs unchanged, where the table has no row for the name."""
+"""Answers to the question what a name is in a script, where the table has no row for it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _roots(name: str) -> list[Any]:
 
 
 def _found(root: Any, name: str) -> Any:
-    """What a path stands for: attributes, or modules that must be imported."""
+    """The thing that a path names: attributes, or modules that must be imported."""
     parts = name.split(".")[1:]
     thing = root
     for number, part in enumerate(parts, start=1):

@@ -72,7 +72,10 @@ class Behavior:
         _set(True)
         return self
 
-    def __exit__(self, *unused_error: object) -> None:
+    def __exit__(self, unused_kind: object, error: BaseException | None, *unused: object) -> None:
+        """Adds advice to an error that the other behavior would not have raised."""
+        if error is not None and (advice := self._advice(error)):
+            error.add_note(advice)
         self._waiting = False
         _set(self._before)
 
@@ -96,17 +99,7 @@ class Behavior:
         self._settle()
         return module.dialect or self._told or Dialect.V2
 
-    @contextlib.contextmanager
-    def explained(self) -> Iterator[None]:
-        """Adds advice to an error within that the other behavior would not have raised."""
-        try:
-            yield
-        except Exception as error:
-            if advice := self._advice(error):
-                error.add_note(advice)
-            raise
-
-    def _advice(self, error: Exception) -> str | None:
+    def _advice(self, error: BaseException) -> str | None:
         ran = Dialect.V2 if tf2.enabled() else Dialect.V1
         other = Dialect.V1 if ran is Dialect.V2 else Dialect.V2
         if not self._is_sure and any(sign in str(error) for sign in _SIGNS[other]):
@@ -120,7 +113,7 @@ class Behavior:
             f"TensorFlow {other.value}."
         )
 
-    def _is_in_silent(self, error: Exception) -> bool:
+    def _is_in_silent(self, error: BaseException) -> bool:
         """Whether the last legacy module, which has builtins of its own, tells nothing."""
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         plain = builtins.__import__
@@ -145,7 +138,7 @@ class Behavior:
             _set(self._told is Dialect.V2)
 
 
-def _missing(error: Exception) -> str | None:
+def _missing(error: BaseException) -> str | None:
     """The name below `tf` that an error says is not there."""
     if not isinstance(error, AttributeError) or not isinstance(error.obj, types.ModuleType):
         return None

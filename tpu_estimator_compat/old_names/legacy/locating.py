@@ -66,7 +66,7 @@ def check(name: str, *, module: bool) -> None:
 
 
 def _find(name: str, path: Iterable[str]) -> importlib.machinery.ModuleSpec | None:
-    """What Python would find below a path, had it imported the packages around the module.
+    """Finds what Python would below a path, had it imported the packages around the module.
 
     Folders are asked for the last part of the name: of a whole one, a namespace package looks its
     parent up among the imported modules. Editable installations have finders of their own, which

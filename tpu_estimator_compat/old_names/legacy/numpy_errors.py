@@ -30,7 +30,7 @@ _GONE = {
 def advice(
     error: BaseException, frame: types.FrameType, number: int, *, legacy: bool, flag: bool
 ) -> str | None:
-    """What to do about an error of NumPy's in a line of a frame; None for any other error.
+    """Advice on an error of NumPy's in a line of a frame; None for any other error.
 
     `legacy` says whether the frame's module may get what NumPy dropped, and `flag` whether it does.
     """
@@ -46,7 +46,7 @@ def advice(
 
 
 def _dropped(error: BaseException, frame: types.FrameType, line: str) -> str | None:
-    """What to write in place of what `--numpy-legacy` gives; empty if NumPy's error says it."""
+    """The line to write in place of what `--numpy-legacy` gives; empty if NumPy's error has it."""
     text = str(error)
     if found := re.search(r"^'numpy\.\w+' object has no attribute '(\w+)'", text):
         return METHODS[found[1]][1] if found[1] in METHODS else None

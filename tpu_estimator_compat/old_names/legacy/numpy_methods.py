@@ -1,4 +1,4 @@
-"""What NumPy took from arrays, for legacy modules (`--numpy-legacy`): methods, conversions.
+"""Methods and conversions that arrays of NumPy lost, for legacy modules (`--numpy-legacy`).
 
 Python lets nobody add a method to arrays. So calls in the source become calls of functions here.
 """

@@ -1,4 +1,4 @@
-"""Which code of a module runs in a graph of its own: `with tf.Graph().as_default():`.
+"""The code of a module that runs in a graph of its own: `with tf.Graph().as_default():`.
 
 There, sessions and placeholders do not tell whether the rest of the module is eager.
 """

@@ -42,7 +42,7 @@ def _installed(config: pytest.Config) -> LegacyImports:
 
     def undo() -> None:
         sys.meta_path.remove(imports)
-        chosen.__exit__()
+        chosen.__exit__(None, None)
 
     config.add_cleanup(undo)
     return imports

@@ -82,7 +82,7 @@ _DIVISION = re.compile(
 
 
 def advice(error: BaseException, line: str) -> str | None:
-    """What Python 2 did in the place of an error, and what to write; `line` is the one at fault."""
+    """Advice on an error that Python 2 would not have raised; `line` is the one at fault."""
     said = _said(error, line)
     return said and f"This looks like Python 2, where {said}."
 

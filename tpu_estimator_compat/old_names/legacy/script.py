@@ -78,8 +78,7 @@ def run(
         main = _main(script)
         imports.prepare(main.__dict__, chosen.start(found, asked), found.python_2)
         sys.argv, sys.modules["__main__"] = [script.path, *arguments], main
-        with chosen.explained():
-            execute(main.__dict__)
+        execute(main.__dict__)
 
 
 def _read(
