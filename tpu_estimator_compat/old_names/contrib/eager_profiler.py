@@ -27,6 +27,10 @@ class ProfilerNotRunningError(Exception):
     """Raised where a profile is stopped that nobody started."""
 
 
+for _error in (ProfilerAlreadyRunningError, ProfilerNotRunningError):
+    _error.__module__ = "tensorflow.python.eager.profiler"  # tracebacks name it
+
+
 def _deprecated(instead: str) -> Callable[[Any], Any]:
     """The original's warning, once for each name, in its words."""
 
