@@ -158,8 +158,6 @@ NOT_HERE = (
     "from tensorflow.contrib.learn.python.learn.estimators import _sklearn",
     "from tensorflow.contrib.seq2seq.python.ops.attention_wrapper import _BaseAttentionMechanism",
     "from tensorflow.contrib.tpu.python.tpu import keras_tpu_variables",
-    "from tensorflow.python.distribute import estimator_training",
-    "from tensorflow.python.tpu import tpu_embedding_gradient",
     "from tensorflow.python.training import checkpointable",
 )
 """Lines of public code, with private names of TensorFlow, that fail."""
