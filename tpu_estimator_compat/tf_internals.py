@@ -77,6 +77,7 @@ from tensorflow.python.ops import gen_dataset_ops  # iterators' states as tensor
 # Sessions, hooks, checkpoints, events.
 from tensorflow.python.checkpoint import checkpoint as object_checkpoint  # savers of objects
 from tensorflow.python.checkpoint import graph_view  # savers of objects
+from tensorflow.python.client import pywrap_tf_session as tf_session_api  # attributes of devices
 from tensorflow.python.client import session as tf_session  # what TensorFlow's hooks take for one
 from tensorflow.python.client import timeline as timeline_lib  # files of ProfilerHook
 from tensorflow.python.client.session import _FetchHandler  # fetches of `session.run`

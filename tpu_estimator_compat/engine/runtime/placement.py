@@ -12,6 +12,8 @@ from tpu_estimator_compat.tf_internals import (
     context,
     distribute_lib,
     mirrored_strategy,
+    pywrap_tfe,
+    tf_session_api,
 )
 
 
@@ -72,6 +74,22 @@ def settle(assigned: Iterable[tuple[str, str]], *, soft: bool) -> None:
             "device specification refers to a valid device. Or let it run on another one: "
             "RunConfig(session_config=tf.compat.v1.ConfigProto(allow_soft_placement=True)).",
         )
+
+
+def attributes() -> list[tuple[str, str, int, int]]:
+    """Name, kind, bytes of memory and incarnation of each device that is there."""
+    context.ensure_initialized()
+    devices = pywrap_tfe.TFE_ContextListDevices(context.context()._handle)
+    fields = (
+        tf_session_api.TF_DeviceListName,
+        tf_session_api.TF_DeviceListType,
+        tf_session_api.TF_DeviceListMemoryBytes,
+        tf_session_api.TF_DeviceListIncarnation,
+    )
+    count = tf_session_api.TF_DeviceListCount(devices)
+    found = [tuple(field(devices, i) for field in fields) for i in range(count)]
+    tf_session_api.TF_DeleteDeviceList(devices)
+    return found
 
 
 def _there() -> list[str]:

@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.refs import resource_graph
-from tpu_estimator_compat.engine.runtime import eager, profiles
+from tpu_estimator_compat.engine.runtime import eager, placement, profiles
 from tpu_estimator_compat.engine.session import feeds as feeds_lib
 from tpu_estimator_compat.engine.session.fetches import FetchHandlers
 from tpu_estimator_compat.engine.state.variables import READY_KEYS, VariableStore, components
@@ -34,13 +34,23 @@ def _read(variable: tf.Variable) -> tf.Tensor:
     return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
 
 
-class GraphSession(tf_session.SessionInterface):
-    """The session of one captured graph."""
+class GraphSession(tf.compat.v1.Session):
+    """The session of one captured graph: a `tf.Session` by its type, with no session in C++.
 
-    sess_str = b""
+    `config` is the estimator's `ConfigProto`.
+    """
 
-    def __init__(self, graph: tf.Graph, store: VariableStore):
+    sess_str = _target = b""
+    _add_shapes = False
+
+    def __init__(
+        self,
+        graph: tf.Graph,
+        store: VariableStore,
+        config: tf.compat.v1.ConfigProto | None = None,
+    ):
         self._graph = graph
+        self._config = config
         self.store = store
         self._functions: dict[tuple[Names, Names, Names], Callable[[Sequence[Any]], list[Any]]] = {}
         self._handlers = FetchHandlers(graph)
@@ -51,12 +61,21 @@ class GraphSession(tf_session.SessionInterface):
         self._closed = False
 
     @property
+    def _session(self) -> Any:
+        """None to give: without this error, inherited methods that use it would end the process."""
+        raise AttributeError("This session has no session in C++: steps run in functions.")
+
+    @property
     def graph(self) -> tf.Graph:
         return self._graph
 
     @property
     def graph_def(self) -> tf.compat.v1.GraphDef:
         return self._graph.as_graph_def(add_shapes=True)
+
+    def list_devices(self) -> list[Any]:
+        """The devices of the runtime, as `tf.compat.v1.Session.list_devices` gives them."""
+        return [tf_session._DeviceAttributes(*each) for each in placement.attributes()]
 
     def close(self) -> None:
         self._closed = True
@@ -66,6 +85,9 @@ class GraphSession(tf_session.SessionInterface):
 
     def start(self, restored: str | None = None) -> None:
         """Called when all variables are initialised, before the first step: see `Runner`."""
+
+    def __del__(self) -> None:
+        """Does nothing: whoever makes a session closes it, and nothing in C++ is to be freed."""
 
     def __enter__(self) -> GraphSession:
         return self

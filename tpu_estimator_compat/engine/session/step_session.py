@@ -40,9 +40,13 @@ class StepSession(RunnerSession):
     """
 
     def __init__(
-        self, make_runner: Callable[[], Runner], deployed_input: DeployedInput, limits: RunLimits
+        self,
+        make_runner: Callable[[], Runner],
+        deployed_input: DeployedInput,
+        limits: RunLimits,
+        config: tf.compat.v1.ConfigProto | None = None,
     ):
-        super().__init__(make_runner)
+        super().__init__(make_runner, config)
         self._plan = self.runner.plan
         self.steps_last_run = self.steps_made = 0
         self._limits = limits
