@@ -48,6 +48,9 @@ from tensorflow.python.eager.polymorphic_function.atomic_function import (
     AtomicFunction,  # calls a traced function without the cost of `tf.function`
     InterpolateRuntimeError,  # the same errors as `tf.function` raises
 )
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import (
+    Function as PolymorphicFunction,  # functions that are traced whatever a script switches
+)
 from tensorflow.python.framework import config as framework_config  # the switch for determinism
 from tensorflow.python.framework import error_interpolation  # nodes that an error's text names
 from tensorflow.python.framework import kernels  # operations that XLA has kernels for
