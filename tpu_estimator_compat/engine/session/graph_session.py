@@ -93,7 +93,7 @@ class GraphSession(tf.compat.v1.Session):
         """Called when all variables are initialised, before the first step: see `Runner`."""
 
     def __del__(self) -> None:
-        """Does nothing: whoever makes a session closes it, and nothing in C++ is to be freed."""
+        """Does nothing: the maker of a session closes it, and nothing in C++ is to be freed."""
 
     def __enter__(self) -> GraphSession:
         return self
