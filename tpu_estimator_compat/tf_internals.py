@@ -48,6 +48,9 @@ from tensorflow.python.eager.polymorphic_function.atomic_function import (
     AtomicFunction,  # calls a traced function without the cost of `tf.function`
     InterpolateRuntimeError,  # the same errors as `tf.function` raises
 )
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import (
+    Function as PolymorphicFunction,  # functions that are traced whatever a script switches
+)
 from tensorflow.python.framework import config as framework_config  # the switch for determinism
 from tensorflow.python.framework import error_interpolation  # nodes that an error's text names
 from tensorflow.python.framework import kernels  # operations that XLA has kernels for
@@ -77,6 +80,7 @@ from tensorflow.python.ops import gen_dataset_ops  # iterators' states as tensor
 # Sessions, hooks, checkpoints, events.
 from tensorflow.python.checkpoint import checkpoint as object_checkpoint  # savers of objects
 from tensorflow.python.checkpoint import graph_view  # savers of objects
+from tensorflow.python.client import pywrap_tf_session as tf_session_api  # attributes of devices
 from tensorflow.python.client import session as tf_session  # what TensorFlow's hooks take for one
 from tensorflow.python.client import timeline as timeline_lib  # files of ProfilerHook
 from tensorflow.python.client.session import _FetchHandler  # fetches of `session.run`

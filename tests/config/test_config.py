@@ -11,6 +11,7 @@ from tpu_estimator_compat.config import (
     TPUConfig,
     TPURunConfig,
     check_positive_integer,
+    session_config,
 )
 from tpu_estimator_compat.environment import RUNTIME_VARIABLE
 
@@ -188,3 +189,48 @@ def test_parameter_server_strategy_is_refused_in_experimental_distribute():
     servers = object.__new__(tf.distribute.experimental.ParameterServerStrategy)
     with pytest.raises(ValueError, match="ClusterCoordinator"):
         RunConfig(experimental_distribute=Distribute(servers))
+
+
+def test_fields_of_a_session_config_without_effect_are_told_once(monkeypatch, caplog):
+    monkeypatch.setattr(session_config, "_warned", set())
+    config = v1.ConfigProto(
+        allow_soft_placement=True,
+        operation_timeout_in_ms=1000,
+        intra_op_parallelism_threads=1,
+        gpu_options=v1.GPUOptions(allow_growth=True),
+        device_count={"GPU": 0},
+    )
+    config.graph_options.rewrite_options.constant_folding = 2
+    for _ in range(2):
+        session_config.warn_of_idle_fields(config)
+    session_config.warn_of_idle_fields(v1.RunOptions(timeout_in_ms=1, inter_op_thread_pool=-1))
+    told = [record.args for record in caplog.records]
+    assert [name for name, *_ in told] == [
+        "intra_op_parallelism_threads",
+        "graph_options.rewrite_options.constant_folding",
+        "inter_op_thread_pool",
+    ]
+    assert "tf.config.threading.set_intra_op_parallelism_threads" in told[0][2]
+    assert "tf.config.optimizer.set_experimental_options" in told[1][2]
+
+
+def test_fields_of_gpus_where_there_is_one(monkeypatch, caplog):
+    monkeypatch.setattr(session_config, "_warned", set())
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
+    options = v1.GPUOptions(allow_growth=True, visible_device_list="0")
+    config = v1.ConfigProto(gpu_options=options, device_count={"GPU": 0})
+    session_config.warn_of_idle_fields(config)
+    assert [record.args[0] for record in caplog.records] == [
+        "device_count",
+        "gpu_options.allow_growth",
+        "gpu_options.visible_device_list",
+    ]
+
+
+def test_the_default_session_configs_are_no_cause_to_warn(monkeypatch, caplog):
+    monkeypatch.setattr(session_config, "_warned", set())
+    session_config.warn_of_idle_fields(session_config.default_session_config())
+    session_config.warn_of_idle_fields(session_config.distributed_session_config("worker", 1))
+    of_tpu = v1.ConfigProto(allow_soft_placement=True, isolate_session_state=True)
+    session_config.warn_of_idle_fields(of_tpu)
+    assert not caplog.records

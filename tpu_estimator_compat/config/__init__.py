@@ -12,7 +12,7 @@ from tpu_estimator_compat.config.iterations import (
     parse_iterations_per_loop,
 )
 from tpu_estimator_compat.config.run_config import RunConfig
-from tpu_estimator_compat.config.session_config import default_session_config
+from tpu_estimator_compat.config.session_config import default_session_config, warn_of_idle_fields
 from tpu_estimator_compat.config.task import TaskType
 from tpu_estimator_compat.config.tpu_config import InputPipelineConfig, TPUConfig
 from tpu_estimator_compat.config.tpu_run_config import RunConfig as TPURunConfig
@@ -27,4 +27,5 @@ __all__ = [
     "check_positive_integer",
     "default_session_config",
     "parse_iterations_per_loop",
+    "warn_of_idle_fields",
 ]

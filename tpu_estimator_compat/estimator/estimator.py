@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config import RunConfig, warn_of_idle_fields
 from tpu_estimator_compat.config.arguments import (
     all_of,
     as_list,
@@ -86,6 +86,7 @@ class Estimator(Exporting):
         self._model_dir: str = self._config.model_dir or ""  # never empty: see with_model_dir
         self._session_config = self._config.session_config
         logging.info("Using config: %s", vars(self._config))
+        warn_of_idle_fields(self._config.session_config)
         if self._config.device_fn is not None:
             logging.warning(
                 "RunConfig(device_fn=...) is not called: steps run on their replicas' devices."

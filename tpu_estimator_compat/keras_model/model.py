@@ -25,7 +25,7 @@ from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.engine.step.program import StepProgram
-from tpu_estimator_compat.keras_model import elements, optimizer_view
+from tpu_estimator_compat.keras_model import elements, optimizer_view, switches
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
 from tpu_estimator_compat.keras_model.host_call_callback import HostCallCallback
@@ -291,7 +291,7 @@ class ModelFnModel(SavedVariables):
           tf.errors.OpError: a checkpoint could not be written to model_dir.
         """
         self._check_is_free(ModeKeys.TRAIN)
-        _check_data("fit", args, kwargs)
+        _check_call("fit", args, kwargs)
         if self._alone and self._model_dir:
             check_writable(self._model_dir)  # fit will write a checkpoint there
         self.modes.follow_checkpoint()
@@ -326,7 +326,7 @@ class ModelFnModel(SavedVariables):
                     callback.in_fit(kwargs.get("steps"))
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
         self._check_is_free(ModeKeys.EVAL)
-        _check_data("evaluate", args, kwargs)
+        _check_call("evaluate", args, kwargs)
         self.modes.follow_checkpoint()
         with self._counted() as counter:
             callbacks = _with(callbacks, counter, HostCallCallback(self.modes))
@@ -347,7 +347,7 @@ class ModelFnModel(SavedVariables):
                 "order. Use Estimator.predict with per_host_input_for_training="
                 "InputPipelineConfig.BROADCAST, or a TPU with one host."
             )
-        _check_data("predict", args, kwargs)
+        _check_call("predict", args, kwargs)
         self.modes.follow_checkpoint()
         with self._counted() as counter:
             return super().predict(*args, callbacks=_with(callbacks, counter), **kwargs)
@@ -374,7 +374,8 @@ def _with(callbacks: Any, counter: RemainingSteps, *own: keras.callbacks.Callbac
     return [counter, *own, *given, *([] if bars else [StepBar(counter)])]
 
 
-def _check_data(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _check_call(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    switches.check(method)
     if (args[0] if args else kwargs.get("x")) is None:
         raise ValueError(
             f"{method}() got no data, x=None. Give a tf.data.Dataset, such as that of the input_fn,"

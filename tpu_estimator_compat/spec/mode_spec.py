@@ -44,7 +44,11 @@ class ModeSpec:
 
 
 def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
-    """The `ModeSpec` of what model_fn returned."""
+    """The `ModeSpec` of what model_fn returned, called in its graph.
+
+    Raises:
+      ValueError: the spec was made for another mode, and lacks a field that `mode` needs.
+    """
     hooks = {
         ModeKeys.TRAIN: spec.training_hooks,
         ModeKeys.EVAL: spec.evaluation_hooks,
@@ -52,9 +56,9 @@ def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
     }[mode]
     calls = [hook.fetches for hook in hooks or () if isinstance(hook, HostCallHook)]
     return ModeSpec(
-        loss=spec.loss,
-        train_op=spec.train_op,
-        predictions=spec.predictions,
+        loss=_plain(validation.checked_loss(spec.loss, mode)),
+        train_op=validation.checked_train_op(spec.train_op, mode),
+        predictions=validation.checked_predictions(spec.predictions, mode),
         metrics=getattr(spec, "eval_metric_ops", None) or {},
         eval_metrics=getattr(spec, "eval_metrics", None),
         host_call=getattr(spec, "host_call", None),
@@ -64,6 +68,11 @@ def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
         make_scaffold=lambda: _scaffold(spec),
         for_tpu=isinstance(spec, TPUEstimatorSpec),
     )
+
+
+def _plain(loss: tf.Tensor | None) -> tf.Tensor | None:
+    """`loss` as a tensor; model_fn may give a variable."""
+    return tf.convert_to_tensor(loss) if isinstance(loss, tf.Variable) else loss
 
 
 def _scaffold(spec: Any) -> tf.compat.v1.train.Scaffold:

@@ -29,7 +29,7 @@ _ABOUT_KERAS = (
 
 def check_mode(mode: Any) -> None:
     modes = (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT)
-    if mode not in modes:
+    if mode not in (None, *modes):  # None: of a model_fn without a `mode` argument
         raise ValueError(
             f"mode must be one of {modes}, the ModeKeys; got {mode!r}. Pass on the mode that "
             "model_fn is called with."

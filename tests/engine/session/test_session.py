@@ -5,6 +5,7 @@ import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
+from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.step_session import StepSession
 
@@ -112,3 +113,16 @@ def test_what_is_kept_is_bounded_and_goes_with_the_session(graph, session):
     assert 0 < len(session._handlers._kept) <= fetches_lib._MOST
     session.close()
     assert not session._handlers._kept
+
+
+def test_a_session_looks_like_one_of_tensorflow(graph, session):
+    config = tf.ConfigProto(log_device_placement=True)
+    assert isinstance(session, tf.Session)
+    assert GraphSession(graph, session.store, config)._config is config
+    [cpu] = [device for device in session.list_devices() if device.name.endswith("CPU:0")]
+    assert (cpu.device_type, cpu.memory_limit_bytes > 0) == ("CPU", True)
+
+
+def test_what_would_need_a_session_in_c_is_an_error(session):
+    with pytest.raises(AttributeError, match="no session in C"):
+        session._extend_graph()

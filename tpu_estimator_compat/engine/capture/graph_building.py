@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import os
 import random
+import traceback
 from collections.abc import Iterator
 
+import keras
 from keras.src.backend.common import global_state
 
 from tpu_estimator_compat.engine.capture import (
@@ -21,6 +24,7 @@ from tpu_estimator_compat.tf_internals import (
 )
 
 _FOREIGN = "Attempting to capture an EagerTensor without building a function"
+_KERAS = os.path.join(os.path.dirname(keras.__file__), "")
 _NAMES = "object_name_uids"
 
 
@@ -69,6 +73,26 @@ def foreign_tensors_explained(function: str) -> Iterator[None]:
             "tf.compat.v1.get_variable(...), layers and constants in the function itself. NumPy "
             "arrays may come from outside."
         ) from error
+
+
+@contextlib.contextmanager
+def keras_backend_explained() -> Iterator[None]:
+    """Adds advice to errors of Keras, where it runs on another backend than TensorFlow."""
+    try:
+        yield
+    except Exception as error:
+        backend = keras.backend.backend()
+        if backend != "tensorflow" and _passed_through(error, _KERAS):
+            error.add_note(
+                f"Keras runs on {backend!r}, as KERAS_BACKEND or keras.json says: its layers take "
+                "no tensors of TensorFlow. Set KERAS_BACKEND=tensorflow before Python starts."
+            )
+        raise
+
+
+def _passed_through(error: BaseException, folder: str) -> bool:
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code.co_filename.startswith(folder) for frame, _ in frames)
 
 
 @contextlib.contextmanager

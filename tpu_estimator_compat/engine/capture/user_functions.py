@@ -90,7 +90,8 @@ def call_model_fn(
     """The result of model_fn, called with those arguments of `offered` that it declares."""
     check_takes_labels(model_fn, labels)
     kwargs = declared_arguments(model_fn, {"labels": labels, **offered})
-    with graph_building.foreign_tensors_explained("model_fn"):
+    explained = graph_building.foreign_tensors_explained("model_fn")
+    with explained, graph_building.keras_backend_explained():
         return model_fn(features=features, **kwargs)
 
 

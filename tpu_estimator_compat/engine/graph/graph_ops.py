@@ -8,8 +8,16 @@ from typing import Any
 import tensorflow as tf
 
 Key = tuple[str, int]
-# Ops whose resource lives for one execution of a graph.
-_PER_STEP_RESOURCES = frozenset({"TensorArrayV3", "StackV2", "Placeholder"})
+# Ops whose resource lives for one execution of a graph, or is another's, which a string names.
+_PER_STEP_RESOURCES = frozenset(
+    {
+        "TensorArrayV3",
+        "StackV2",
+        "Placeholder",
+        "IteratorFromStringHandle",
+        "IteratorFromStringHandleV2",
+    }
+)
 _PLACE = "_place_in_creation_order"
 _ORIGINAL = "_made_by_user"
 READERS = frozenset(

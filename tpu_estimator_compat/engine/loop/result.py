@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.runtime import eager
@@ -51,8 +51,8 @@ def ends_training(loss: Any) -> Any:
       A bool; a bool tensor in a function under construction.
     """
     if tf.is_tensor(loss) and not tf.executing_eagerly():
-        return tf.math.is_nan(loss)
-    return bool(np.isnan(np.asarray(loss)))
+        return tf.math.is_nan(loss) if loss.dtype.is_floating else tf.constant(False)
+    return math.isnan(float(loss))
 
 
 def in_pieces(

@@ -22,12 +22,13 @@ from tpu_estimator_compat.engine.capture.capture import (
 from tpu_estimator_compat.engine.capture.element_names import check_no_strings
 from tpu_estimator_compat.engine.capture.implicit_updates import implicit_updates
 from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.inputs import feature_keys
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.spec_functions import SpecFunctions
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.runtime import placement, user_files
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.state import shards
@@ -100,6 +101,7 @@ class CapturedMode:
 
     def runner(self, plan: StepPlan, **options: Any) -> Runner:
         """A runner of a plan's steps; `options` are fields of `runtimes.RunnerOptions`."""
+        self._settle_devices(plan)
         of_mode = runtimes.RunnerOptions(
             trains=self.mode == ModeKeys.TRAIN,
             seed=self.graph.seed,
@@ -108,6 +110,19 @@ class CapturedMode:
             **options,
         )
         return runtimes.of(self.topology).runner(plan, self.store, of_mode)
+
+    def _settle_devices(self, plan: StepPlan) -> None:
+        """Refuses devices that are not there, where the session config has no soft placement."""
+        if self.topology.tpu_semantics or self.topology.workers:
+            return  # cores of a TPU have others that stand in for them
+        config = self.config.session_config
+        soft = config is None or config.allow_soft_placement
+        assigned = [("global_step", device) for device in placement.devices(self.topology.strategy)]
+        if not soft:
+            needed = graph_ops.ancestors([*(t.op for t in plan.fetches), *plan.targets], ())
+            ops = map(graph_ops.original, graph_ops.in_creation_order(needed))
+            assigned += [(op.name, op.device) for op in ops]
+        placement.settle(assigned, soft=soft)
 
     def warm_start(self, settings: WarmStartSettings | None) -> None:
         """Warm-starts variables, unless model_dir has a checkpoint; called in `in_graph()`."""

@@ -55,12 +55,14 @@ class ReadyMode:
             next_element=deployed_input.next,
             notes_before=not limits.reads_after_loop,
         )
-        self.session = session = StepSession(make_runner, deployed_input, limits)
+        config = self.captured.config.session_config
+        self.session = session = StepSession(make_runner, deployed_input, limits, config)
         return session
 
     def keras_session(self, interrupted: Callable[[], bool]) -> RunnerSession:
         """A session for Keras' loops, which pass elements to the steps themselves."""
-        self.session = RunnerSession(self._runners(interrupted=interrupted, for_keras=True))
+        runners = self._runners(interrupted=interrupted, for_keras=True)
+        self.session = RunnerSession(runners, self.captured.config.session_config)
         return self.session
 
     def _runners(self, **options: Any) -> Callable[[], Runner]:

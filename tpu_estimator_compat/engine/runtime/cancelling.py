@@ -1,4 +1,8 @@
-"""Cancels the functions of TensorFlow that a thread waits for, where they might never return."""
+"""Cancels the functions of TensorFlow that a thread waits for, where they might never return.
+
+Or where they take longer than a session's caller allows: `operation_timeout_in_ms` of its config,
+`timeout_in_ms` of a run's options.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ import tensorflow as tf
 from tpu_estimator_compat.tf_internals import cancellation, context, execute, script_ops
 
 _here = threading.local()
+_LATE = "Graph execution error:\n\nTimed out waiting for notification"
 
 
 class Canceller:
@@ -49,9 +54,10 @@ class Canceller:
         if self._cancelled:
             self._manager.start_cancel()
         try:
-            return execute.execute_with_cancellation(
-                name, outputs, inputs, options, runtime, self._manager
-            )
+            with _ended(self._manager, limit()):
+                return execute.execute_with_cancellation(
+                    name, outputs, inputs, options, runtime, self._manager
+                )
         finally:
             self.since = None
 
@@ -59,6 +65,8 @@ class Canceller:
 def call(name: bytes, inputs: Sequence[tf.Tensor], outputs: int) -> list[tf.Tensor]:
     """The outputs of a function of the runtime, given their number."""
     runtime, canceller = context.context(), current()
+    if canceller is None and limit():
+        canceller = Canceller()
     if canceller is None:
         return runtime.call_function(name, inputs, outputs) or []
     options = itertools.chain(*runtime.function_call_options.as_attrs().items())
@@ -79,6 +87,52 @@ def _is_called_by_tensorflow(frame: FrameType | None) -> bool:
     while frame is not None and frame.f_code.co_filename != script_ops.__file__:
         frame = frame.f_back
     return frame is not None
+
+
+@contextlib.contextmanager
+def _ended(manager: cancellation.CancellationManager, seconds: float) -> Iterator[None]:
+    """Cancels what runs within after some seconds; 0 for never. Waits for its end, as sessions did.
+
+    Raises:
+      tf.errors.DeadlineExceededError: it took longer, whatever came of it.
+    """
+    if not seconds:
+        yield
+        return
+    late = threading.Event()
+
+    def cancel() -> None:
+        late.set()
+        manager.start_cancel()
+
+    timer = threading.Timer(seconds, cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except tf.errors.OpError:
+        if not late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise tf.errors.DeadlineExceededError(None, None, _LATE)
+
+
+def limit() -> float:
+    """The seconds that a function of this thread may take; 0 for no limit."""
+    seconds: float = getattr(_here, "limit", 0.0)
+    return seconds
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Within, each function that this thread calls may take some seconds; 0 for no limit."""
+    before, _here.limit = limit(), seconds
+    try:
+        yield
+    finally:
+        _here.limit = before
 
 
 @contextlib.contextmanager

@@ -15,13 +15,22 @@ from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.runtime import profiler
 from tpu_estimator_compat.engine.runtime.traces import TRACES, Contents, Traced
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED
-from tpu_estimator_compat.tf_internals import context
+from tpu_estimator_compat.tf_internals import PolymorphicFunction, context
 
 _NAMELESS = (
     "\n\nTensorFlow's single-threaded executor, which runs small steps, does not name the "
     f"operation that failed. Set {environment.EXECUTOR_VARIABLE}=default in the environment and "
     "run again: then the error names the operation, and the line that made the operation."
 )
+
+
+class _TracedFunction(PolymorphicFunction):
+    """A tf.function that `tf.config.run_functions_eagerly`, which is for users' own, leaves alone.
+
+    Sessions ran graphs, whatever that switch said.
+    """
+
+    _run_functions_eagerly = False
 
 
 def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
@@ -33,6 +42,7 @@ def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
         # TPUStrategy names ops after the function, and `<lambda>` is not a valid name.
         call.__name__ = "step"
     made = tf.function(call, autograph=False, **kwargs)
+    made.__class__ = _TracedFunction
     made._omit_frequent_tracing_warning = True
     return made
 

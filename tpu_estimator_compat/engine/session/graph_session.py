@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.config import warn_of_idle_fields
 from tpu_estimator_compat.engine.checkpoint.writing import session_function
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.refs import resource_graph
-from tpu_estimator_compat.engine.runtime import eager, profiles
+from tpu_estimator_compat.engine.runtime import cancelling, eager, placement, profiles
 from tpu_estimator_compat.engine.session import feeds as feeds_lib
 from tpu_estimator_compat.engine.session.fetches import FetchHandlers
 from tpu_estimator_compat.engine.state.variables import READY_KEYS, VariableStore, components
@@ -29,18 +30,33 @@ _NO_PARTIAL_RUN = "partial_run is not supported: run all fetches in one `run` ca
 _ALIASES = frozenset({"Identity", "ReadVariableOp"})
 
 
+def _untraced(options: tf.compat.v1.RunOptions) -> tf.compat.v1.RunOptions:
+    return tf.compat.v1.RunOptions(timeout_in_ms=options.timeout_in_ms)
+
+
 def _read(variable: tf.Variable) -> tf.Tensor:
     """The value of a variable; `read_value` takes twice as long, and hooks read in every run."""
     return tf.raw_ops.ReadVariableOp(resource=variable.handle, dtype=variable.dtype)
 
 
-class GraphSession(tf_session.SessionInterface):
-    """The session of one captured graph."""
+class GraphSession(tf.compat.v1.Session):
+    """The session of one captured graph: a `tf.Session` by its type, with no session in C++.
 
-    sess_str = b""
+    `config` is the estimator's `ConfigProto`.
+    """
 
-    def __init__(self, graph: tf.Graph, store: VariableStore):
+    sess_str = _target = b""
+    _add_shapes = False
+
+    def __init__(
+        self,
+        graph: tf.Graph,
+        store: VariableStore,
+        config: tf.compat.v1.ConfigProto | None = None,
+    ):
         self._graph = graph
+        self._config = config
+        self._operation_timeout = config.operation_timeout_in_ms if config else 0
         self.store = store
         self._functions: dict[tuple[Names, Names, Names], Callable[[Sequence[Any]], list[Any]]] = {}
         self._handlers = FetchHandlers(graph)
@@ -51,12 +67,21 @@ class GraphSession(tf_session.SessionInterface):
         self._closed = False
 
     @property
+    def _session(self) -> Any:
+        """None to give: without this error, inherited methods that use it would end the process."""
+        raise AttributeError("This session has no session in C++: steps run in functions.")
+
+    @property
     def graph(self) -> tf.Graph:
         return self._graph
 
     @property
     def graph_def(self) -> tf.compat.v1.GraphDef:
         return self._graph.as_graph_def(add_shapes=True)
+
+    def list_devices(self) -> list[Any]:
+        """The devices of the runtime, as `tf.compat.v1.Session.list_devices` gives them."""
+        return [tf_session._DeviceAttributes(*each) for each in placement.attributes()]
 
     def close(self) -> None:
         self._closed = True
@@ -66,6 +91,9 @@ class GraphSession(tf_session.SessionInterface):
 
     def start(self, restored: str | None = None) -> None:
         """Called when all variables are initialised, before the first step: see `Runner`."""
+
+    def __del__(self) -> None:
+        """Does nothing: the maker of a session closes it, and nothing in C++ is to be freed."""
 
     def __enter__(self) -> GraphSession:
         return self
@@ -85,11 +113,19 @@ class GraphSession(tf_session.SessionInterface):
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """Runs operations and evaluates tensors, as `tf.compat.v1.Session.run` does.
 
-        Of `options` only `trace_level` has an effect: `run_metadata.step_stats` gets the trace.
+        Of `options`, `trace_level` has an effect (`run_metadata.step_stats` gets the trace), and
+        `timeout_in_ms`, in place of the config's `operation_timeout_in_ms`.
         """
+        if options is not None:
+            warn_of_idle_fields(options)
         if options is not None and options.trace_level and run_metadata is not None:
             with profiles.traced_into(run_metadata):
-                return self.run(fetches, feed_dict)
+                return self.run(fetches, feed_dict, _untraced(options))
+        timeout = (options.timeout_in_ms if options else 0) or self._operation_timeout
+        with cancelling.limited(timeout / 1000):
+            return self._run(fetches, feed_dict)
+
+    def _run(self, fetches: Any, feed_dict: Any) -> Any:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         feeds = feeds_lib.read(self._graph, feed_dict) if feed_dict else []

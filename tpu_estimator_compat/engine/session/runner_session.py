@@ -16,9 +16,13 @@ from tpu_estimator_compat.engine.session.runner import Runner
 class RunnerSession(GraphSession):
     """A session whose steps a runner makes; a changed graph gets another runner."""
 
-    def __init__(self, make_runner: Callable[[], Runner]):
+    def __init__(
+        self,
+        make_runner: Callable[[], Runner],
+        config: tf.compat.v1.ConfigProto | None = None,
+    ):
         self.runner = make_runner()
-        super().__init__(self.runner.plan.graph, self.runner.store)
+        super().__init__(self.runner.plan.graph, self.runner.store, config)
         self._make_runner = make_runner
         self._restored: str | None = None
 

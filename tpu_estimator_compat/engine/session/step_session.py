@@ -16,6 +16,7 @@ from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.loop.result import LoopResult
+from tpu_estimator_compat.engine.runtime import cancelling
 from tpu_estimator_compat.engine.runtime.group import State
 from tpu_estimator_compat.engine.session.profiled_steps import ProfiledSteps
 from tpu_estimator_compat.engine.session.run_limits import RunLimits
@@ -40,9 +41,13 @@ class StepSession(RunnerSession):
     """
 
     def __init__(
-        self, make_runner: Callable[[], Runner], deployed_input: DeployedInput, limits: RunLimits
+        self,
+        make_runner: Callable[[], Runner],
+        deployed_input: DeployedInput,
+        limits: RunLimits,
+        config: tf.compat.v1.ConfigProto | None = None,
     ):
-        super().__init__(make_runner)
+        super().__init__(make_runner, config)
         self._plan = self.runner.plan
         self.steps_last_run = self.steps_made = 0
         self._limits = limits
@@ -125,7 +130,7 @@ class StepSession(RunnerSession):
         # A read of the input alone gets the input's own error.
         if self.runner.ended or (self.input.exhausted and asked.makes_steps):
             raise tf.errors.OutOfRangeError(None, None, "End of sequence")
-        steps = self._limits.steps if asked.makes_steps else 1
+        steps = self._most_steps() if asked.makes_steps else 1
         if asked.makes_steps:
             self.runner.begin_loop()
         if asked.in_loop:
@@ -136,11 +141,15 @@ class StepSession(RunnerSession):
         self.steps_made += asked.makes_steps
         return values
 
+    def _most_steps(self) -> int:
+        """The number of steps of a run that makes steps: one, where a limit of time is for each."""
+        return 1 if cancelling.limit() and not self._reader.after_loop else self._limits.steps
+
     def _run_fed(self, asked: StepFetches, feeds: Feeds) -> list[Any]:
         """Runs steps with fed tensors one by one, each with the same values."""
         values: list[Any] = []
         self.steps_last_run = 0
-        for _ in range(self._limits.steps if asked.makes_steps else 1):
+        for _ in range(self._most_steps() if asked.makes_steps else 1):
             values = self._run_once(asked, feeds)
             self.steps_last_run += 1
             self.steps_made += asked.makes_steps
@@ -222,8 +231,10 @@ class StepSession(RunnerSession):
         return self._functions[names]([loss])
 
     def can_collect(self, fetches: Fetches) -> bool:
-        """Whether `collect` can serve `fetches`: elements come from datasets alone."""
-        return not self.input.deployed_input.computed and self.runner.can_collect(fetches)
+        """Whether `collect` can serve `fetches`: of datasets alone, no limit for each step."""
+        if self._operation_timeout or self.input.deployed_input.computed:
+            return False
+        return self.runner.can_collect(fetches)
 
     def collect(self, fetches: Fetches, most: int) -> list[list[np.ndarray]]:
         self._profiled.before_run(self.global_step)

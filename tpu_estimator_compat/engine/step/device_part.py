@@ -19,7 +19,6 @@ from tpu_estimator_compat.engine.step.joining import joining
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
-from tpu_estimator_compat.tf_internals import distribute_lib
 
 
 class DevicePart:
@@ -87,7 +86,7 @@ class DevicePart:
         return (
             type(self).__name__,
             self._signature,
-            _devices(self._strategy),
+            (type(self._strategy).__name__, *placement.devices(self._strategy)),
             self.streams is None,
             repr(self._plan.element_spec),
             tuple((t.name, self._plan.is_loss(t)) for t in self._results),
@@ -204,10 +203,3 @@ def kind_of(plan: StepPlan, store: VariableStore) -> type[DevicePart]:
     if store.on_tpu:  # it compiles all that it runs
         return TpuDevicePart
     return XlaDevicePart if plan.jit_compile else DevicePart
-
-
-def _devices(strategy: tf.distribute.Strategy) -> tuple[str, ...]:
-    """The replicas' devices and the kind of their strategy; TF's default says no device."""
-    extended = strategy.extended
-    default = isinstance(extended, distribute_lib._DefaultDistributionExtended)
-    return (type(strategy).__name__, *(() if default else extended.worker_devices))

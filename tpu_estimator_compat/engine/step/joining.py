@@ -39,8 +39,8 @@ class JoinReplicas:
     def fetched(self, tensor: tf.Tensor, value: Any) -> tf.Tensor:
         """The value of a fetch, of the replicas' values."""
         if self.plan.is_loss(tensor):
-            mean: tf.Tensor = self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
-            return mean
+            mean = self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
+            return tf.cast(mean, tensor.dtype)  # that of integers is a float
         return self.first(value)
 
     def on_host(self, value: Any) -> tf.Tensor:
@@ -69,7 +69,7 @@ class JoinWorkers(JoinReplicas):
         if not self.plan.is_loss(tensor):
             return value
         [total] = self._group.sum_over_replicas([value], f"mean/{tensor.name}")
-        return total / tf.cast(self._group.replicas, value.dtype)
+        return tf.cast(total / tf.cast(self._group.replicas, value.dtype), value.dtype)
 
     def sent(self, tensor: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
         if self.plan.same_on_all_replicas:
