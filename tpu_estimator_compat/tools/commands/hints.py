@@ -15,6 +15,7 @@ _LIBRARIES = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras", "tpu_es
 
 def of(error: BaseException, *, numpy_legacy: bool) -> Iterator[str]:
     """The hints for an error of a script, which ran with or without NumPy's old names."""
+    yield from _of_warning(error)
     package = _young_package(error)
     missing = _missing(error) if isinstance(error, ImportError) else None
     if package is not None:
@@ -25,6 +26,23 @@ def of(error: BaseException, *, numpy_legacy: bool) -> Iterator[str]:
             "and its inside tf_keras.src: import those instead."
         )
     yield from _of_line(error, numpy_legacy)
+
+
+def _of_warning(error: BaseException | None) -> Iterator[str]:
+    """The way past a warning that was made an error, and that AutoGraph met.
+
+    It leaves the function unconverted then, which ends in another error.
+    """
+    while error is not None and not isinstance(error, Warning):
+        error = error.__cause__ or error.__context__
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)] if error else []
+    modules = [str(frame.f_globals.get("__name__")) for frame in frames]
+    if any(name.startswith("tensorflow.python.autograph.pyct.") for name in modules):
+        option = f"-W ignore::{type(error).__name__}:{modules[-1]}"
+        yield (
+            "AutoGraph left a function as it is, since a warning was made an error, as by "
+            f"`-W error` or PYTHONWARNINGS. With `{option}` behind, it converts the function."
+        )
 
 
 def _of_line(error: BaseException, numpy_legacy: bool) -> Iterator[str]:

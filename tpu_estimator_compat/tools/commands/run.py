@@ -217,6 +217,7 @@ _OURS = {
     __name__,
     "tpu_estimator_compat.old_names.legacy.imports",
     "tpu_estimator_compat.old_names.legacy.behavior",
+    "tpu_estimator_compat.old_names.legacy.notebook_magics",
     "tpu_estimator_compat.old_names.legacy.notebook_program",
     "tpu_estimator_compat.old_names.legacy.numpy_methods",
     "tpu_estimator_compat.old_names.legacy.numpy_names",
