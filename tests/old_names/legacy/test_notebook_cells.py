@@ -53,7 +53,42 @@ def test_ipython_takes_the_same_lines_for_magics(source):
         assert cell.count("\n") == source.count("\n") + 1
 
 
-@pytest.mark.parametrize("source", [*LINES, "%%time\nx = 1", "%%bash\nls", "", "\n\n"])
+AUTOMAGIC = [
+    "ls",
+    "cd ..",
+    "cd /content",
+    "ls -l\n",
+    "pip install -q a==1",
+    " pwd",
+    "run a.py -x 1",
+]
+
+
+@pytest.mark.parametrize("source", AUTOMAGIC)
+def test_a_line_alone_may_be_a_magic(source):
+    [magic] = Notebook(notebook(source)).magics.values()
+    assert (magic.text, magic.automatic) == (f"%{source.strip()}", True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "ls = 1",
+        "ls += 1",
+        "run(tf.contrib)",
+        "config.x",
+        "env['a']",
+        "ls\nls",
+        "x = ls",
+        "lsx",
+        "print x",
+    ],
+)
+def test_python_is_no_magic(source):
+    assert not Notebook(notebook(source)).magics
+
+
+@pytest.mark.parametrize("source", [*LINES, *AUTOMAGIC, "%%time\nx = 1", "%%bash\nls", "", "\n\n"])
 @pytest.mark.parametrize("indent", [None, 1, 4])
 def test_the_file_is_given_back(source, indent):
     text = notebook("# é", source, "y = 2", text=[1], indent=indent)

@@ -1,7 +1,10 @@
 """`run x.ipynb`: Jupyter is the judge of what its cells do."""
 
+import json
 import os
+import re
 import subprocess
+import sys
 
 import nbclient
 import nbformat
@@ -29,7 +32,7 @@ def input_fn(params):
 @pytest.fixture
 def run(tmp_path, forks):
     def of(*cells: str, text: str = "") -> subprocess.CompletedProcess[str]:
-        (tmp_path / "notes").mkdir()
+        (tmp_path / "notes").mkdir(exist_ok=True)
         (tmp_path / "notes" / "x.ipynb").write_text(text or notebook(*cells))
         words = ["-m", "tpu_estimator_compat", "run", "notes/x.ipynb"]
         return forks.run(*words, cwd=tmp_path, env=environment())
@@ -57,9 +60,12 @@ def test_cells_run_in_order_in_the_notebooks_folder(run, tmp_path):
         "'notes'",
         "['two words', 'notes']",
         "it is NOTES",
+        "env: NEW=a value",
         "a value {no such} {{a: 1}}",
+        "Writing written.txt",
         "first",
         "2",
+        str(tmp_path),
         "True",
     ]
     assert (tmp_path / "notes" / "written.txt").read_text() == "first\nsecond\n"
@@ -88,21 +94,171 @@ def test_an_error_is_shown_in_its_cell(run):
     ]
 
 
-def test_what_cannot_be_done_is_said_before_anything_runs(run):
-    done = run("print('ran')", "%run other.py\nx = %who", "%%cython\nx = 1")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "`%run other.py` (notes/x.ipynb, cell 2, line 1)" in done.stderr
-    assert "`%who` (notes/x.ipynb, cell 2, line 2)" in done.stderr
-    assert "`%%cython` (notes/x.ipynb, cell 3, line 1). Write it in Python" in done.stderr
+def test_what_cannot_be_done_is_said_at_its_cell_and_the_rest_runs(run):
+    done = run("x = %who\nprint('ran', x)", "%run --unknown x.py\nprint(2)", "%%cython\nx", "3")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["ran None", "2", "3"]
+    said = [line for line in done.stderr.splitlines() if "was not done" in line]
+    assert [line.partition(" was")[0] for line in said] == [
+        "`%who` (notes/x.ipynb, cell 1, line 1)",
+        "`%run --unknown x.py` (notes/x.ipynb, cell 2, line 1)",
+        "`%%cython` (notes/x.ipynb, cell 3, line 1)",
+    ]
+    assert all("Write it in Python" in line for line in said)
 
 
-def test_a_cell_that_does_not_parse(run):
-    done = run("print('ran')", "import os\nprint 'x'")
+def test_a_cell_that_does_not_parse_ends_the_run_there(run):
+    done = run("print('ran')", "import os\nprint 'x'", "print('not this')")
     assert done.returncode == 1
-    assert done.stdout == ""
+    assert done.stdout == "ran\n"
+    assert "The run will end in notes/x.ipynb, cell 2, line 2: Missing parentheses" in done.stderr
     assert 'File "notes/x.ipynb, cell 2", line 2' in done.stderr
     assert "This looks like Python 2" in done.stderr
+
+
+def test_jupyters_tag_for_cells_that_may_fail(run):
+    content = json.loads(notebook("1 / 0", "return 3", "print('ran')"))
+    for cell in content["cells"]:
+        cell["metadata"] = {"tags": ["raises-exception"]}
+    done = run(text=json.dumps(content))
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "The run will end" not in done.stderr
+    assert 'File "notes/x.ipynb, cell 1", line 1' in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert "SyntaxError: 'return' outside function" in done.stderr
+    assert "notebook_program.py" not in done.stderr
+
+
+OF_IPYTHON = [
+    [
+        "%mkdir made",
+        "%ls -1",
+        "ls made",
+        "x = 'made'\n%ls -d {x}",
+        "for x in ['.']:\n    %ls -1 $x",
+    ],
+    ["%%writefile a.txt\nfirst", "%%writefile -a a.txt\nsecond", "%cat a.txt", "cat a.txt"],
+    ["!touch a", "%cp a b", "%mv b c", "%rm a", "y = %sx ls\nprint(y)"],
+    ["!mkdir d", "%cd d", "%cd -", "%cd -q d", "cd ..", "%cd nowhere", "cd /", "%cd -"],
+    ["%mkdir d", "%pushd d", "%popd", "x = %pwd\nprint(x[-5:])"],
+    ["%env A=1", "%set_env B 2", "x = %env B\nprint(x)", "%env A={x}"],
+    ["%%bash\nexit 0", "%%sh --out o --err e\necho 1; echo 2 >&2", "print(repr(o), repr(e))"],
+    ["%%bash --no-raise-error\nexit 3", "print(1)", "%%script bash -e\necho $0", "%%nope\n1"],
+    ["%%script no_such_program\nx", "print(1)", "%%system\necho 1", "!!echo 2"],
+    ["x = !echo 1 2; echo 3; ls nowhere", "print(x, x.n, x.s)", "!(exit 3)", "print(_exit_code)"],
+    ["ls = 1", "ls", "cat = 2\nprint(cat)", "ls - 1", "print(ls)"],
+    ["%%file s.py\nimport sys\nprint(sys.argv, __name__, __file__)\ny = 4", "%run s.py a b", "y"],
+    ["%%file s.py\nz = 1\nprint(__name__)\nx", "x = 1", "%run -i s", "z", "run -i -n s.py"],
+    ["%%file s.py\ny = 1\nimport sys\nsys.exit(0)", "%run s.py\nprint(y)", "%run -e s.py", "y"],
+    ["%reset -f", "x = 1", "%reset -f", "'x' in globals()"],
+    ["def f(x):\n    !echo {x + 1} $x '$x' $$x $x.real", "f(1)"],
+]
+
+JUDGE = """
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
+shell = InteractiveShell.instance(config=config)
+for cell in json.loads(sys.argv[1]):
+    shell.run_cell(cell)
+"""
+
+
+@pytest.mark.parametrize("cells", OF_IPYTHON, ids=lambda cells: cells[0].split()[0])
+def test_ipython_prints_the_same(run, tmp_path, cells):
+    done = run(*cells)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "judged" / "notes"
+    folder.mkdir(parents=True)
+    (folder / "x.ipynb").touch()
+    words = [sys.executable, "-c", JUDGE, json.dumps(cells)]
+    settings = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}
+    judged = subprocess.run(words, cwd=folder, env=settings, capture_output=True, text=True)
+    printed = judged.stdout.replace(f"{tmp_path}/judged", str(tmp_path))
+    expected = re.sub(r"Out\[\d+\]: ", "", printed).split("\n")
+    ours = done.stdout.split("\n")
+    assert [line for line in ours if line] == [line for line in expected if line]
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    """A package that shows which Python runs it, and whether names that TensorFlow dropped work."""
+    folder = tmp_path / "notes" / "trainer"
+    folder.mkdir(parents=True)
+    text = "import sys\nimport tensorflow as tf\nprint(sys.executable, tf.contrib.__name__)\n"
+    (folder / "task.py").write_text(f"{text}print(sys.argv[1:])\n")
+    return f"{sys.executable} tpu_estimator_compat.v1.contrib"
+
+
+@pytest.mark.slow
+def test_commands_run_this_python_with_the_dropped_names(run, trainer):
+    done = run(
+        "%%bash\npython -m trainer.task --x 1",
+        "!python3 -u trainer/task.py y",
+        "!cd trainer; PYTHONPATH=.. python -W ignore -m trainer.task",
+    )
+    assert done.returncode == 0, done.stderr
+    shown = [trainer, "['--x', '1']", trainer, "['y']", trainer, "[]"]
+    assert done.stdout.splitlines() == shown
+
+
+def test_commands_are_pythons_where_nothing_is_run_for_the_notebook(run):
+    done = run(
+        "%%bash\npython -c 'import sys; print(sys.executable)'",
+        "!echo 'print(2)' | python -",
+        "%%python3\nimport sys; print(sys.executable)",
+        "!python -m json.tool --help | head -c 5",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [sys.executable, "2", sys.executable, "usage"]
+
+
+def test_commands_install_nothing(run):
+    done = run("%%bash\npip install -q 'a b'\npython -m pip uninstall a\npip --version")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("pip ")
+    said = [line for line in done.stderr.splitlines() if line.startswith("Skipped")]
+    assert said == [
+        "Skipped pip install -q a b; what it installs must be there before",
+        "Skipped pip uninstall a; what it installs must be there before",
+    ]
+
+
+def test_run_gives_scripts_and_notebooks_the_dropped_names(run, trainer, tmp_path):
+    other = "import tensorflow as tf\nname = tf.contrib.__name__\n!echo other"
+    (tmp_path / "notes" / "other.ipynb").write_text(notebook(other))
+    (tmp_path / "notes" / "fails.py").write_text("before = 1\ndef f():\n    1 / 0\nf()\n")
+    done = run("%run -m trainer.task", "%run other.ipynb", "name", "%run fails.py\nprint(before)")
+    assert done.returncode == 0, done.stderr
+    shown = [trainer, "[]", "other", "'tpu_estimator_compat.v1.contrib'", "1"]
+    assert done.stdout.splitlines() == shown
+    trace = done.stderr[done.stderr.index("Traceback") :].splitlines()
+    assert [line for line in trace if "^" not in line] == [
+        "Traceback (most recent call last):",
+        f'  File "{tmp_path}/notes/fails.py", line 4, in <module>',
+        "    f()",
+        f'  File "{tmp_path}/notes/fails.py", line 3, in f',
+        "    1 / 0",
+        "ZeroDivisionError: division by zero",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "error"),
+    [
+        ("%%bash\nexit 3", "CalledProcessError"),
+        ("%env NO_SUCH_NAME", "UsageError: Environment does not have key: NO_SUCH_NAME"),
+        ("%popd", "UsageError: %popd on empty stack"),
+        ("%cd -", "UsageError: %cd -: No previous directory to change to."),
+        ("%run nowhere.py", "FileNotFoundError: File `'nowhere.py'` not found."),
+    ],
+)
+def test_errors_of_magics_end_the_run(run, cell, error):
+    done = run("print('ran')", cell, "print('not this')")
+    assert (done.returncode, done.stdout) == (1, "ran\n")
+    assert error in done.stderr
+    assert "notebook_magics.py" not in done.stderr
 
 
 def test_colabs_choice_of_tensorflow_1_counts(run):

@@ -7,12 +7,13 @@ its magics, become calls that Python can parse; they are given back as they were
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import io
 import json
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from json import decoder, scanner
 from typing import Any
 
@@ -28,6 +29,16 @@ _MAGIC = re.compile(
 _AROUND_CODE = re.compile(r"(%(?:time|timeit|prun)\s+)(.*)", re.DOTALL)
 _NO_WAY_BACK = "Its cells cannot be put back as they were. Rewrite it by hand."
 _PYTHON_BELOW = {"%%time", "%%timeit", "%%capture", "%%prun"}
+_AUTOMAGIC = re.compile(
+    r"(cat|cd|conda|config|cp|env|ldir|less|lf|lk|ll|load_ext|ls|lx|mamba|man|matplotlib|mkdir|more"
+    r"|mv|pip|popd|pushd|pwd|rm|rmdir|run|set_env|sx|system|tensorflow_version|who|whos)"
+    r"(?![\w.]|\s*[-+*/|&^%]?=)"
+)
+"""Magics that IPython takes without a `%` where they are the only line of a cell."""
+_ONLY_NAMES = (
+    *(ast.Expression, ast.expr_context, ast.operator, ast.unaryop),
+    *(ast.Name, ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Constant),
+)
 _WRITES = re.compile(r"%%(?:writefile|file)\s+(?:-a\s+)?\S+\.py\s*$")
 
 
@@ -44,12 +55,14 @@ class Magic:
       line: in the cell, from 1.
       text: as IPython takes it, without the target of an assignment; of a cell, all of it.
       assigned: whether its value is assigned.
+      automatic: whether the `%` is not in the cell, which is Python if its first word is a name.
     """
 
     cell: int
     line: int
     text: str
     assigned: bool = False
+    automatic: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +113,13 @@ class Notebook:
         """The magics that the calls of `call` stand for, by their argument."""
         return {n: r.magic for n, r in enumerate(self._replaced) if r.magic is not None}
 
+    @property
+    def may_fail(self) -> set[int]:
+        """Numbers of the cells after whose errors Jupyter goes on."""
+        cells = _cells(json.loads(self._text))
+        tags = {n: (cell.get("metadata") or {}).get("tags", ()) for n, cell in cells.items()}
+        return {n for n, found in tags.items() if "raises-exception" in found}
+
     def modules(self) -> list[str]:
         """The text of each module: of the cells together, and of each that is one by itself.
 
@@ -116,9 +136,10 @@ class Notebook:
                 (together if _parses(code) else alone).append(f"{self._mark} {number} 0\n{code}")
         return [text for text in ("".join(together), *alone) if text]
 
-    def program(self) -> str:
+    def program(self, without: Container[int] = ()) -> str:
         """The module of all cells, in order, with calls for magics."""
-        return "".join(f"{self._mark} {n} 0\n{code}" for n, code in self.cells.items())
+        cells = {n: code for n, code in self.cells.items() if n not in without}
+        return "".join(f"{self._mark} {n} 0\n{code}" for n, code in cells.items())
 
     def with_modules(self, modules: list[str]) -> str:
         """The file's text with the code of other modules in the places of `modules()`.
@@ -150,6 +171,9 @@ class Notebook:
         """The code of a cell, with as many lines, in which calls stand for magics."""
         if _is_opaque(source):
             return self._call(_Replaced(source, magic=Magic(number, 1, source))) + "\n"
+        if _is_automagic(source):
+            magic = Magic(number, 1, f"%{source.strip()}", automatic=True)
+            return self._call(_Replaced(source, magic=magic)) + "\n"
         lines: list[str] = []
         open_lines: list[str] = []  # of a statement that goes on
         command: list[str] = []  # of a magic that goes on
@@ -239,14 +263,8 @@ def _sources(text: str) -> dict[int, Any]:
         metadata = content.get("metadata", {})
         kernel = metadata.get("kernelspec", {})
         language = metadata.get("language_info", {}).get("name") or kernel.get("language")
-        # Of format 3, and of formats 4 and 5.
-        sheets = content.get("worksheets", [content])
-        cells = [cell for sheet in sheets for cell in sheet["cells"]]
-        found = {
-            number: cell["input"] if "input" in cell else cell["source"]
-            for number, cell in enumerate(cells, 1)
-            if cell["cell_type"] == "code"
-        }
+        cells = _cells(content)
+        found = {n: c["input"] if "input" in c else c["source"] for n, c in cells.items()}
         for source in found.values():
             "".join(source)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -257,6 +275,13 @@ def _sources(text: str) -> dict[int, Any]:
     if "python" not in str(language or "python").lower():
         raise NotANotebook(f"It is a notebook of {language}; those of Python are read.")
     return found
+
+
+def _cells(content: Any) -> dict[int, Any]:
+    """The cells of code by number, of format 3, and of formats 4 and 5."""
+    sheets = content.get("worksheets", [content])
+    cells = enumerate((cell for sheet in sheets for cell in sheet["cells"]), 1)
+    return {number: cell for number, cell in cells if cell["cell_type"] == "code"}
 
 
 def _decoder() -> json.JSONDecoder:
@@ -299,6 +324,21 @@ def _is_opaque(source: str) -> bool:
     """Whether a cell is a magic that does not take Python."""
     words = source.split(maxsplit=1)
     return source.lstrip().startswith("%%") and words[0] not in _PYTHON_BELOW
+
+
+def _is_automagic(source: str) -> bool:
+    """Whether a cell is a line that IPython may take for a magic, though it has no `%`.
+
+    `ls`, `ls -l` and `cd /content` are Python as well: only a running notebook has the names.
+    """
+    line = source.strip()
+    if not _AUTOMAGIC.match(line) or "\n" in line:
+        return False
+    try:
+        tree = ast.parse(line, mode="eval")
+    except SyntaxError:
+        return not _parses(line)
+    return all(isinstance(node, _ONLY_NAMES) for node in ast.walk(tree))
 
 
 def _command(lines: list[str]) -> str:

@@ -306,6 +306,7 @@ _LIBRARIES = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras", "tpu_es
 _OURS = {
     __name__,
     "tpu_estimator_compat.old_names.legacy.imports",
+    "tpu_estimator_compat.old_names.legacy.notebook_magics",
     "tpu_estimator_compat.old_names.legacy.notebook_program",
     "tpu_estimator_compat.old_names.legacy.overlay",
     "tpu_estimator_compat.old_names.legacy.script",
