@@ -87,3 +87,55 @@ def test_the_collector_is_left_alone_where_tensorflow_was_imported_before(forks,
 def test_ctrl_c_has_the_exit_status_that_shells_know(run, tmp_path):
     (tmp_path / "script.py").write_text("raise KeyboardInterrupt\n")
     assert run().returncode == 130
+
+
+OF_AUTOGRAPH = """
+import warnings
+import tensorflow as tf
+from tensorflow.python.autograph.pyct import parser
+
+def converting(*unused, **options):
+    warnings.warn("old", DeprecationWarning)
+
+def positive(x):
+    if tf.reduce_sum(x) > 0:
+        return x
+    return -x
+
+warnings.simplefilter("error", DeprecationWarning)
+parser.parse_entity = converting
+tf.data.Dataset.from_tensors([1.0]).map(positive)
+"""
+
+
+def test_a_warning_that_stops_autograph_gets_a_word(run, tmp_path):
+    """As of `ast` on Python 3.13, under `-W error`."""
+    (tmp_path / "script.py").write_text(OF_AUTOGRAPH)
+    done = run()
+    assert done.returncode == 1
+    assert "OperatorNotAllowedInGraphError" in done.stderr
+    said = "With `-W ignore::DeprecationWarning:__main__` behind, it converts the function."
+    assert done.stderr.splitlines()[-1].endswith(said)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "raise DeprecationWarning('old')",
+        "warnings.warn('old', UserWarning)",
+        "np.float32(1e300) * np.float32(1e300)",
+        "eval('1 is 1')",
+        "tf.data.Dataset.from_tensors([1.0]).map(lambda x: 1 / 0)",
+        "tf.data.Dataset.from_tensors([1.0]).map(lambda x: warnings.warn('of it', UserWarning))",
+        "tf.function(lambda x: tf.reshape(x, [7]))([1.0])",
+        "bool(tf.compat.v1.placeholder(tf.float32))",
+        "import no_such_module",
+        "tf.no_such_name",
+    ],
+)
+def test_errors_that_autograph_did_not_meet_get_no_such_word(run, tmp_path, line):
+    script = "import warnings\nimport numpy as np\nimport tensorflow as tf\n"
+    (tmp_path / "script.py").write_text(f"{script}warnings.simplefilter('error')\n{line}\n")
+    done = run()
+    assert done.returncode == 1
+    assert "AutoGraph left" not in done.stderr

@@ -203,6 +203,7 @@ _OF_BEHAVIOR_2 = (
 
 
 def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
+    _hint_at_warning(error)
     text = str(error)
     package = _young_package(error)
     missing = _missing(error) if isinstance(error, ImportError) else None
@@ -234,6 +235,24 @@ def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
         print(
             "Nothing in the script says that it was written for TensorFlow 1, so it ran as with "
             "TensorFlow 2. If it was, --behavior v1 runs it with graphs, as it did.",
+            file=sys.stderr,
+        )
+
+
+def _hint_at_warning(error: BaseException | None) -> None:
+    """Says how AutoGraph gets past a warning that was made an error.
+
+    It leaves the function unconverted then, which ends in another error.
+    """
+    while error is not None and not isinstance(error, Warning):
+        error = error.__cause__ or error.__context__
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)] if error else []
+    modules = [str(frame.f_globals.get("__name__")) for frame in frames]
+    if any(name.startswith("tensorflow.python.autograph.pyct.") for name in modules):
+        option = f"-W ignore::{type(error).__name__}:{modules[-1]}"
+        print(
+            "AutoGraph left a function as it is, since a warning was made an error, as by "
+            f"`-W error` or PYTHONWARNINGS. With `{option}` behind, it converts the function.",
             file=sys.stderr,
         )
 
