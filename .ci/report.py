@@ -40,12 +40,18 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True)
 class Test:
-    """A test in a report of pytest: its file, its name, its time in seconds, its outcome."""
+    """A test in a report of pytest.
+
+    Attributes:
+      seconds: its time.
+      reason: why it was skipped; empty if it was not.
+    """
 
     file: str
     name: str
     seconds: float
     outcome: str
+    reason: str
 
 
 def stages(folder: pathlib.Path) -> list[Stage]:
@@ -58,11 +64,13 @@ def tests(report: pathlib.Path) -> Iterator[Test]:
     """The tests of a report in pytest's JUnit format."""
     for case in ElementTree.parse(report).iter("testcase"):
         outcomes = {child.tag for child in case} & {"failure", "error", "skipped"}
+        skipped = case.find("skipped")
         yield Test(
             file=case.get("classname", "").replace(".", "/"),
             name=case.get("name", ""),
             seconds=float(case.get("time", 0)),
             outcome=min(outcomes, default="passed"),
+            reason="" if skipped is None else skipped.get("message", ""),
         )
 
 
@@ -96,6 +104,14 @@ def of_tests(stage: str, found: list[Test]) -> list[str]:
         "",
         *table("slowest", "seconds", rows=[(f"{t.file} {t.name}", t.seconds) for t in slowest]),
     ]
+
+
+def left_out(found: list[Test]) -> list[str]:
+    """The reasons for which tests did not run, such as a Python that the machine lacks."""
+    reasons = collections.Counter(test.reason for test in found if test.reason)
+    if not reasons:
+        return []
+    return ["\n## LEFT OUT\n", *table("tests", "why", rows=[(n, r) for r, n in reasons.items()])]
 
 
 def versions() -> str:
@@ -133,10 +149,11 @@ def main() -> int:
     if (folder / "reference").exists() and any(stage.name == "tests" for stage in found):
         late, words = over_budget(folder, found)
         lines += ["", words]
-    for stage in found:
-        report = folder / f"{stage.name}.xml"
-        if report.exists():
-            lines += of_tests(stage.name, list(tests(report)))
+    reports = {stage.name: folder / f"{stage.name}.xml" for stage in found}
+    ran = {name: list(tests(report)) for name, report in reports.items() if report.exists()}
+    for name, of_stage in ran.items():
+        lines += of_tests(name, of_stage)
+    lines += left_out([test for of_stage in ran.values() for test in of_stage])
     print("\n" + "\n".join(lines))
     if "--full" in sys.argv[2:]:
         head = ["# The last full run", "", f"Commit {commit()}.", f"{versions()}.", ""]

@@ -29,6 +29,9 @@ NAMES = ("tensorflow-2.21", "tensorflow-2.20", "tensorflow-2.19", "tensorflow-tp
 BASE = getattr(sys, "_base_executable", sys.executable)
 """This Python, outside its virtual environment."""
 
+WITHIN = {"preflight": ("jax", "preflight"), "test": ("jax", "preflight", "migrate", "test")}
+"""The extras that an extra has."""
+
 WITHOUT_A_CHIP = {
     # Elsewhere than on a TPU VM, libtpu would ask for the machine's description for minutes.
     "TPU_SKIP_MDS_QUERY": "1",
@@ -80,14 +83,30 @@ def installation(name: str) -> Installation:
 
 def newest_jax() -> Installation:
     """The environment with the newest JAX of the extra `jax`; skips where its Python is missing."""
-    python = shutil.which("python3.12")
-    done = python and subprocess.run(
-        [python, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True
-    )
-    if not done or done.stdout.strip() != "(3, 12)":
-        pytest.skip("JAX of later than 0.10.2 needs Python 3.12, and no python3.12 is on PATH.")
+    python = python_of("3.12", "JAX of later than 0.10.2 needs it")
     line = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[preflight]'"
-    return find_or_make("jax-newest", line, str(python))
+    return find_or_make("jax-newest", line, python)
+
+
+def newest_python() -> Installation:
+    """What README's test command installs on the newest Python that README names."""
+    readme = (ROOT / "README.md").read_text()
+    [version] = re.findall(r"Python 3\.\d+ to (3\.\d+) as `python3`", readme)
+    [line] = re.findall(r"<!-- command: tests -->\n```sh\n(.*) && .*\n```", readme)
+    python = python_of(version, "README names it: run the tests there before you trust it")
+    return find_or_make(f"python-{version}", line, python)
+
+
+def python_of(version: str, why: str) -> str:
+    """A Python of a version such as "3.13", on PATH or pyenv's; skips where there is none."""
+    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
+    installed = sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python")))
+    for python in filter(None, [shutil.which(f"python{version}"), *installed]):
+        asked = [python, "-c", "import sys; print('{}.{}'.format(*sys.version_info))"]
+        done = subprocess.run(asked, capture_output=True, text=True)
+        if done.stdout.strip() == version:
+            return python
+    pytest.skip(f"no Python {version} on PATH or of pyenv. {why}")
 
 
 def find_or_make(name: str, line: str, python: str = BASE) -> Installation:
@@ -95,7 +114,8 @@ def find_or_make(name: str, line: str, python: str = BASE) -> Installation:
     version = "".join(map(str, sys.version_info[:2]))
     home = cache_files.root() / f"install-{name}-py{version}"
     asked = [*requirements("options", "install_requires"), *tools()]
-    for extra in ("jax", "preflight") if "[preflight]" in line else ():  # the one is in the other
+    [asked_extra] = re.findall(r"'\.\[(\w+)\]'", line) or [""]
+    for extra in WITHIN.get(asked_extra, ()):
         asked += requirements("options.extras_require", extra)
     wanted = "\n".join([line, *asked])
     with lock(home.with_name(home.name + ".lock")):

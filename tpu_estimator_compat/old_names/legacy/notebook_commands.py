@@ -58,7 +58,7 @@ class Commands:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def environment(self) -> dict[str, str]:
-        """That of a command."""
+        """Variables for a command: this folder is first on its PATH."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="notebook_commands_")
             self._write(pathlib.Path(self._folder.name))
