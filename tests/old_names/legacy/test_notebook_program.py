@@ -107,6 +107,13 @@ def test_what_cannot_be_done_is_said_at_its_cell_and_the_rest_runs(run):
     assert all("Write it in Python" in line for line in said)
 
 
+def test_a_name_in_a_cell_of_its_own_is_no_magic(run):
+    done = run("config = 'mine'", "config", "matplotlib inline", "run = 5", "run - 1")
+    assert (done.returncode, done.stdout) == (0, "'mine'\n4\n")
+    assert "Skipped `%config`" not in done.stderr
+    assert "Skipped `%matplotlib inline` (notes/x.ipynb, cell 3, line 1)" in done.stderr
+
+
 def test_a_cell_that_does_not_parse_ends_the_run_there(run):
     done = run("print('ran')", "import os\nprint 'x'", "print('not this')")
     assert done.returncode == 1

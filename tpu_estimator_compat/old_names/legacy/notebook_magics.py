@@ -28,7 +28,7 @@ _SKIPPED = re.compile(
     r"|%%(html|HTML|javascript|js|latex|markdown|svg|SVG)|%%?(capture|prun|time|timeit)"
 )
 INSTALLS = re.compile(
-    r"(?:%|!+\s*)(?:sudo\s+)?(?:\S*/)?(?:pip3?|conda|mamba|micromamba|uv|apt(?:-get)?"
+    r"(?:%|!+\s*)(?:sudo\s+)?(?:\S*/)?(?:pip3?|conda|mamba|micromamba|uv pip|apt(?:-get)?"
     r"|python3? -m pip)\b"
 )
 _ALIASES = {
@@ -94,13 +94,16 @@ class Magics:
         """
         line, _, body = magic.text.partition("\n")
         sys.stdout.flush()
-        if magic.automatic and re.match(r"%(\w+)", line)[1] in self._namespace:  # type: ignore[index]
+        if magic.automatic and line[1:].split()[0] in self._namespace:
             return eval(line[1:], self._namespace)
         line = _inserted(line, self._namespace, local)
         try:
             if line.startswith("!"):
                 is_value = magic.assigned or line.startswith("!!")
                 return self._system(line.lstrip("!"), name, captured=is_value)
+            if magic.automatic and _SKIPPED.fullmatch(line.split()[0]):
+                print(f"Skipped {name}", file=sys.stderr)
+                return None
             word, rest = re.fullmatch(r"(%%?\S*)\s*(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
             if word.startswith("%%"):
                 return self._cell(word[2:], rest, body, name)
@@ -249,12 +252,14 @@ class Magics:
 
 
 def is_skipped(magic: Magic) -> bool:
-    """Whether a magic only shows, times or prepares, which nobody would see or need."""
+    """Whether a magic only shows, times or prepares, which nobody would see or need.
+
+    One without a `%` may be a variable: whether it is skipped shows when it is reached.
+    """
     word = magic.text.split()[0]
     helps = word.startswith("?") or word.endswith("?")
-    return not magic.assigned and (
-        _SKIPPED.fullmatch(word) is not None or helps or INSTALLS.match(magic.text) is not None
-    )
+    shows = not magic.automatic and _SKIPPED.fullmatch(word) is not None
+    return not magic.assigned and (shows or helps or INSTALLS.match(magic.text) is not None)
 
 
 def _write(rest: str, body: str) -> None:

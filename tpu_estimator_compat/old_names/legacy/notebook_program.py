@@ -57,7 +57,9 @@ class Program:
         text = notebook.program(without=self._cells)
         tree = _futures_first(ast.parse(text))
         self.found = bytecode.of_tree(tree, path, numpy=numpy)
-        if any(m.text.startswith("%tensorflow_version 1") for m in self._skipped):  # Colab's
+        if any(
+            m.text.startswith("%tensorflow_version 1") for m in self._magics.values()
+        ):  # Colab's
             self.found = dataclasses.replace(self.found, dialect=Dialect.V1)
         parts = _by_cell(numpy_names.mended(tree) if numpy else tree, text)
         for number, body in parts.items():
@@ -67,7 +69,7 @@ class Program:
         """Runs the cells, in the notebook's folder, in the namespace of `__main__`."""
         environment = dict(os.environ)
         commands = Commands(next(f for f in sys.meta_path if isinstance(f, LegacyImports)))
-        if any(magic.text.startswith("%matplotlib") for magic in self._skipped):
+        if any(m.text.startswith("%matplotlib") for m in self._magics.values()):
             os.environ.setdefault("MPLBACKEND", "Agg")  # as in Jupyter, no window opens
         try:
             with contextlib.chdir(os.path.dirname(os.path.abspath(self._path))):
