@@ -31,7 +31,7 @@ _NO_WAY_BACK = "Its cells cannot be put back as they were. Rewrite it by hand."
 _PYTHON_BELOW = {"%%time", "%%timeit", "%%capture", "%%prun"}
 _AUTOMAGIC = re.compile(
     r"(cat|cd|conda|config|cp|env|ldir|less|lf|lk|ll|load_ext|ls|lx|mamba|man|matplotlib|mkdir|more"
-    r"|mv|pip|popd|pushd|pwd|rm|rmdir|run|set_env|sx|system|tensorflow_version|who|whos)"
+    r"|mv|pip|popd|pushd|pwd|rm|rmdir|run|set_env|sx|system|tensorflow_version|who(?:s)?)"
     r"(?![\w.]|\s*[-+*/|&^%]?=)"
 )
 """Magics that IPython takes without a `%` where they are the only line of a cell."""

@@ -24,7 +24,7 @@ _SKIPPED = re.compile(
     r"%(auto\w+|clear|cls|colors|config|connect_info|doctest_mode|gui|hist(ory)?|killbgscripts"
     r"|load_ext|log\w+|lsmagic|magic|man|matplotlib|notebook|page|pdb|pdef|pdoc|pfile|pinfo2?"
     r"|pprint|precision|psearch|psource|pycat|qtconsole|quickref|rehashx|reload_ext|tb|tensorboard"
-    r"|tensorflow_version|unload_ext|who|whos|xmode)"
+    r"|tensorflow_version|unload_ext|who(s)?|xmode)"
     r"|%%(html|HTML|javascript|js|latex|markdown|svg|SVG)|%%?(capture|prun|time|timeit)"
 )
 INSTALLS = re.compile(
