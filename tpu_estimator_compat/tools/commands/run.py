@@ -242,8 +242,10 @@ def _hint(error: BaseException, arguments: argparse.Namespace) -> None:
 def _hint_at_warning(error: BaseException | None) -> None:
     """Says how AutoGraph gets past a warning that was made an error.
 
-    It leaves the function unconverted then, which ends in another error.
+    It leaves the function unconverted then, whose `if x:` ends in the error.
     """
+    if type(error).__name__ != "OperatorNotAllowedInGraphError":
+        return
     while error is not None and not isinstance(error, Warning):
         error = error.__cause__ or error.__context__
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)] if error else []
