@@ -5,11 +5,16 @@ import re
 import pytest
 from support.installations import ROOT, newest_python
 
+LEGACY = (
+    *("bytecode", "dialect", "imports", "notebook", "notebook_cells", "notebook_program"),
+    *("pytest_plugin", "python_path", "script", "vendored"),
+)
+
 OF_PYTHON = (
     "engine/capture/test_user_functions.py",
     "engine/graph/test_sources.py",
     "estimator/test_tracebacks.py",
-    "old_names/legacy",
+    *(f"old_names/legacy/test_{name}.py" for name in LEGACY),
     "tools/commands/test_run.py",
     "tools/doctor/test_probing.py",
     "tools/migrate",

@@ -31,8 +31,10 @@ def of(error: BaseException, *, numpy_legacy: bool) -> Iterator[str]:
 def _of_warning(error: BaseException | None) -> Iterator[str]:
     """The way past a warning that was made an error, and that AutoGraph met.
 
-    It leaves the function unconverted then, which ends in another error.
+    It leaves the function unconverted then, whose `if x:` ends in the error.
     """
+    if type(error).__name__ != "OperatorNotAllowedInGraphError":
+        return
     while error is not None and not isinstance(error, Warning):
         error = error.__cause__ or error.__context__
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)] if error else []
