@@ -22,3 +22,11 @@ def test_no_text_of_ours_asks_for_an_extra():
     texts = [*folder.glob("tpu_estimator_compat/**/*.py"), *folder.glob("migration_guide/**/*.md")]
     asking = "pip install 'tpu_estimator_compat["
     assert [path for path in (folder / "README.md", *texts) if asking in path.read_text()] == []
+
+
+def test_a_backend_of_keras_that_is_not_installed(monkeypatch):
+    error = ModuleNotFoundError("No module named 'torch'", name="torch")
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    assert "KERAS_BACKEND is 'torch'" in environment.explained(error)
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    assert environment.explained(error) == ""
