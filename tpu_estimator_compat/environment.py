@@ -50,7 +50,7 @@ def explained(error: ModuleNotFoundError) -> str:
     """Advice on an error about a missing package that this one needs; empty for any other."""
     if error.name and error.name == os.environ.get("KERAS_BACKEND"):
         return (
-            f"KERAS_BACKEND is {error.name!r}, and Keras imports that, which is not installed. Unset "
+            f"KERAS_BACKEND is {error.name!r}, which Keras imports and which is not there. Unset "
             "it, or set it to tensorflow, on which estimators and their keras_model() run."
         )
     if (error.name or "").partition(".")[0] not in _REQUIRED:
