@@ -11,8 +11,13 @@ will not, 2 if a part is in no name.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import json
+import os
 import shutil
+import sys
+import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -63,21 +68,43 @@ def rows_of(rows: Table, asked: str) -> Iterator[DeadName]:
         name = table.canonical(table.public(asked))
         row = rows.get(name)
         if row is None or (rows.below(name) and row.status is table.Status.REFUSED):
-            from tpu_estimator_compat.old_names.legacy import answers  # imports TensorFlow
-
-            row = answers.of(name)
+            row = _answers().of(name)
         if row is not None:
             yield row
     else:
         yield from (row for name, row in rows.rows.items() if asked.lower() in name.lower())
 
 
+def _answers() -> types.ModuleType:
+    """The module that asks TensorFlow."""
+    if "tensorflow" not in sys.modules:
+        with _silent():  # TensorFlow's libraries tell of devices, whatever its log level
+            importlib.import_module("tensorflow")
+    from tpu_estimator_compat.old_names.legacy import answers
+
+    return answers
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Within, the process writes nothing to standard error."""
+    sys.stderr.flush()
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
+
+
 def _nothing(asked: str) -> str:
     """The reason why a name does not work, and the names that it may have been meant for."""
-    from tpu_estimator_compat.old_names.legacy import answers, table
+    from tpu_estimator_compat.old_names.legacy import table
 
     name = table.canonical(table.public(asked))
-    close = " or ".join(answers.like(name))
+    close = " or ".join(_answers().like(name))
     meant = f" Did you mean {close}?" if close else ""
     return f"neither TensorFlow of today nor tpu_estimator_compat has it.{meant}"
 
