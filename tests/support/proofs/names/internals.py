@@ -22,6 +22,11 @@ def tells_the_step(load, tmp_path):
     assert load(str(tmp_path)) == 3
 
 
+@proves(f"{ESTIMATOR}.estimator._canned_estimator_api_gauge")
+def counts_nothing(gauge):
+    assert gauge.get_cell("Classifier").set("DNN") is None
+
+
 @proves(f"{ESTIMATOR}.estimator._check_checkpoint_available")
 def misses_checkpoints(check, tmp_path):
     with pytest.raises(ValueError, match="Could not find trained model in model_dir"):
