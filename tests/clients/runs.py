@@ -1,10 +1,13 @@
 """Runs a client's script in a process of its own, as a user does."""
 
+import json
 import pathlib
 import re
 import subprocess
 import sys
+from typing import Any
 
+import numpy as np
 from support.client_packages import environment
 
 HERE = pathlib.Path(__file__).parent
@@ -52,6 +55,24 @@ def final_loss(log: str) -> float:
     """The loss of the last step, as the estimator logged it; the only one off TPU."""
     [loss] = re.findall(r"INFO:tensorflow:Loss for final step: ([-+.\deE]+|nan)", log)
     return float(loss.rstrip("."))
+
+
+def found(log: str) -> Any:
+    """What a script of ours printed at its end, as JSON after the word FOUND."""
+    [line] = [line for line in log.splitlines() if line.startswith("FOUND ")]
+    return json.loads(line.removeprefix("FOUND "))
+
+
+def assert_alike(ours: dict[str, Any], theirs: dict[str, Any], rtol: float = 1e-5) -> None:
+    """Compares what a script found here with what it found in the original."""
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        if isinstance(value, dict):
+            assert_alike(ours[name], value, rtol)
+        elif name == "names":
+            assert ours[name] == value
+        else:
+            np.testing.assert_allclose(ours[name], value, rtol=rtol, err_msg=name)
 
 
 COMMAND = ("tpu_estimator_compat", "run")

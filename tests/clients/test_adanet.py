@@ -5,7 +5,7 @@ import json
 import pytest
 
 from .results import record
-from .runs import COMMAND, HERE, python
+from .runs import COMMAND, HERE, found, python
 
 pytestmark = pytest.mark.full
 
@@ -14,8 +14,7 @@ pytestmark = pytest.mark.full
 def test_grows_an_ensemble(kind, clients, tmp_path):
     words = ["--legacy-package=adanet", str(HERE / "adanet_script.py"), kind, "model"]
     log = python(clients, tmp_path, "-m", *COMMAND, *words)
-    [line] = [line for line in log.splitlines() if line.startswith("FOUND ")]
-    first, last, predictions = json.loads(line.removeprefix("FOUND "))
+    first, last, predictions = found(log)
     assert (first["iteration"], first["global_step"]) == (0, 20)
     assert (last["iteration"], last["global_step"]) == (1, 40)
     assert last["average_loss"] < first["average_loss"]

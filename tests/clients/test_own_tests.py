@@ -22,6 +22,10 @@ MODULES = {
         "mesh_tensorflow.transformer.utils_test",
         "mesh_tensorflow.utils_test",
     ],
+    "neural-structured-learning 1.4.0": [
+        "neural_structured_learning.estimator.adversarial_regularization_test",
+        "neural_structured_learning.estimator.graph_regularization_test",
+    ],
     "tensorflow-gan 2.1.0": [
         "tensorflow_gan.python.contrib_utils_test",
         "tensorflow_gan.python.estimator.gan_estimator_test",

@@ -19,18 +19,25 @@ from tpu_estimator_compat.tools.compare.environment import lock
 REQUIREMENTS = (
     "adanet==0.9.0",
     "albert-tensorflow==1.1",
+    "bert-serving-client==1.10.0",
+    "bert-serving-server==1.10.0",
     "bert-tensorflow==1.0.4",
+    "deepctr==0.9.3",
     "mesh-tensorflow==0.1.21",
+    "neural-structured-learning==1.4.0",
     "tensorflow-addons==0.23.0",
     "tensorflow-gan==2.1.0",
+    "tensorflow-ranking==0.2.3",
     "xlnet-tensorflow==1.1.2",
 )
 NEEDED = (
+    "attrs==25.4.0",  # by neural-structured-learning
     "cloudpickle==3.1.1",  # by tensorflow-probability
     "decorator==5.2.1",  # by tensorflow-probability
     "dm-tree==0.1.9",  # by tensorflow-probability
     "gin-config==0.5.0",  # by mesh-tensorflow
     "mock==5.2.0",  # by mesh-tensorflow's tests
+    "pyzmq==27.1.0",  # by bert-serving-server
     "sentencepiece==0.2.1",  # by albert-tensorflow and xlnet-tensorflow
     "setuptools==80.10.2",  # has pkg_resources: by tensorflow-hub and mesh-tensorflow
     "tensorflow-hub==0.16.1",  # by tensorflow-gan
