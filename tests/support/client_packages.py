@@ -27,6 +27,7 @@ REQUIREMENTS = (
     "neural-structured-learning==1.4.0",
     "tensorflow-addons==0.23.0",
     "tensorflow-gan==2.1.0",
+    "tensorflow-privacy==0.6.2",
     "tensorflow-ranking==0.2.3",
     "xlnet-tensorflow==1.1.2",
 )
@@ -34,7 +35,7 @@ NEEDED = (
     "attrs==25.4.0",  # by neural-structured-learning
     "cloudpickle==3.1.1",  # by tensorflow-probability
     "decorator==5.2.1",  # by tensorflow-probability
-    "dm-tree==0.1.9",  # by tensorflow-probability
+    "dm-tree==0.1.9",  # by tensorflow-privacy and tensorflow-probability
     "gin-config==0.5.0",  # by mesh-tensorflow
     "mock==5.2.0",  # by mesh-tensorflow's tests
     "pyzmq==27.1.0",  # by bert-serving-server
