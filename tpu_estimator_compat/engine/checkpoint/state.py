@@ -127,8 +127,8 @@ def is_whole(path: str) -> bool:
 def read_newest(model_dir: str | None, read: Callable[[str], Result]) -> Result:
     """The result of `read`, a function of the newest checkpoint's path; ValueError without one."""
     while True:
-        check_available(model_dir)
-        path = str(latest(model_dir))
+        if (path := latest(model_dir)) is None:
+            raise _no_model(model_dir)
         warn_if_older(path, model_dir)
         try:
             return read(user_files.readable(path))
@@ -159,7 +159,11 @@ def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.nd
 
 def check_available(model_dir: str | None) -> None:
     if not latest(model_dir):
-        raise ValueError(f"Could not find trained model in model_dir: {model_dir}.")
+        raise _no_model(model_dir)
+
+
+def _no_model(model_dir: str | None) -> ValueError:
+    return ValueError(f"Could not find trained model in model_dir: {model_dir}.")
 
 
 def check_writable(model_dir: str) -> None:

@@ -91,15 +91,16 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             logging.warning("%s: %s", _name(number), words)
             if kind is None or not issubclass(kind, (SystemExit, KeyboardInterrupt)):
                 self._call_handler(number, None)  # what it raised was lost in a callback
-        elif self._owed is not None and self._watch is not None and self._watch.has_cancelled:
-            logging.warning(
-                "%s: the step at hand did not go on, and was cancelled. %s",
-                _name(self._owed),
-                "The steps since the last checkpoint are lost.",
-            )
-            self._hand_on(self._owed)
-        elif self._owed is not None and kind is None:
-            self._hand_on(self._owed)
+        elif self._owed is not None:
+            cancelled = self._watch is not None and self._watch.has_cancelled
+            if cancelled:
+                logging.warning(
+                    "%s: the step at hand did not go on, and was cancelled. %s",
+                    _name(self._owed),
+                    "The steps since the last checkpoint are lost.",
+                )
+            if cancelled or kind is None:
+                self._hand_on(self._owed)
 
     def _is_ours(self, number: int) -> bool:
         return number in self._before and signal.getsignal(number) == self._note

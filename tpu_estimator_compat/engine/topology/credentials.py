@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tpu_estimator_compat import environment
 
-_NAME = "tpu_estimator_compat"
+NAME = "tpu_estimator_compat"
 
 
 class RefusedError(RuntimeError):
@@ -39,7 +39,7 @@ class Credentials:
 
     def hello(self, index: int, own: str) -> list[str]:
         """The first words of a worker; `own` is its token."""
-        words = [_NAME, self.version, self.cluster, str(index), own]
+        words = [NAME, self.version, self.cluster, str(index), own]
         return [*words, self.proof(*words)]
 
     def admitted(self, words: Sequence[str]) -> tuple[int, str]:
@@ -48,12 +48,12 @@ class Credentials:
         Raises:
           RefusedError: it is none of this cluster.
         """
-        if len(words) != 6 or words[0] != _NAME:
+        if len(words) != 6 or words[0] != NAME:
             raise RefusedError("not a worker")
         _, version, cluster, index, own, proof = words
         # Versions differ in what they say later, and in the graphs that they build.
         if version != self.version:
-            raise RefusedError(f"another version of {_NAME}; the chief has {self.version}")
+            raise RefusedError(f"another version of {NAME}; the chief has {self.version}")
         if cluster != self.cluster:
             raise RefusedError("another cluster in TF_CONFIG")
         if not self.is_proof(proof, *words[:-1]):

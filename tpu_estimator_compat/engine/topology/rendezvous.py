@@ -19,13 +19,14 @@ import concurrent.futures
 import contextlib
 import re
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+import threading
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
-from tpu_estimator_compat.engine.topology.credentials import Credentials, RefusedError, token
+from tpu_estimator_compat.engine.topology.credentials import NAME, Credentials, RefusedError, token
 
 _PAUSE = 0.1  # seconds between attempts to connect
 _PATIENCE = 5.0  # seconds that a worker has for a line that is due
@@ -61,28 +62,24 @@ def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
     """Runs it in a thread of its own: a notebook's main thread has a loop that runs already."""
-    cancel: list[Callable[[], object]] = []
-    interrupted = False
+    interrupted = threading.Event()
 
-    async def cancellable() -> None:
-        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(main)
-        cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
-        if interrupted:
-            task.cancel()
-        await task
+    async def interruptible() -> None:
+        task = asyncio.ensure_future(main)
+        while not task.done():
+            await asyncio.wait([task], timeout=_PAUSE)
+            if interrupted.is_set():
+                task.cancel()
+        task.result()
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        future = pool.submit(asyncio.run, cancellable())
+        future = pool.submit(asyncio.run, interruptible())
         try:
             while not future.done():  # another thread may get a signal: this one then sees it later
                 concurrent.futures.wait([future], _PAUSE)
             future.result()
-        except BaseException:
-            interrupted = True
-            if not future.done():  # a signal ends the wait
-                for each in cancel:
-                    each()
-            raise
+        finally:
+            interrupted.set()
 
 
 class _Worker:
@@ -175,7 +172,7 @@ class _Chief:
             try:
                 index, own = self._credentials.admitted(words)
             except RefusedError as error:
-                self._refuse(writer, str(error), is_worker=words[:1] == ["tpu_estimator_compat"])
+                self._refuse(writer, str(error), is_worker=words[:1] == [NAME])
                 return
             worker = _Worker(index, own, self._credentials, writer)
             # One that was started again takes the place of the one before.
