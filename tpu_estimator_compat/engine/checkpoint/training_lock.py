@@ -18,9 +18,10 @@ from tpu_estimator_compat.engine.runtime import user_files
 def training_in(model_dir: str | None, *, makes: bool = False) -> Iterator[None]:
     """Held while a training writes to `model_dir`; removes what killed ones left there.
 
-    `makes` has the folder made, where it is not there, so that it can be held. Warns, and removes
-    nothing, where another training of this machine holds it. The lock is on the folder itself, so
-    that there is no file more; it goes when its process dies, and those that this one forked.
+    With `makes`, a missing folder is made first, so that it can be locked. If another training of
+    this machine holds the lock, this one warns, and removes nothing. The lock is on the folder
+    itself, not on a file in it. It ends with the training, or when its process has died, and all
+    forks of that.
     """
     with contextlib.ExitStack() as stack:
         if model_dir and user_files.is_local(model_dir):

@@ -1,7 +1,6 @@
-"""Cancels the functions of TensorFlow that a thread waits for, where they might never return.
+"""Cancels a function of TensorFlow that a thread waits for: after a signal, or a time limit.
 
-Or where they take longer than a session's caller allows: `operation_timeout_in_ms` of its config,
-`timeout_in_ms` of a run's options.
+A time limit is `operation_timeout_in_ms` of a session config, or `timeout_in_ms` of a run's options.
 """
 
 from __future__ import annotations

@@ -41,10 +41,9 @@ def check(addresses: Sequence[str]) -> None:
 def to_listen(addresses: Sequence[str]) -> str | None:
     """The host at which the first of `addresses`, this process, listens; None for all.
 
-    It is the host that the address names, so that no other network leads to the port. Where that
-    cannot be, all do: a name that is not this machine's, such as that of a service that forwards,
-    or one that means this machine to itself alone, as /etc/hosts of Debian has it, while the others
-    are elsewhere.
+    The host of the address is taken, so that the port is open to no other network. Two kinds of
+    host cannot be taken: one that is not this machine's, such as a service that forwards, and one
+    that /etc/hosts maps to a loopback address, as Debian does, while other workers are elsewhere.
     """
     host, port = split(addresses[0])
     found = {str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
