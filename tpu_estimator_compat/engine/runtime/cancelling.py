@@ -1,6 +1,6 @@
 """Cancels a function of TensorFlow that a thread waits for: after a signal, or a time limit.
 
-A time limit is `operation_timeout_in_ms` of a session config, or `timeout_in_ms` of a run's options.
+The limit is `operation_timeout_in_ms` of a session config, or `timeout_in_ms` of RunOptions.
 """
 
 from __future__ import annotations
