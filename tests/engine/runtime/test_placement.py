@@ -4,6 +4,7 @@ import re
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from tpu_estimator_compat.engine.runtime import placement
 
@@ -15,7 +16,9 @@ def test_a_common_device(strategy):
     assert placement.common_device(tf.distribute.MultiWorkerMirroredStrategy()) is None
 
 
-def test_gpus_that_are_not_there_share_the_cpu():
+def test_gpus_that_are_not_there_share_the_cpu(monkeypatch):
+    # TensorFlow's context has it only where it was started eagerly, not in a graph of another test.
+    monkeypatch.setattr(context.context(), "soft_device_placement", True)
     named = tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])
     assert placement.common_device(named).endswith("CPU:0")
 
