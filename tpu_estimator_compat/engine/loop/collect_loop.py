@@ -115,6 +115,7 @@ class CollectLoop:
         try:  # a remote host may report the end only when its values are read
             return [[value.numpy() for value in self._run_one(call.executor, iterator)]]
         except (StopIteration, tf.errors.OutOfRangeError):
+            eager.forget_end_of_data()
             return []
 
     def _in_a_loop(self, iterator: Any, call: Call) -> list[list[np.ndarray]]:

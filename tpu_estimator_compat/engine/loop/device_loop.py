@@ -197,6 +197,7 @@ class DeviceLoop:
         except StopIteration:  # before anything ran
             return LoopResult(0, self._loss.read_value(), 0.0, True)
         except tf.errors.OutOfRangeError:
+            eager.forget_end_of_data()
             total = float(self._sum.read_value())
             return LoopResult(int(self._done), self._loss.read_value(), total, True)
         return LoopResult(int(done), loss, float(total), False, *noted)

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.loop.result import LoopResult
-from tpu_estimator_compat.engine.runtime import functions
+from tpu_estimator_compat.engine.runtime import eager, functions
 from tpu_estimator_compat.engine.runtime.traces import Contents
 from tpu_estimator_compat.engine.runtime.tuner import Tuner
 from tpu_estimator_compat.engine.runtime.tuning import Tuning
@@ -58,6 +58,7 @@ class SingleStep:
             loss, *noted = self.function(executor, iterator)
             value = float(loss)
         except (StopIteration, tf.errors.OutOfRangeError):
+            eager.forget_end_of_data()
             return LoopResult(0, tf.constant(np.nan), 0.0, True)
         return LoopResult(1, loss, value, False, *noted)
 

@@ -29,3 +29,11 @@ def _entered() -> Iterator[None]:
     building = tf.compat.v1.get_default_graph().building_function
     with tf.init_scope() if building else record.stop_recording(), context.eager_mode():
         yield
+
+
+def forget_end_of_data() -> None:
+    """Clears the end of the data from the executors of remote hosts.
+
+    They keep an error, and fail the next operation with it, which another part of the program makes.
+    """
+    context.context().clear_executor_errors()

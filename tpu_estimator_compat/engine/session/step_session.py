@@ -16,7 +16,7 @@ from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.loop.result import LoopResult
-from tpu_estimator_compat.engine.runtime import cancelling
+from tpu_estimator_compat.engine.runtime import cancelling, eager
 from tpu_estimator_compat.engine.runtime.group import State
 from tpu_estimator_compat.engine.session.profiled_steps import ProfiledSteps
 from tpu_estimator_compat.engine.session.run_limits import RunLimits
@@ -171,6 +171,7 @@ class StepSession(RunnerSession):
         try:
             return self.runner.run_once(iterator, fetches, targets, feeds)
         except tf.errors.OutOfRangeError:
+            eager.forget_end_of_data()
             self.input.exhausted = True
             raise
 
