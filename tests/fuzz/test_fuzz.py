@@ -10,7 +10,7 @@ from .programs import choices
 GUIDE = pathlib.Path(__file__).parents[2] / "migration_guide"
 
 SEEDS = range(40)
-OFTEN = {*range(24), 35}
+OFTEN = {*range(10), 35}
 """Seeds of every run; the full run has all."""
 NAMES = [
     pytest.param(f"seed-{seed}", marks=[] if seed in OFTEN else [pytest.mark.full])

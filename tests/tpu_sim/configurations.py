@@ -22,7 +22,7 @@ class Configuration:
       remote: whether they are other processes.
       cores_per_replica: cores that share a replica; None for one.
       scenarios: what it runs.
-      full: whether only the full run has it: others have its parts.
+      often: the scenarios of every run; None for all. The full run has the others.
     """
 
     mesh: tuple[int, int, int, int]
@@ -30,12 +30,15 @@ class Configuration:
     remote: bool = False
     cores_per_replica: int | None = None
     scenarios: tuple[str, ...] = SHORT
-    full: bool = False
+    often: tuple[str, ...] | None = None
 
     @property
     def cores(self) -> int:
         x, y, z, of_chip = self.mesh
         return x * y * z * of_chip
+
+    def is_often(self, scenario: str) -> bool:
+        return self.often is None or scenario in self.often
 
     @property
     def replicas(self) -> int:
@@ -46,11 +49,13 @@ class Configuration:
 CONFIGURATIONS = {
     # Chips of two cores, as v2 and v3 have them.
     "four cores": Configuration((1, 2, 1, 2), scenarios=tuple(SCENARIOS)),
-    "eight cores": Configuration((2, 2, 1, 2), full=True),
+    "eight cores": Configuration((2, 2, 1, 2), often=()),
     # Chips of one core, as TensorFlow sees v4, v5e and v6e.
-    "one core": Configuration((1, 1, 1, 1), scenarios=(*SHORT, "branches_and_loops")),
+    "one core": Configuration(
+        (1, 1, 1, 1), scenarios=(*SHORT, "branches_and_loops"), often=("plain",)
+    ),
     "four chips of one core": Configuration(
-        (2, 2, 1, 1), scenarios=("plain", "keras_model"), full=True
+        (2, 2, 1, 1), scenarios=("plain", "keras_model"), often=()
     ),
     "two cores a replica": Configuration(
         (2, 2, 1, 2),
@@ -58,10 +63,10 @@ CONFIGURATIONS = {
         scenarios=("plain", "host_call", "keras_model", "split_input"),
     ),
     "eight cores a replica": Configuration(
-        (2, 2, 1, 2), cores_per_replica=8, scenarios=("plain",), full=True
+        (2, 2, 1, 2), cores_per_replica=8, scenarios=("plain",), often=()
     ),
     "two chips a replica": Configuration(
-        (2, 2, 1, 1), cores_per_replica=2, scenarios=("plain", "keras_model"), full=True
+        (2, 2, 1, 1), cores_per_replica=2, scenarios=("plain", "keras_model"), often=()
     ),
     "two hosts": Configuration(
         (1, 2, 1, 2),
@@ -76,12 +81,13 @@ CONFIGURATIONS = {
             "hooks_of_tensorflow",
             "refused_on_a_pod",
         ),
+        often=("plain", "keras_model", "training_per_host_v1", "refused_on_a_pod"),
     ),
     "two hosts elsewhere": Configuration(
-        (1, 2, 1, 2), hosts=2, remote=True, scenarios=("plain", "host_call"), full=True
+        (1, 2, 1, 2), hosts=2, remote=True, scenarios=("plain", "host_call"), often=()
     ),
     "replicas over two hosts each": Configuration(
-        (1, 4, 1, 1), hosts=4, cores_per_replica=2, scenarios=("only_training",), full=True
+        (1, 4, 1, 1), hosts=4, cores_per_replica=2, scenarios=("only_training",), often=()
     ),
     "a replica over two hosts": Configuration(
         (1, 2, 1, 2), hosts=2, cores_per_replica=4, scenarios=("plain",)
@@ -90,12 +96,10 @@ CONFIGURATIONS = {
 
 _ON_FEWER = tuple(name for name in SCENARIOS if name not in ON_FOUR)
 ON_JAX = {
-    "one device": Configuration((1, 1, 1, 1), scenarios=_ON_FEWER, full=True),
-    "two devices": Configuration((1, 1, 1, 2), scenarios=_ON_FEWER, full=True),
+    "one device": Configuration((1, 1, 1, 1), scenarios=_ON_FEWER, often=()),
+    "two devices": Configuration((1, 1, 1, 2), scenarios=_ON_FEWER, often=()),
     # The last of all scenarios is the last of a process.
-    **{
-        name: CONFIGURATIONS[name]
-        for name in ("eight cores a replica", "two cores a replica", "four cores")
-    },
+    **{name: CONFIGURATIONS[name] for name in ("eight cores a replica", "two cores a replica")},
+    "four cores": dataclasses.replace(CONFIGURATIONS["four cores"], often=SHORT),
 }
 """What as many of JAX's devices run as the TPU has cores, all in one process."""

@@ -13,17 +13,26 @@ from tpu_estimator_compat.environment import has_xla_for_cpu
 from .configurations import CONFIGURATIONS, ON_JAX
 from .model import SCENARIOS
 
+FOLDER = pathlib.Path(__file__).parent
 Run = Callable[[str], pathlib.Path]
 
 
-@pytest.fixture(scope="session")
-def asked(request: pytest.FixtureRequest) -> set[str]:
-    return set(running.asked_for(request.session, "tpu_sim", "scenario"))
+Pairs = list[tuple[str, str]]
 
 
 @pytest.fixture(scope="session")
-def names(request: pytest.FixtureRequest) -> set[str]:
-    return set(running.asked_for(request.session, "tpu_sim", "name"))
+def asked(request: pytest.FixtureRequest) -> Callable[[str], Pairs]:
+    """`asked(fixture)`: configuration and scenario of the selected tests that have a fixture."""
+
+    def of(fixture: str) -> Pairs:
+        found = [
+            item.callspec.params
+            for item in request.session.items
+            if FOLDER in item.path.parents and fixture in item.fixturenames
+        ]
+        return [(each.get("name", "four cores"), each["scenario"]) for each in found]
+
+    return of
 
 
 @pytest.fixture(scope="session")
@@ -43,11 +52,12 @@ def run_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., pathlib.
 
 
 @pytest.fixture(scope="session")
-def cores(asked: set[str], run_once: Callable[..., pathlib.Path]) -> Run:
+def cores(asked: Callable[[str], Pairs], run_once: Callable[..., pathlib.Path]) -> Run:
     """`cores(configuration)`: of a simulated TPU."""
 
     def of(name: str) -> pathlib.Path:
-        names = [each for each in CONFIGURATIONS[name].scenarios if each in asked]
+        wanted = set(asked("cores"))
+        names = [each for each in CONFIGURATIONS[name].scenarios if (name, each) in wanted]
         return run_once(f"cores-{name}", {"configuration": name}, names)
 
     return of
@@ -55,15 +65,14 @@ def cores(asked: set[str], run_once: Callable[..., pathlib.Path]) -> Run:
 
 @pytest.fixture(scope="session")
 def cpus(
-    asked: set[str], names: set[str], run_once: Callable[..., pathlib.Path]
+    asked: Callable[[str], Pairs], run_once: Callable[..., pathlib.Path]
 ) -> Callable[[int], pathlib.Path]:
     """`cpus(replicas)`: of logical CPUs, all that configurations with so many replicas run."""
     all_of = {**CONFIGURATIONS, **ON_JAX}
 
     def of(replicas: int) -> pathlib.Path:
-        same = [all_of[name].scenarios for name in names if all_of[name].replicas == replicas]
-        found = dict.fromkeys(s for every in same for s in every)
-        wanted = [each for each in SCENARIOS if each in found and each in asked]
+        found = {each for name, each in asked("cpus") if all_of[name].replicas == replicas}
+        wanted = [each for each in SCENARIOS if each in found]
         return run_once(f"cpus-{replicas}", {"replicas": replicas}, wanted)
 
     return of
@@ -71,9 +80,9 @@ def cpus(
 
 @pytest.fixture(scope="session")
 def jax_devices(
-    asked: set[str], names: set[str], run_once: Callable[..., pathlib.Path]
+    asked: Callable[[str], Pairs], run_once: Callable[..., pathlib.Path]
 ) -> pathlib.Path:
     """Of JAX's devices, all that they run."""
-    each = {name: ON_JAX[name].scenarios for name in ON_JAX if name in names}
-    wanted = [f"{name}.{s}" for name, of in each.items() for s in of if s in asked]
+    found = set(asked("jax_devices"))
+    wanted = [f"{n}.{s}" for n, each in ON_JAX.items() for s in each.scenarios if (n, s) in found]
     return run_once("jax-devices", {"jax": True}, wanted)

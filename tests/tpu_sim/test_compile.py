@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 NAME = "four cores"
 TOPOLOGY = targets.parse("v5e:2x2")
 
-OFTEN = ("plain", "split_input", "branches_and_loops", "bfloat16", "keras_model", "subgroups")
+OFTEN = ("branches_and_loops",)
 SCENARIOS = [
     pytest.param(name, marks=[] if name in OFTEN else [pytest.mark.full])
     for name in CONFIGURATIONS[NAME].scenarios

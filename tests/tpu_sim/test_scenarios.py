@@ -30,7 +30,7 @@ BFLOAT16_TOLERANCES = within(2 * 2**-8)
 
 def cases(configurations: dict[str, Configuration]) -> list[Any]:
     return [
-        pytest.param(name, scenario, marks=[pytest.mark.full] if each.full else [])
+        pytest.param(name, scenario, marks=[] if each.is_often(scenario) else [pytest.mark.full])
         for name, each in configurations.items()
         for scenario in each.scenarios
     ]

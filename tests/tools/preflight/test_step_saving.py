@@ -108,7 +108,7 @@ def test_a_chip_that_computes_something_else_is_found_out(tmp_path):
     assert not close(ran(script, status=1), 1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.full  # which has the environment
 def test_the_newest_jax_reads_what_the_oldest_has_written(tmp_path):
     assert close(ran(saved(tmp_path), str(newest_jax().home / "bin" / "python")))
 
