@@ -185,7 +185,7 @@ def test_parameter_server_strategy_is_refused(argument):
         RunConfig(**{argument: servers})
 
 
-def test_parameter_server_strategy_is_refused_in_experimental_distribute():
+def test_experimental_distribute_refuses_parameter_servers():
     servers = object.__new__(tf.distribute.experimental.ParameterServerStrategy)
     with pytest.raises(ValueError, match="ClusterCoordinator"):
         RunConfig(experimental_distribute=Distribute(servers))

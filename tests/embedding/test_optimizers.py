@@ -125,7 +125,7 @@ def test_a_step_without_ids_changes_nothing():
         np.testing.assert_array_equal(found, table)
 
 
-def test_zero_learning_rate_divides_nothing_with_a_linear_slot_by_rate():
+def test_zero_learning_rate_with_a_linear_slot_gives_no_nan():
     parameters = embedding.FtrlParameters(0.0, multiply_linear_by_learning_rate=True)
     table = np.ones([ROWS, DIMENSION], np.float32)
     step = (np.array([1]), np.ones([1, DIMENSION], np.float32))

@@ -78,7 +78,7 @@ def test_an_id_of_no_table_is_an_error_that_names_it():
         found.checked(9, "user", "Feature user has ids that table users does not have.")
 
 
-def test_a_checkpoint_without_a_table_is_an_error_that_says_what_a_saver_must_do(tmp_path):
+def test_a_checkpoint_without_a_table_names_the_saver(tmp_path):
     with tf.Graph().as_default():
         shard = Shard.of_machine("users", [6, 4], 2, 0)
         table = tf.get_variable("users", shard.own_shape, use_resource=True)

@@ -16,7 +16,7 @@ from .idle_hook import Calls
 experimental = namespace.experimental
 
 
-def test_the_hook_is_called_when_it_is_due_and_the_loop_runs_in_between(tmp_path):
+def test_loops_run_between_the_turns_of_the_hook(tmp_path):
     estimator = make_estimator(tmp_path, log_step_count_steps=None)
     hook = experimental.make_early_stopping_hook(
         estimator, lambda: False, run_every_secs=None, run_every_steps=50

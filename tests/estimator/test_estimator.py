@@ -110,7 +110,7 @@ def made(members, name="TPUEstimator", base=tpu.TPUEstimator):
     return cls(model_fn, config=tpu.RunConfig(), use_tpu=False, train_batch_size=1)
 
 
-def test_a_copy_of_the_original_may_not_redefine_what_nobody_calls():
+def test_copies_of_the_original_may_not_redefine_uncalled_methods():
     with pytest.raises(NotImplementedError, match=r"overrides \['_augment_model_fn'"):
         made({"_augment_model_fn": lambda self: None})
     with pytest.raises(NotImplementedError, match=r"_call_input_fn.*in place of a copy"):
@@ -120,7 +120,7 @@ def test_a_copy_of_the_original_may_not_redefine_what_nobody_calls():
     assert made({"train": lambda self: "mine"}).train() == "mine"  # the original let that name
 
 
-def test_what_the_original_let_be_redefined_and_is_not_called_here_is_refused():
+def test_methods_that_only_the_original_called_are_refused():
     with pytest.raises(NotImplementedError, match="_create_and_assert_global_step"):
         made({"_create_and_assert_global_step": lambda self, graph: None}, "Mine")
 

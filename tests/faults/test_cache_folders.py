@@ -34,7 +34,7 @@ def kept():
 
 
 @pytest.mark.parametrize("home", [None, "", "relative"])
-def test_without_a_home_nothing_is_put_into_the_working_directory(tmp_path, monkeypatch, home):
+def test_without_a_home_the_working_directory_stays_empty(tmp_path, monkeypatch, home):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     if home is None:  # nor in the system's list of users

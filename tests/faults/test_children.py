@@ -70,7 +70,7 @@ def start(*words: str) -> tuple[subprocess.Popen[str], pathlib.Path]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, *OTHERS])
-def test_all_that_a_tool_started_ends_with_it_and_its_folder_goes(number):
+def test_children_and_folders_of_a_tool_end_with_it(number):
     tool, folder = start()
     wait_until(lambda: len(list(folder.glob("pid-*"))) == 4)
     pids = [int(path.name.removeprefix("pid-")) for path in folder.glob("pid-*")]

@@ -78,7 +78,7 @@ def test_what_was_there_stays_where_it_cannot_be_moved(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["served"]
 
 
-def test_what_was_there_comes_back_where_the_new_one_cannot_be_moved(tmp_path, monkeypatch):
+def test_the_old_folder_returns_if_the_new_one_cannot_be_moved(tmp_path, monkeypatch):
     export(tmp_path / "served", "old")
     targets = []
 
@@ -93,7 +93,7 @@ def test_what_was_there_comes_back_where_the_new_one_cannot_be_moved(tmp_path, m
     assert os.listdir(tmp_path) == ["served"]
 
 
-def test_where_nothing_can_be_moved_back_the_error_says_where_it_is(tmp_path, monkeypatch):
+def test_the_error_names_a_folder_that_cannot_be_moved_back(tmp_path, monkeypatch):
     export(tmp_path / "served", "old")
     failing(monkeypatch, lambda target: target.endswith("/served"))
     with pytest.raises(tf.errors.PermissionDeniedError) as failed:

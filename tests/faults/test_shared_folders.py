@@ -148,7 +148,7 @@ def test_a_reader_beside_a_training_that_keeps_one_checkpoint(tmp_path):
     assert all(path for _, path in seen)
 
 
-def test_an_export_takes_the_newer_one_where_a_checkpoint_is_gone(tmp_path, monkeypatch):
+def test_an_export_takes_the_newer_of_two_checkpoints(tmp_path, monkeypatch):
     estimator = make_estimator(tmp_path, servable_model_fn, save_checkpoints_steps=2)
     estimator.train(train_input_fn, steps=4)
     checkpoints = [f"{tmp_path}/model.ckpt-{step}" for step in (4, 2)]

@@ -126,7 +126,7 @@ def test_a_step_that_waits_for_a_queue_is_cancelled(tmp_path, number):
 
 
 @pytest.mark.slow
-def test_a_second_signal_ends_a_step_beside_which_another_thread_computes(tmp_path):
+def test_a_second_signal_ends_a_step_beside_a_busy_thread(tmp_path):
     lines, log, code = ended(tmp_path, "busy", signal.SIGTERM, times=2)
     assert (lines, code) == (["finally", "exit"], 143), log
 

@@ -30,7 +30,7 @@ ENCODER = [
 ]
 
 
-def test_scopes_hold_their_variables_and_those_not_trained_come_last():
+def test_scopes_list_their_untrained_variables_last():
     assert variable_table.as_text("encoder", ENCODER).splitlines() == [
         'Model: "encoder"',
         "-" * 42,

@@ -65,7 +65,7 @@ def test_predict_takes_what_is_sparse_or_ragged(tmp_path, strategy, kind):
     np.testing.assert_allclose(found["sum"], [sum(row) for row in rows])
 
 
-def test_predictions_of_data_with_and_without_labels_are_the_same(estimator):
+def test_labels_do_not_change_predictions(estimator):
     model = estimator.keras_model()
     pairs = model.predict(dataset(), verbose=0)
     alone = model.predict(dataset().map(lambda x, y: x), verbose=0)

@@ -69,7 +69,7 @@ def test_a_tensor_that_is_used_twice():
     assert judge == ours == [40.0, 13.0, 24.0]
 
 
-def test_an_operation_that_is_awaited_runs_if_its_branch_is_taken():
+def test_control_dependencies_run_if_their_branch_is_taken():
     def build():
         v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
         u = tf.get_variable("u", [], initializer=tf.zeros_initializer())
@@ -97,7 +97,7 @@ def test_an_operation_that_is_awaited_runs_if_its_branch_is_taken():
     assert seen == [0.0, 5.0, 10.0]
 
 
-def test_a_tensor_of_a_loop_is_refused_in_the_words_of_tensorflow():
+def test_tensors_of_loops_are_refused_in_tensorflows_words():
     def build():
         kept = []
 

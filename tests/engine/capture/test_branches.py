@@ -94,7 +94,7 @@ def names_and_types():
     return [(each.op.name, each.op.type, each.dtype) for each in tf.global_variables()]
 
 
-def test_variables_of_branches_have_the_names_and_types_of_the_graph_around_them():
+def test_variables_of_branches_have_the_outer_graphs_names():
     with judged.old_behavior(), tf.Graph().as_default():
         expected = names_and_types()
     _, found = judged.captured(names_and_types)

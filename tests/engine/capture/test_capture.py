@@ -46,7 +46,7 @@ def test_they_cannot_be_merged_with_others(tmp_path, compute):
         estimator.train(lambda params: tf.data.Dataset.from_tensors(tf.ones([4])).repeat(), steps=2)
 
 
-def test_every_tf_tells_the_number_of_replicas_and_gets_its_function_back():
+def test_every_tf_namespace_tells_the_number_of_replicas():
     """The last two look TensorFlow's functions up when they are asked for, and keep them."""
     apis = [tf2, tf2.compat.v1, ours, ours.compat.v2]
     with exchanging_optimizers(2):

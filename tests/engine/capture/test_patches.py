@@ -61,7 +61,7 @@ def test_threads_leave_in_the_order_in_which_they_came(module):
     assert module.name is original
 
 
-def test_a_function_that_was_kept_does_what_the_original_does_afterwards(module):
+def test_a_kept_function_calls_the_original_afterwards(module):
     with patched(module, "name", saying("double")):
         kept = module.name
     assert kept() == "original"

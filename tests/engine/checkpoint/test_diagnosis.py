@@ -15,7 +15,7 @@ from .damages import damage
 from .training import checkpoint_steps
 
 
-def test_another_shape_in_the_checkpoint_names_variable_and_both_shapes(tmp_path):
+def test_a_wrong_shape_in_a_checkpoint_names_both_shapes(tmp_path):
     make_estimator(tmp_path).train(train_input_fn, steps=1)
     before = checkpoint_steps(tmp_path)
 
@@ -98,7 +98,7 @@ def test_a_checkpoint_removed_while_it_is_read(tmp_path):
     assert other.evaluate(train_input_fn, steps=1)["global_step"] == 4
 
 
-def test_a_damaged_checkpoint_without_an_older_one_says_what_is_left_to_do(tmp_path):
+def test_a_damaged_only_checkpoint_gets_advice(tmp_path):
     estimator = make_estimator(tmp_path, keep_checkpoint_max=1)
     estimator.train(train_input_fn, steps=2)
     damage(tmp_path, 2, "cut")

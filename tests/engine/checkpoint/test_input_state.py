@@ -70,7 +70,7 @@ def test_files_come_and_go_with_their_checkpoints(tmp_path):
     assert [n for n in os.listdir(tmp_path) if ".input-" in n] == []
 
 
-def test_a_checkpoint_without_position_starts_the_input_anew_with_a_warning(tmp_path, caplog):
+def test_checkpoints_without_a_position_restart_the_input(tmp_path, caplog):
     make_estimator(tmp_path).train(train_input_fn, steps=3)
     make_estimator(tmp_path, save_input_state=True).train(train_input_fn, steps=3)
     assert "no position of the input beside" in caplog.text

@@ -49,7 +49,7 @@ def test_damaged_checkpoints_fall_back_to_the_one_before(damaged, caplog, kind):
     assert estimator.evaluate(train_input_fn, steps=1)["global_step"] == 6
 
 
-def test_a_checkpoint_whose_global_step_is_cut_off_is_passed_over(tmp_path):
+def test_a_checkpoint_with_a_cut_global_step_is_passed_over(tmp_path):
     def model_fn(features, labels, mode, params):
         tf.get_variable("a_long_one", [1000])  # before the step, by name
         return make_model_fn()(features, labels, mode, params)
@@ -98,7 +98,7 @@ def model_step(model):
     return next(v.numpy() for v in model.variables if v.path == "global_step")
 
 
-def test_a_checkpoint_that_does_not_fit_the_model_is_no_reason_to_fall_back(tmp_path):
+def test_a_checkpoint_of_another_model_is_not_passed_over(tmp_path):
     make_estimator(tmp_path, save_checkpoints_steps=4).train(train_input_fn, steps=8)
 
     def more(features, labels, mode, params):

@@ -222,7 +222,7 @@ def post(address: str, body: dict) -> dict:
         return json.load(response)["outputs"]
 
 
-def test_a_server_with_the_originals_tensorflow_answers_from_our_exports(original, exports, cases):
+def test_the_originals_tensorflow_serves_our_exports(original, exports, cases):
     """No package has TensorFlow Serving: this server speaks its REST format, in a process of its
     own, with TensorFlow 2.15 and nothing of this package."""
     plain, theirs = exports("ours", "plain"), exports("original", "plain")

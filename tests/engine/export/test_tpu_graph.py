@@ -68,7 +68,7 @@ def test_version_1_compiles_everything_but_what_is_left_outside(written):
     assert metadata.attr["num_replicas"].i == 1
 
 
-def test_signatures_are_those_of_the_cpu_graph_with_outputs_of_the_call(written):
+def test_signatures_equal_the_cpu_graphs_with_the_calls_outputs(written):
     graphs = written("tpu_1")
     cpu, on_tpu = (describe.signatures(graphs[tags]) for tags in (("serve",), TPU_TAGS))
     assert cpu.keys() == on_tpu.keys() == {"serving_default", "names"}

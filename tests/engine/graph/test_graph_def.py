@@ -9,7 +9,7 @@ from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
 
-def test_large_variables_that_are_filled_alike_have_buffers_of_their_own(graph, session):
+def test_large_variables_of_equal_values_share_no_buffer(graph, session):
     """The first update of one that shared its buffer would copy it."""
     shape = [1024, 2600]  # TensorFlow folds up to 10 MiB into constants, of which there is one
     for i in range(3):

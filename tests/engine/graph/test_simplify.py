@@ -120,7 +120,7 @@ def test_what_is_fetched_stays(graph, session):
     assert session.run([total, *reads, reads[1].op]) == [6.0, 3.0, 3.0, None]
 
 
-def test_a_read_with_another_wait_after_a_write_or_under_another_name_stays(graph):
+def test_reads_of_other_waits_writes_or_names_stay(graph):
     variable = tf.get_variable("variable", [], initializer=tf.zeros_initializer())
     first = variable.read_value().op.inputs[0].op
     with tf.control_dependencies([tf.timestamp()]):

@@ -129,7 +129,7 @@ def test_a_prediction_of_many_batches(tmp_path, monkeypatch, executor, tuned):
         assert f"Set {environment.EXECUTOR_VARIABLE}=default" in message
 
 
-def test_an_error_of_a_generator_ends_with_the_dataset_made_of_it(tmp_path):
+def test_a_generators_error_ends_at_its_datasets_line(tmp_path):
     def input_fn(params):
         def broken():
             yield np.ones([8], np.float32)

@@ -144,9 +144,7 @@ def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("loop", "every", "told"), [(5, 10, ["5", "15"]), (3, 4, ["3", "9", "15", "20"])]
 )
-def test_with_use_tpu_the_loss_is_told_with_the_step_after_the_loop(
-    tmp_path, caplog, loop, every, told
-):
+def test_use_tpu_logs_the_loss_with_the_step_after_the_loop(tmp_path, caplog, loop, every, told):
     def model_fn(features, labels, mode, params):
         weight = tf2.compat.v1.get_variable("weight", initializer=0.0)
         loss = tf2.reduce_mean((features * weight - labels) ** 2)
@@ -214,7 +212,7 @@ def test_an_infinite_loss_ends_no_run(tmp_path):
     assert seen == [0, 2, 9, 19, 29]
 
 
-def test_events_are_read_in_the_order_of_steps_and_damage_is_skipped(tmp_path, caplog):
+def test_events_are_read_by_step_and_damage_is_skipped(tmp_path, caplog):
     estimator = make_estimator(tmp_path)
     assert read_eval_metrics(estimator.eval_dir()) == {}
     results = {}

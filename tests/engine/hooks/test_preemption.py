@@ -179,7 +179,7 @@ def test_a_handler_of_the_script_keeps_ctrl_c(tmp_path):
     assert estimator.get_variable_value("global_step") == 3
 
 
-def test_the_handler_of_before_is_called_with_the_checkpoint_there(tmp_path):
+def test_earlier_handlers_are_called_after_the_checkpoint(tmp_path):
     estimator = make_estimator(tmp_path)
     seen = []
 
@@ -299,7 +299,7 @@ def test_a_handler_that_returns_leaves_training_to_end(hook, steps, calls, tmp_p
 
 
 @pytest.mark.slow
-def test_a_handler_that_a_hook_sets_is_not_taken_for_a_blocked_step(tmp_path):
+def test_a_handler_set_by_a_hook_is_no_blocked_step(tmp_path):
     class Own(Sends):
         def after_create_session(self, session, coord):
             signal.signal(signal.SIGTERM, lambda number, frame: None)

@@ -44,7 +44,7 @@ def test_the_most_impatient_hook_counts():
     assert plans(object()) == [1] * 5  # it does not say
 
 
-def test_who_wants_every_step_is_asked_first_and_others_when_it_no_longer_does():
+def test_hooks_of_every_step_are_asked_before_others():
     asked = []
 
     class Asked(Wants):

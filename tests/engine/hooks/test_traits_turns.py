@@ -57,7 +57,7 @@ class SummarizesAgain(tf.train.SummarySaverHook):
         (SummarizesAgain, 12),
     ],
 )
-def test_a_subclass_that_changes_a_turn_is_told_the_same_in_fewer_turns(tmp_path, make, asked):
+def test_subclasses_that_change_a_turn_get_equal_values(tmp_path, make, asked):
     def trained(name, **members):
         told, folder, turns = [], str(tmp_path / name), []
         with tf.Graph().as_default():

@@ -72,7 +72,7 @@ def test_sparse_ragged_and_strings(tmp_path, strategy, replicas):
     assert max(by_word, key=by_word.get) == "blue"
 
 
-def test_keys_that_a_model_ignores_cost_nothing_but_their_reading(tmp_path):
+def test_ignored_keys_of_features_cost_only_their_reading(tmp_path):
     """Strings next to numbers: only what model_fn uses is in the step."""
 
     def lean_model_fn(features, labels, mode):

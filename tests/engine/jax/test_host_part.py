@@ -8,7 +8,7 @@ import tpu_estimator_compat as tpu
 
 
 @pytest.mark.parametrize("runtime", ["tensorflow", "jax"])
-def test_a_host_call_that_reads_a_variable_sees_it_after_its_step(tmp_path, runtime):
+def test_a_host_call_reads_variables_after_its_step(tmp_path, runtime):
     seen = []
 
     def host_call(step):
@@ -110,7 +110,7 @@ def test_strings_and_tables_after_a_prediction(tmp_path, replicas):
         assert row["joined"] == f"{word}-{row['class']}".encode()
 
 
-def test_a_prediction_of_the_host_waits_for_the_devices_and_repeats_none_of_their_work(tmp_path):
+def test_host_predictions_wait_for_devices_and_repeat_no_work(tmp_path):
     """What it waits for is the input, and a variable that counts the steps."""
 
     def model_fn(features, labels, mode, params):

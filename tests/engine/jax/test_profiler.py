@@ -12,7 +12,7 @@ with experimental.Profile(tempfile.mkdtemp()):
 """
 
 
-def test_where_jaxs_profiler_would_crash_it_is_left_out_with_a_warning(forks):
+def test_a_jax_profiler_that_would_crash_is_left_out(forks):
     pytest.importorskip("libtpu")
     done = forks.run("-c", WITH_LIBTPU)
     assert done.returncode == 0, done.stderr

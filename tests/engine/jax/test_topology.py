@@ -139,7 +139,7 @@ def test_a_process_evaluates_by_itself_where_others_do_not(pod):
         fed("eval", 4)
 
 
-def test_replicas_that_begin_within_one_process_and_end_in_another_are_refused(pod):
+def test_replicas_across_two_processes_are_refused(pod):
     pod(together=True, processes=3)
     with pytest.raises(ValueError, match=r"have \[2, 2, 2\] devices, and 4 share a replica"):
         fed("train", 4)

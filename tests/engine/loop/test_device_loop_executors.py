@@ -45,7 +45,7 @@ def test_the_end_of_the_data_is_exact_while_both_are_tried(end):
     assert loop(iterator, 10).steps == 0
 
 
-def test_a_step_that_ignores_its_element_does_not_count_without_one():
+def test_a_step_counts_only_with_an_element():
     """The loss is there long before the data turns out to have ended."""
 
     def elements():

@@ -37,7 +37,7 @@ def test_metrics_and_loss_are_exact(tmp_path, strategy, use_tpu, replicas):
     assert isinstance(result["global_step"], np.int64)
 
 
-def test_eval_on_tpu_false_takes_the_whole_batch_and_a_plain_spec(tmp_path, strategy):
+def test_eval_on_tpu_false_takes_whole_batches_and_plain_specs(tmp_path, strategy):
     seen = {}
 
     def model_fn(features, labels, mode, params):

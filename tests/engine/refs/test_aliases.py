@@ -174,7 +174,7 @@ def test_an_operation_with_an_effect_runs_once():
     assert judged.in_sessions(build, steps=1) == ([[np.inf]], [[np.inf]])
 
 
-def test_outputs_of_one_operation_are_looked_at_in_one_copy_of_it():
+def test_outputs_of_one_operation_are_read_from_one_copy():
     with tf.Graph().as_default() as graph:
         ref, _ = judged.variable("v", np.ones([4, 16], np.float32))
         parts = tf.split(tf.identity(ref), 2)

@@ -90,7 +90,7 @@ def test_a_value_that_was_computed_before_a_write_stays():
     assert _assert_same(build) == [[10.0, 2.0], [20.0, 2.0]]
 
 
-def test_each_write_is_followed_by_one_read_for_all_that_look_then():
+def test_each_write_is_followed_by_one_shared_read():
     def build():
         ref, start = judged.variable("v", 1.0)
         read, looks = tf.identity(ref), []

@@ -202,7 +202,7 @@ def test_branches_that_only_read_stay_as_they_are():
     assert names[0] == names[1]
 
 
-def test_a_function_that_only_its_caller_can_run_is_refused_in_words():
+def test_a_function_bound_to_its_caller_is_refused():
     """`tf.data` and others that take a function by name: their writes are not converted."""
 
     def build():

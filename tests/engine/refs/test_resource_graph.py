@@ -72,7 +72,7 @@ def test_a_ref_is_its_value_after_the_write_that_returned_it():
         assert session.run(converted.tensor(ref)) == 3.0
 
 
-def test_a_variable_that_is_fed_has_the_value_wherever_it_is_read():
+def test_a_fed_variable_has_the_fed_value_in_all_reads():
     """As `session.run(x, {w: value})` of a ref variable; other variables are as they are."""
     with tf.Graph().as_default() as graph:
         (w, start), (other, begin) = judged.variable("w", 1.0), judged.variable("other", 5.0)

@@ -75,6 +75,6 @@ print(estimator.evaluate(input_fn, steps=1)["global_step"])
         "tf.distribute.MirroredStrategy(['/gpu:0', '/gpu:1'])",
     ],
 )
-def test_a_script_of_tensorflow_1_trains_on_gpus_that_are_not_there(forks, tmp_path, strategy):
+def test_a_script_of_tensorflow_1_trains_on_absent_gpus(forks, tmp_path, strategy):
     done = forks.run("-c", SCRIPT, strategy, str(tmp_path))
     assert done.stdout.split() == ["3", "3"], done.stderr[-2000:]

@@ -51,9 +51,7 @@ def times(path: pathlib.Path) -> dict[str, int]:
     return {name: names.count(name) for name in names}
 
 
-def test_profiler_hook_shows_every_operation_of_the_model_in_all_steps_of_a_loop(
-    tmp_path, estimator
-):
+def test_profiler_hook_shows_all_operations_of_all_steps_of_a_loop(tmp_path, estimator):
     with tf.Graph().as_default():  # TF1's event writers are for graphs
         hook = tf.train.ProfilerHook(save_steps=10, output_dir=str(tmp_path / "hook"))
     estimator.train(train_input_fn, hooks=[hook], max_steps=25)
@@ -100,7 +98,7 @@ class TestOfOneRuntime:
         estimator.train(train_input_fn, max_steps=5)
         assert times(folder / "timeline-0.json")["MatMul"] == 5
 
-    def test_an_only_loop_that_takes_too_long_is_given_up_with_a_warning(
+    def test_a_single_loop_that_is_too_long_ends_with_a_warning(
         self, folder, estimator, caplog, monkeypatch
     ):
         monkeypatch.setattr(profiled_steps, "_SECONDS_OF_FIRST", 0.0)

@@ -43,7 +43,7 @@ def from_zero():
     Adder.traced = 0
 
 
-def test_the_same_function_is_traced_once_and_given_its_own_variables(kept):
+def test_equal_functions_share_a_trace_but_not_variables(kept):
     first, second = Adder(), Adder()
     assert [first(1.0), second(10.0), first(2.0), second(20.0)] == [1.0, 10.0, 3.0, 30.0]
     assert (Adder.traced, len(kept)) == (1, 1)

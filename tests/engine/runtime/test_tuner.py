@@ -107,7 +107,7 @@ class TestSize:
 
 
 class TestForm:
-    def test_one_small_step_has_no_loop_once_loops_of_one_took_as_long_as_tracing(self):
+    def test_small_steps_get_no_loop_after_loops_as_slow_as_tracing(self):
         machine = Machine(1e-3, tracing=2.5e-3)
         assert [machine.loop(1)[0].looped for _ in range(6)] == [True] * 3 + [False] * 3
 
@@ -129,7 +129,7 @@ class TestForm:
         assert all(call.steps == 1 for call in calls if not call.looped)
         return [*(call.looped for call in calls), True].index(True)
 
-    def test_large_steps_are_made_alone_until_a_loop_is_worth_its_tracing(self):
+    def test_large_steps_run_alone_until_a_loop_pays_for_tracing(self):
         assert self.alone(0.5, 0.0) == 0
         assert self.alone(0.5, 10.0) == 1 + 10 / 0.5 + 1
         assert self.alone(0.5, math.inf) == 200

@@ -51,7 +51,7 @@ def test_a_step_that_is_assigned_is_the_one_that_is_told(made):
     assert session.global_step() == 7
 
 
-def test_host_calls_of_some_steps_are_counted_from_the_begin_of_a_run(made):
+def test_host_calls_every_n_steps_count_from_the_runs_start(made):
     steps, session = made(RunLimits(steps=3), host_calls_every=2)
     for _ in range(2):
         session.run([steps.loss, *steps.plan.targets])

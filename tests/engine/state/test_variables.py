@@ -54,7 +54,7 @@ def test_write_before_a_read_gives_the_value(graph, session):
     assert session.run(has_value)
 
 
-def test_only_variables_that_no_ready_op_reports_cost_a_kernel_each(graph):
+def test_only_variables_outside_the_ready_op_cost_a_kernel(graph):
     known = tf.get_variable("known", [2])
     store = VariableStore(tf.distribute.get_strategy())
     store.prepare([known.op, _unknown().op])

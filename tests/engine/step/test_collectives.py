@@ -179,7 +179,7 @@ def test_a_replica_that_is_alone(case, graph, session):
     np.testing.assert_array_equal(found, expected(x[np.newaxis])[0] + 1)
 
 
-def test_the_table_has_every_exchange_that_tensorflow_offers_for_tpus():
+def test_the_table_has_every_collective_of_tensorflows_tpus():
     known = op_def_pb2.OpList()
     known.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
     found = {

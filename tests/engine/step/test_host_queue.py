@@ -90,7 +90,7 @@ def test_hooks_find_all_calls_made(tmp_path):
     assert seen == [3, 6, 9]
 
 
-def test_a_checkpoint_is_begun_when_the_calls_of_its_steps_are_made(tmp_path, monkeypatch):
+def test_checkpoints_begin_after_the_host_calls_of_their_steps(tmp_path, monkeypatch):
     recorder = Recorder(seconds=0.02)
     made = {}
     save = SaverHook._writer
@@ -132,7 +132,7 @@ def test_an_error_of_a_call_reaches_the_caller(tmp_path, through, step):
 
 
 @pytest.mark.parametrize("kind", ["nan", "error"])
-def test_calls_of_steps_that_were_made_are_made_where_a_step_fails(tmp_path, kind):
+def test_host_calls_of_finished_steps_run_if_a_later_step_fails(tmp_path, kind):
     recorder = Recorder(seconds=0.02)
 
     def spoiled(loss):
@@ -157,7 +157,7 @@ def test_the_end_of_the_data(tmp_path):
     assert recorder.steps == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_call_that_reads_what_steps_change_is_a_part_of_its_step(tmp_path):
+def test_a_host_call_that_reads_variables_is_part_of_its_step(tmp_path):
     seen = []
 
     def call(step):

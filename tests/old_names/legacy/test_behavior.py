@@ -32,7 +32,7 @@ def test_graphs_for_a_script_whose_modules_alone_know_tensorflow(run, tmp_path, 
     assert done.stdout == "found 6.0\n", done.stderr
 
 
-def test_eager_for_a_script_that_says_so_whatever_its_modules_are(run, tmp_path):
+def test_a_script_chooses_eager_execution_for_its_modules(run, tmp_path):
     (tmp_path / "old.py").write_text("import tensorflow as tf\nuse = tf.Session\n")
     done = run("""
         import old
@@ -160,7 +160,7 @@ def notes(python, tmp_path):
     return of
 
 
-def test_an_error_that_the_other_behavior_would_not_have_raised_says_so(notes):
+def test_errors_name_the_behavior_that_would_not_raise_them(notes):
     for (source, said), (note,) in zip(TOLD, notes([source for source, _ in TOLD]), strict=True):
         assert said in note, source
 

@@ -163,7 +163,7 @@ NOT_HERE = (
 """Lines of public code, with private names of TensorFlow, that fail."""
 
 
-def test_import_lines_of_public_code_that_fail_name_what_is_missing(run):
+def test_failing_imports_of_public_code_name_the_module(run):
     done = run(f"""
         for line in {NOT_HERE!r}:
             try:

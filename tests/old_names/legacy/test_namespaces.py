@@ -61,7 +61,7 @@ def test_names_of_the_table_are_listed():
     assert "create_training_graph" in dir(tf.contrib.quantize)
 
 
-def test_the_keras_of_tensorflow_2_is_keras_2_in_all_its_namespaces():
+def test_keras_is_keras_2_in_all_namespaces_of_tensorflow_2():
     v2 = namespaces.v2()
     assert v2.losses.mean_squared_error is v2.keras.losses.mean_squared_error
     assert issubclass(v2.metrics.Mean, v2.keras.metrics.Metric)

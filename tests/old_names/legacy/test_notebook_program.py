@@ -94,7 +94,7 @@ def test_an_error_is_shown_in_its_cell(run):
     ]
 
 
-def test_what_cannot_be_done_is_said_at_its_cell_and_the_rest_runs(run):
+def test_impossible_lines_are_named_by_cell_and_the_rest_runs(run):
     done = run("x = %who\nprint('ran', x)", "%run --unknown x.py\nprint(2)", "%%cython\nx", "3")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["ran None", "2", "3"]
@@ -210,7 +210,7 @@ def test_commands_run_this_python_with_the_dropped_names(run, trainer):
     assert done.stdout.splitlines() == shown
 
 
-def test_commands_are_pythons_where_nothing_is_run_for_the_notebook(run):
+def test_commands_are_pythons_outside_of_the_notebook_program(run):
     done = run(
         "%%bash\npython -c 'import sys; print(sys.executable)'",
         "!echo 'print(2)' | python -",

@@ -51,7 +51,7 @@ def folders(tmp_path):
 
 
 @pytest.mark.slow
-def test_modules_on_the_path_are_the_scripts_own_unless_they_are_installed(run, folders):
+def test_modules_on_the_path_are_legacy_unless_installed(run, folders):
     script, repository, target = folders
     source = script / "script.py"
     source.write_text("import alone\nimport models.old\nimport package\n")
@@ -82,9 +82,7 @@ USELESS = "--legacy-package package would not help: there is no"
         ("import tensorflow.no_such", f"{USELESS} tensorflow.no_such "),
     ],
 )
-def test_errors_of_packages_that_see_todays_tensorflow_tell_of_the_option(
-    run, folders, body, error
-):
+def test_errors_of_modern_packages_name_the_option(run, folders, body, error):
     script, _, target = folders
     (target / "package.py").write_text(body + "\n")
     (script / "script.py").write_text("import package\n")
@@ -117,7 +115,7 @@ assert importlib.import_module("keras.src.engine").keras_tensor.KerasTensor is K
 
 
 @pytest.mark.slow
-def test_keras_is_keras_2_in_packages_that_are_named_and_in_old_ones(run, folders):
+def test_keras_is_keras_2_in_named_and_old_packages(run, folders):
     script, _, target = folders
     (target / "package.py").write_text(KERAS_2)
     (target / "old_one.py").write_text(f"{KERAS_2}\nimport tensorflow as tf\ntf.estimator\n")

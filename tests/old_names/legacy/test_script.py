@@ -171,7 +171,7 @@ def test_what_lies_in_an_archive_is_loaded_as_it_is(run, tmp_path):
     assert done.stdout == "3\n", done.stderr
 
 
-def test_queues_layers_of_keras_and_the_shards_of_a_tpu_that_is_not_there(run, tmp_path):
+def test_queues_keras_layers_and_shards_of_an_absent_tpu(run, tmp_path):
     """What scripts for TPUs of 2018 have in common: they train where there is none."""
     (tmp_path / "lines.csv").write_text("".join(f"{i / 8},{i / 4}\n" for i in range(8)))
     done = run("""

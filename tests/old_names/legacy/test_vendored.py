@@ -93,7 +93,7 @@ def test_others_are_run_as_they_are(source):
     assert vendored.copy_of_original(source.encode()) is None
 
 
-def test_ours_stands_for_a_copy_and_the_log_tells_what_ours_lacks(run, tmp_path):
+def test_ours_replaces_a_copy_and_logs_the_missing_names(run, tmp_path):
     (tmp_path / "my_estimator.py").write_text(COPY)
     done = run(script())
     assert done.stdout == (

@@ -51,7 +51,7 @@ def test_an_import_that_fails_shows_no_frames_of_ours(run, tmp_path):
     assert trace.count("File ") == 1
 
 
-def test_an_import_that_fails_within_an_import_shows_no_frames_of_pythons(run, tmp_path):
+def test_failed_nested_imports_show_no_frames_of_python(run, tmp_path):
     (tmp_path / "outer.py").write_text("import inner\n")
     (tmp_path / "inner.py").write_text("import tensorflow as tf\n1 / 0\n")
     (tmp_path / "script.py").write_text("import outer\n")
@@ -83,7 +83,7 @@ def test_the_collector_looks_past_what_the_imports_made(tmp_path, options):
     assert done.stdout.splitlines() == ["collects True", "looks past the modules True"], done.stderr
 
 
-def test_the_collector_is_left_alone_where_tensorflow_was_imported_before(forks, tmp_path):
+def test_the_collector_stays_on_if_tensorflow_was_imported(forks, tmp_path):
     (tmp_path / "plain.py").write_text("import gc; print(gc.isenabled(), gc.get_freeze_count())")
     (tmp_path / "script.py").write_text(
         "import gc, tensorflow\n"

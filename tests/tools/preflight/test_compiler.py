@@ -226,7 +226,7 @@ def test_an_unknown_custom_call_is_refused(compile_for):
 
 
 @pytest.mark.slow  # another process of the compiler
-def test_what_tensorflow_cannot_lower_to_stablehlo_is_not_the_compilers_fault(compile_for):
+def test_failures_of_lowering_are_not_the_compilers(compile_for):
     @tf.function(jit_compile=True, autograph=False)
     def step(x, mask):
         with tf.GradientTape() as tape:

@@ -157,7 +157,7 @@ def test_replicas_of_two_devices(tmp_path, ran, checked):
     assert "2 devices share a replica" in note
 
 
-def test_what_a_device_cannot_compute_is_a_fault_where_the_runtime_is_tensorflow(tmp_path):
+def test_host_only_operations_are_faults_for_tensorflows_runtime(tmp_path):
     made = estimator(tmp_path, "tensorflow")
     [report] = made.preflight(predict_input_fn, "v5e:2x2", "infer", depth="lower").reports
     [finding] = report.findings

@@ -38,7 +38,7 @@ def test_no_reports_are_no_result():
         table([])
 
 
-def test_a_notebook_shows_the_page_in_a_frame_that_keeps_it_apart():
+def test_a_notebook_shows_the_page_in_a_frame():
     shown = Elements(Preflight([FITS])._repr_html_())
     ((tag, attributes),) = shown.elements
     assert tag == "iframe"

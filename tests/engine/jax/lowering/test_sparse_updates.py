@@ -153,7 +153,7 @@ def test_ids_that_are_not_distinct_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("places", [tf.int32, tf.int64])
-def test_distinct_ids_that_serve_something_else_keep_their_number(tmp_path, places):
+def test_distinct_ids_with_other_users_keep_their_number(tmp_path, places):
     """Their number is asked for; or places have a type that no optimizer asks for."""
 
     def model_fn(features, labels, mode, params):

@@ -98,7 +98,7 @@ def test_every_process_has_the_tables(pod):
         np.testing.assert_allclose(found["tables"]["predictions"], expected, rtol=1e-4)
 
 
-def test_evaluations_and_predictions_are_shared_by_those_that_come_together(pod):
+def test_processes_share_evaluations_and_predictions(pod):
     alone, [chief, worker] = ({**pod[0]["shares"]}, [x["shares"] for x in pod[1]])
     assert chief["alone"] == pytest.approx(alone["alone"], rel=TOLERANCE)
     assert "alone" not in worker

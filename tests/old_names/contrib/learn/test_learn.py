@@ -125,7 +125,7 @@ def test_words_get_ids_in_their_order():
     assert processor.vocabulary_._mapping == {"<UNK>": 0, "b": 1, "a": 2, "c": 3, "d": 4}
 
 
-def test_rare_words_are_unknown_and_others_go_by_frequency_then_alphabet():
+def test_words_are_sorted_by_frequency_then_alphabet():
     processor = VocabularyProcessor(3, min_frequency=1).fit(["c c b b a a a d"])
     assert processor.vocabulary_._mapping == {"<UNK>": 0, "a": 1, "b": 2, "c": 3}
     assert len(processor.vocabulary_) == 4

@@ -98,7 +98,7 @@ def test_sentences_on_some_reports_name_them():
     assert "- Nothing was run on such a device" in text
 
 
-def test_without_a_compiler_only_variables_and_input_are_drawn_and_that_is_said():
+def test_without_a_compiler_only_variables_and_input_are_drawn():
     assert [segment.name for segment in bars.by_kind(UNKNOWN)] == ["variables", "input"]
     assert "variables and one replica's input only" in page(UNKNOWN).text
     assert "variables and one replica's input only" not in page(FITS).text

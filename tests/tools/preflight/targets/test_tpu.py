@@ -158,7 +158,7 @@ def test_the_number_in_a_name_may_count_tensorcores():
 
 
 @pytest.mark.parametrize("name", ["v4-512", "v3-7", "v5p-1536"])
-def test_an_accelerator_type_with_several_or_no_arrangements_gets_no_guess(name):
+def test_ambiguous_accelerator_types_get_no_guess(name):
     with pytest.raises(ValueError, match="Write how the chips are arranged, such as v2:2x2"):
         tpu.parse(name)
 
