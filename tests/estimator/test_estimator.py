@@ -110,7 +110,7 @@ def made(members, name="TPUEstimator", base=tpu.TPUEstimator):
     return cls(model_fn, config=tpu.RunConfig(), use_tpu=False, train_batch_size=1)
 
 
-def test_copies_of_the_original_may_not_redefine_uncalled_methods():
+def test_copies_of_the_original_must_not_redefine_dead_methods():
     with pytest.raises(NotImplementedError, match=r"overrides \['_augment_model_fn'"):
         made({"_augment_model_fn": lambda self: None})
     with pytest.raises(NotImplementedError, match=r"_call_input_fn.*in place of a copy"):

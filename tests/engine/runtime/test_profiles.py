@@ -51,7 +51,7 @@ def times(path: pathlib.Path) -> dict[str, int]:
     return {name: names.count(name) for name in names}
 
 
-def test_profiler_hook_shows_all_operations_of_all_steps_of_a_loop(tmp_path, estimator):
+def test_profiler_hook_shows_every_operation_of_a_loop(tmp_path, estimator):
     with tf.Graph().as_default():  # TF1's event writers are for graphs
         hook = tf.train.ProfilerHook(save_steps=10, output_dir=str(tmp_path / "hook"))
     estimator.train(train_input_fn, hooks=[hook], max_steps=25)

@@ -34,6 +34,6 @@ def _entered() -> Iterator[None]:
 def forget_end_of_data() -> None:
     """Clears the end of the data from the executors of remote hosts.
 
-    They keep an error, and fail the next operation with it, which another part of the program makes.
+    They keep an error, and fail the next operation with it, whichever that is.
     """
     context.context().clear_executor_errors()
