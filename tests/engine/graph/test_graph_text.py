@@ -49,6 +49,17 @@ def test_another_protobuf_than_the_known_ones_is_not_relied_on(monkeypatch):
     graph_text._prints_alike.cache_clear()
 
 
+def test_texts_of_another_graph_are_not_taken():
+    names = [str(i) for i in range(3)]
+    graphs = [
+        tf.GraphDef(node=[{"name": n, "op": "NoOp", "input": names[:i]}])
+        for i, n in enumerate(names)
+    ]
+    first = [graph_text.text_of(graph) for graph in graphs]
+    assert [graph_text.text_of(graph) for graph in reversed(graphs)] == first[::-1]
+    assert [str(graph) for graph in graphs] == first
+
+
 @pytest.mark.parametrize("build", [numbers, strings, functions, a_training_step, nothing])
 def test_the_text_is_tensorflows(tmp_path, build):
     graph = tf.Graph()

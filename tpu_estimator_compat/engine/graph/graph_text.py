@@ -1,7 +1,8 @@
 """A GraphDef as text, equal to TensorFlow's to the letter, in a fraction of the time.
 
 TensorFlow uses protobuf's printer in Python, which visits every field. The printer of protobuf's
-runtime differs only in the order of map entries, and in numbers with a point.
+runtime differs only in the order of map entries, and in numbers with a point. It takes half the
+time for small nodes, and three times as long for the bytes of constants.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _PRINTED_OTHERWISE = re.compile(
     re.MULTILINE,
 )
 _ATTR = "\nattr {\n"  # no string contains an end of line
+_SMALL = 1000  # bytes of a node that has hardly any constant
+_last_texts: dict[bytes, str] = {}
+"""Texts of the last graph's small nodes, by the nodes' bytes: the next `train` has most again."""
 _WRITES_ALL_DIGITS = tuple(map(int, tf.__version__.split(".")[:2])) < (2, 21)
 
 
@@ -38,9 +42,13 @@ def text_of(graph_def: GraphDef) -> str:
     if not _prints_alike():
         return _printed_by_python(graph_def)
     rest = type(graph_def)()
-    rest.CopyFrom(graph_def)
-    del rest.node[:]
-    nodes = "".join(map(_block, graph_def.node))
+    for field in ("versions", "library"):
+        if graph_def.HasField(field):
+            getattr(rest, field).CopyFrom(getattr(graph_def, field))
+    texts: dict[bytes, str] = {}
+    nodes = "".join(_block(node, texts) for node in graph_def.node)
+    _last_texts.clear()
+    _last_texts.update(texts)
     return nodes + _printed_by_python(rest)
 
 
@@ -54,8 +62,17 @@ def _prints_alike() -> bool:
     return _text_of(sample) == _printed_by_python(sample)
 
 
-def _block(node: NodeDef) -> str:
-    lines = _text_of(node).replace("\n", "\n  ")
+def _block(node: NodeDef, texts: dict[bytes, str]) -> str:
+    """The text of a node within a graph; `texts` gets that of a small one."""
+    if node.ByteSize() > _SMALL:
+        return _indented(_printed_by_python(node))
+    key = node.SerializeToString(deterministic=True)
+    texts[key] = found = _last_texts.get(key) or _indented(_text_of(node))
+    return found
+
+
+def _indented(text: str) -> str:
+    lines = text.replace("\n", "\n  ")
     return f"node {{\n  {lines[:-2]}}}\n"
 
 
