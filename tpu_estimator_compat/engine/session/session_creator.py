@@ -1,6 +1,6 @@
 """Makes a ready session: restored from a checkpoint, or initialised by the scaffold.
 
-TensorFlow's ChiefSessionCreator and SessionManager do the work, on another kind of session.
+TensorFlow's ChiefSessionCreator and SessionManager do the work, on a `GraphSession`.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
 
 
 class QueueThreads(tf.compat.v1.train.SessionRunHook):
-    """Shortens the wait for queue runners that Python blocks, when a signal ends the session."""
+    """Shortens the wait for the threads of queue runners when a signal ends the session."""
 
     def __init__(self, hooks: Sequence[Any]):
         self._hooks = hooks
@@ -197,7 +197,7 @@ class QueueThreads(tf.compat.v1.train.SessionRunHook):
 def monitored_session(
     creator: SessionCreator[StepSession], hooks: Sequence[Any]
 ) -> Iterator[tf.compat.v1.train.MonitoredSession]:
-    """A MonitoredSession that starts and ends together with those of other workers."""
+    """A MonitoredSession that starts and ends together with the sessions of other workers."""
     try:
         monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
         with monitored:
