@@ -53,9 +53,9 @@ def _loss_over_replicas(captured: CapturedMode) -> tf.Tensor:
 
 
 def sum_over_replicas(captured: CapturedMode) -> None:
-    """Adds up the metric variables of several replicas in the first, as the original did.
+    """Adds up metric variables of several replicas in the first replica's, as the original did.
 
-    Metrics of model_fn have one variable per replica; those of a metric_fn see all replicas.
+    Metrics of model_fn have one variable per replica; metrics of a metric_fn see all replicas.
     """
     local = captured.graph.get_collection(tf.compat.v1.GraphKeys.METRIC_VARIABLES)
     with eager.eager_mode():
