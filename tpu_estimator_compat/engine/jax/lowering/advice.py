@@ -27,5 +27,5 @@ def _table() -> list[tuple[str, Advice]]:
 
 @functools.cache
 def advice(op: str) -> Advice | None:
-    """The first row whose pattern fits an op's type."""
+    """The advice of the first row whose pattern matches an op's type; None without a row."""
     return next((found for pattern, found in _table() if fnmatch.fnmatchcase(op, pattern)), None)

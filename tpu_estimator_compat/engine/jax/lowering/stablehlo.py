@@ -1,6 +1,6 @@
 """Lowers a replica's step to a StableHLO module, by XLA on the CPU.
 
-The public TensorFlow cannot lower for a TPU, but what it lowers for a CPU is the same program.
+The public TensorFlow cannot lower for a TPU, but its program for a CPU is the same.
 """
 
 from __future__ import annotations
@@ -59,8 +59,11 @@ class LoweringError(Exception):
 def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -> StepModule:
     """The step as a StableHLO module; raises LoweringError.
 
-    No variable gets memory: a step may be lowered on a machine that could not run it. The step must
-    have no resources besides variables; `shapes` are of feeds without static shapes.
+    No variable gets memory: a step may be lowered on a machine that could not run it.
+
+    Args:
+      step: has no resources besides variables.
+      shapes: of feeds without static shapes.
     """
     with eager.eager_mode(), tf.device("/cpu:0"):
         handles = {
