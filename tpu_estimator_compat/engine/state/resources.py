@@ -16,10 +16,7 @@ _ITERATORS = frozenset({"Iterator", "IteratorV2", "OneShotIterator"})
 
 
 class Resource:
-    """A resource of a captured graph, created from its op once.
-
-    The resource, and all that it depends on, lives as long as this object.
-    """
+    """A resource of a captured graph, created from its op; it lives as long as this object."""
 
     def __init__(self, op: tf.Operation):
         self.is_iterator = op.type in _ITERATORS

@@ -66,7 +66,7 @@ class ShardedVariables:
         own = os.path.join(folder, "0")
         if tf.io.gfile.exists(folder):  # left by a killed process
             user_files.remove_tree(folder)
-        tf.io.gfile.mkdir(folder)  # not makedirs: a missing parent is an error of the save
+        tf.io.gfile.mkdir(folder)  # not makedirs: a missing parent fails the save
         try:
             yield own
             self._ask()
@@ -197,6 +197,6 @@ def _exchange(piece: Shard) -> str:
 
 
 def _indices(piece: Shard, shard: Shard) -> tf.Tensor:
-    """Row indices of a piece within its shard."""
+
     start = piece.first - shard.first
     return tf.range(start, start + piece.rows, dtype=tf.int64)

@@ -20,8 +20,7 @@ class Shard:
     Attributes:
       name: of the variable in checkpoints.
       shape: of the whole variable.
-      first: index of the first row.
-      rows: the number of rows.
+      first, rows: index of the first row, and the number of rows.
     """
 
     name: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
 
 READY_KEYS = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
-"""Collections of the variables that TensorFlow's default ready op looks at."""
+"""Collections of the variables that TensorFlow's default ready op checks."""
 
 
 class VariableStore:
