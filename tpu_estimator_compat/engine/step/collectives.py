@@ -1,8 +1,8 @@
 """The ops by which replicas exchange values: a table of one row per type.
 
-The row decides how a step is cut into stages, what a sole replica computes, how CPU or GPU replicas
-exchange values, and what the op lowers to. TPU cores have kernels and run the ops unchanged. A new
-type needs a row, and a function that computes one replica's result.
+A row gives all that depends on the type: the cut of a step into stages, the op for a sole replica,
+the exchange among CPU or GPU replicas, and XLA's lowering. TPU cores have kernels and run the ops
+unchanged. A new type needs a row, and a function that computes one replica's result.
 """
 
 from __future__ import annotations

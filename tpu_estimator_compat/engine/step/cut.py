@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of a step: it is fed `feeds`, gives `fetches` and runs `targets` for their effect."""
+    """A part of a step: takes `feeds`, returns `fetches`, runs `targets` for their effect."""
 
     feeds: list[tf.Tensor]
     fetches: list[tf.Tensor]
@@ -56,8 +56,8 @@ class StepParts:
 
     Attributes:
       own: the plan's fetches that replicas compute.
-      device: the part of every replica; its feeds are those of the plan's `replica_feeds` that it
-        takes, then `fed`; its fetches are `own`, then `transfers.from_replicas`.
+      device: the part of every replica. Its feeds are a subset of the plan's `replica_feeds`, then
+        `fed`; its fetches are `own`, then `transfers.from_replicas`.
       host: the part that runs once, after the replicas: metrics, fetches that no replica computes.
       host_calls: host calls, where they are not in `host`.
     """

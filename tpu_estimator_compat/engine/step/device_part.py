@@ -53,7 +53,7 @@ class DevicePart:
         )
 
     def _cut(self) -> tuple[Part, list[tf.Tensor]]:
-        """The part that each replica runs, and its fetches without those sent to the host."""
+        """The part that each replica runs, and its fetches without the tensors for the host."""
         return self._parts.device, self._parts.own
 
     def prepare(self) -> None:
@@ -72,7 +72,7 @@ class DevicePart:
         self._store.prepare(self.program.handles, replicated=True, trainable=trainable)
 
     def exchanges(self) -> set[str]:
-        """Names of what replicas exchange."""
+        """Names of the exchanges among replicas."""
         sums = {op.name for stage in self.program.stages for op in stage.collectives}
         return sums | self._join.exchanges(self._parts.transfers.from_replicas)
 

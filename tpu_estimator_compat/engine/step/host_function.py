@@ -69,7 +69,7 @@ class HostFunction:
           values: of the feeds.
           reads_all: whether most variables are read, as for a checkpoint; then no read copies.
         """
-        if self._does_nothing:  # such as the initialiser of no tables
+        if self._does_nothing:  # such as initialisers of a model without tables
             return []
         call_options = functions.call_options(optimize=self._optimize)
         with eager.eager_mode(), tf.device("/cpu:0"):

@@ -68,7 +68,7 @@ class HostPlaceholders:
         Raises:
           RuntimeError: one of the tensors is a scalar.
           TypeError: one of them is no tensor.
-          What `check_host_call` raises.
+          Errors of `check_host_call`.
         """
         check_host_call(name, host_call)  # a spec's _replace does not check
         function, tensors = host_call

@@ -31,7 +31,7 @@ class HostCallQueue:
       failed: whether a call raised an error. No further call is made then, until `finish`.
       capacity: the number of calls that may wait; see `capacity_for`.
       is_flat: whether the single-threaded executor can make the calls.
-      quick: whether calls are quick enough to be a part of their steps; None until that is known.
+      quick: whether calls are quick enough to be a part of their steps; None while unknown.
       left: whether the queue is no longer in use: steps make their calls themselves.
     """
 
@@ -177,7 +177,7 @@ class HostCallQueue:
         self._timed_seconds += seconds
         tuning = self._tuning
         if self._timed_seconds > tuning.trial_calls * tuning.quick_call:
-            self.quick = False  # whatever the rest of the trial would bring
+            self.quick = False  # the rest of the trial cannot change it
         elif self._timed_calls >= tuning.trial_calls:
             self.quick = True
 

@@ -50,7 +50,7 @@ class HostStageProgram:
 
     @property
     def exchanges(self) -> set[str]:
-        """Names of what machines exchange."""
+        """Names of the exchanges between machines."""
         shared = self._shared.exchanges if self._shared else set()
         return shared | set(map(exchange_name, self.results))
 
@@ -135,7 +135,7 @@ class _OfMachines:
 
     @property
     def exchanges(self) -> set[str]:
-        """Names of what machines exchange."""
+        """Names of the exchanges between machines."""
         return {f"host_stage/{t.name}" for t in self._feeds}
 
     def __call__(

@@ -44,12 +44,12 @@ class StepProgram:
 
     @property
     def queue(self) -> HostCallQueue | None:
-        """The queue of its host calls; None where steps make their own from the start."""
+        """The queue of the host calls; None where steps make their calls from the start."""
         return self.host_calls.queue
 
     @property
     def is_flat(self) -> bool:
-        """Whether one replica runs it, with no functions (branches, loop bodies) in it."""
+        """Whether one replica runs the step, which calls no functions (branches, loop bodies)."""
         one = self.store.strategy.num_replicas_in_sync == 1
         return one and self.device.is_plain and not self.has_branches
 
@@ -88,7 +88,7 @@ class StepProgram:
         return [name for name in names if name in self.store]
 
     def contents(self) -> Contents | None:
-        """The contents of a function of this step; None where no other function may share them."""
+        """The contents of a function of this step; None where it may share no trace."""
         keys = [part.cache_key() for part in (self.device, self.host, self.host_calls)]
         if None in keys:
             return None
@@ -156,9 +156,7 @@ def build_step(
     streams: RandomStreams | None = None,
     tuning: Tuning = DEFAULTS,
 ) -> StepProgram:
-    """Builds the step of a plan on the replicas of a store's strategy.
-
-    The variables that it needs are created in `store`.
+    """Builds the step of a plan on the replicas of `store`, and creates its variables there.
 
     Args:
       fed: tensors whose values the caller gives with every step.

@@ -44,12 +44,13 @@ class StateRewrite(Protocol):
 
 
 class ReplicaProgram:
-    """A piece of a captured graph: feeds in, fetches out, targets run on the way.
+    """A part of a captured graph: takes feeds, returns fetches, runs targets.
 
     Args:
       replicas: the number of replicas that run this program together; 1 for host work.
-      native_collectives: leave collectives in place, for devices that have kernels (TPU).
-      rewrites: as for `graph_def.subgraph_def`; None for those of collectives of one participant.
+      native_collectives: leave collectives in place, for devices with kernels for them (TPU).
+      rewrites: as for `graph_def.subgraph_def`; None for `collectives.ALONE`, or for none with
+        native collectives.
       reads_first: read variables as they are before the step, where a read waits for nothing.
       waits_for: feeds, or tensors of the program, for which each change of a variable waits, even
         if it does not depend on them: at the end of the data a step changes no variable.
@@ -139,7 +140,7 @@ class ReplicaProgram:
         )
 
     def written_handles(self) -> list[tf.Operation]:
-        """The variable handles that something other than a read consumes."""
+        """The variable handles that an op other than a read takes."""
         handles = set(self.handles)
         written = {
             t.op
@@ -258,7 +259,7 @@ class ReplicaProgram:
         after: list[tf.Operation],
         state_rewrite: StateRewrite | None,
     ) -> list[tf.Operation]:
-        """Builds a stage that runs after the operations `after`; returns those that must run."""
+        """Builds a stage that runs after the operations `after`; returns the ops that must run."""
         stage = self.stages[index]
         definition = self._graph_def(index)
         added: Mapping[str, tf.Tensor] = {}
@@ -284,7 +285,6 @@ class ReplicaProgram:
     def _inputs(
         self, index: int, environment: dict[Key, tf.Tensor], added: Mapping[str, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
-        """The inputs of a stage, by their names in its definition."""
         under_construction = tf.compat.v1.get_default_graph()
         stage = self.stages[index]
         replica = 0 if self.native_collectives else self._replica_of(index)

@@ -38,12 +38,7 @@ def rewrites(replica: int | None) -> Rewrites:
 
 
 def of_others(ops: Iterable[tf.Operation], replica: int) -> set[Key]:
-    """Tensors that, after `rewrites`, only the programs of other replicas take.
-
-    Args:
-      ops: of a part of the program.
-      replica: id of this replica.
-    """
+    """Inputs of `ops` that, after `rewrites`, only programs of replicas but `replica` take."""
     taken: set[Key] = set()
     others: set[Key] = set()
     for op in ops:

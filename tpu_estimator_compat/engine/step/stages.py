@@ -72,7 +72,7 @@ def _levels(
     """
     levels: dict[tf.Operation, int] = {}
     written: dict[Key, int] = {}  # the level of the last write to a variable
-    touched: dict[Key, int] = {}  # and that of the last stage that reads or writes it
+    touched: dict[Key, int] = {}  # the level of the last read or write
     for op in order:
         before = [t.op for t in op.inputs if key(t) not in stops] + list(op.control_inputs)
         level = max((levels[b] + (b in exchanged) for b in before if b in levels), default=0)
