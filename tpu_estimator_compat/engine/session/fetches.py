@@ -67,7 +67,7 @@ class FetchHandlers:
             marks = [object() for _ in asked]
             met: set[int] = set()
             like_marks = copier(results(marks), marks, met)
-            if len(met) == len(marks):  # else the handler converts a value
+            if len(met) == len(marks):  # otherwise the handler converts a value
                 results = like_marks
         return Fetched(
             tuple(map(session.value_if_handle, asked)),

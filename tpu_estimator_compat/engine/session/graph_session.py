@@ -40,10 +40,7 @@ def _read(variable: tf.Variable) -> tf.Tensor:
 
 
 class GraphSession(tf.compat.v1.Session):
-    """A `tf.compat.v1.Session` of one captured graph, without a session in C++.
-
-    `config` is the estimator's `ConfigProto`.
-    """
+    """A `tf.compat.v1.Session` of one captured graph, without a session in C++."""
 
     sess_str = _target = b""
     _add_shapes = False
@@ -68,7 +65,7 @@ class GraphSession(tf.compat.v1.Session):
 
     @property
     def _session(self) -> Any:
-        """Always raises: with a value, inherited methods that use it would end the process."""
+        """Raises AttributeError: with any value, inherited methods would end the process."""
         raise AttributeError("This session has no session in C++: steps run in functions.")
 
     @property
@@ -193,7 +190,7 @@ class GraphSession(tf.compat.v1.Session):
             tensor = tf.compat.v1.train.get_global_step(self._graph)._as_graph_element()
         op = tensor.op
         while op.type in _ALIASES:
-            if op.control_inputs:  # a read that has to wait for something, such as an assignment
+            if op.control_inputs:  # a read that waits, for example for an assignment
                 return None
             op = op.inputs[0].op
         is_value = graph_ops.is_variable_handle(op) and tensor.dtype != tf.resource

@@ -1,7 +1,7 @@
-"""Orders initialisers: one that reads another variable comes after that variable's own.
+"""Orders initialisers: one that reads another variable comes after that variable's initialiser.
 
-TensorFlow 1 ran them in any order, so that a moving average began at random with the value that its
-variable was warm-started with, or with the one that the warm start replaced.
+TensorFlow 1 ran them in any order: a moving average began at random with the warm-started value of
+its variable, or with the initial value that the warm start replaced.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.tf_internals import ChiefSessionCreator, session_manager
 
 AnySession = TypeVar("AnySession", bound=GraphSession)
-_ASKS_VARIABLES = "all_variables_are_ready"  # name of the op in place of default ready ops
+_ASKS_VARIABLES = "all_variables_are_ready"  # name of the op that replaces default ready ops
 
 
 class _SessionManager(session_manager.SessionManager):

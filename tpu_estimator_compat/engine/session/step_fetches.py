@@ -16,7 +16,7 @@ class StepFetches:
     """The fetches of one run.
 
     Args:
-      variable_behind: the live variable of which a tensor is the plain value, or None.
+      variable_behind: returns the live variable whose plain value a tensor is, or None.
 
     Attributes:
       variables: the fetches that are plain values of variables, without the loss.

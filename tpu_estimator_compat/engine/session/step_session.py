@@ -37,8 +37,7 @@ class StepSession(RunnerSession):
     """A session whose steps take elements from a deployed input, within limits read at every run.
 
     Attributes:
-      steps_last_run: the number of steps in the last run of the plan's targets.
-      steps_made: the number of steps in all of these runs.
+      steps_last_run, steps_made: steps of the last run, and of all runs, of the plan's targets.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class StepSession(RunnerSession):
         self._profiled = ProfiledSteps()
 
     def start(self, restored: str | None = None) -> None:
-        """Also makes an iterator of the graph, which hooks may use."""
+        """Also makes the iterator of an unchanged input, since hooks may use it."""
         super().start(restored)
         if self.input.deployed_input.is_whole:
             self.iterator()
