@@ -127,9 +127,7 @@ def _digest(content: bytes) -> bytes:
 
 
 def trim() -> None:
-    """Deletes the least recently used files until all kinds together fit the limit.
-
-    JAX's own files count, too.
+    """Deletes the least recently used files, JAX's too, until all kinds together fit the limit.
 
     Raises:
       ValueError: `environment.cache_limit` cannot be read.

@@ -62,11 +62,7 @@ class Canceller:
 
 
 def call(name: bytes, inputs: Sequence[tf.Tensor], outputs: int) -> list[tf.Tensor]:
-    """Calls a function of the eager context, under this thread's canceller and time limit.
-
-    Args:
-      outputs: the number of its outputs.
-    """
+    """Calls a function with `outputs` outputs, under this thread's canceller and time limit."""
     runtime, canceller = context.context(), current()
     if canceller is None and limit():
         canceller = Canceller()

@@ -29,12 +29,12 @@ at the end     READY        It has stopped, and has written its files. Once all 
                FAILED       It could not write. The others raise MachineLostError.
 =============  ===========  ======================================================================
 
-A save, or another read of values of which the others hold a part:
+A save, or another read of values of which each machine holds a part:
 
 1. One machine (the chief, for a save) comes with ASKING to the next meeting place of the others. It
    does not wait for them to stop: they see its state before their next step.
-2. All others serve: they call the last of the group's `servers`, which sends what is asked for
-   (rows of tables: `state/sharded_variables.py`; parts on JAX's devices: `jax/variables.py`).
+2. All others serve: they call the last of the group's `servers`, which sends the values (rows of
+   tables: `state/sharded_variables.py`; parts on JAX's devices: `jax/variables.py`).
 3. They come to the same place again, with the same state. All wait for the machine that asked,
    which goes on with its script and comes here with READY or LEAVING.
 

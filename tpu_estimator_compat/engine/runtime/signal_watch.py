@@ -133,7 +133,7 @@ class SignalWatch:
         return self.canceller.is_lifted or (not in_main and cancelling.runs_python())
 
     def _look(self, seconds: float, *, busy: bool) -> None:
-        """Checks the main thread; `busy` is of the process, in `seconds` since the last check."""
+        """Checks the main thread, `seconds` after the last check; `busy`: the process computed."""
         urgent = self._count > 1 or self._is_urgent()
         blocked = self.canceller.since
         if blocked is None and self._came > self._answered + _LATE:

@@ -33,7 +33,7 @@ class Holder(Protocol):
         """All handles that exist."""
 
     def handle(self, name: Name) -> tf.Tensor:
-        """The handle of a name, which is created if an equal program's holder alone has it."""
+        """The handle of a name; creates it where only another holder of an equal program has it."""
 
 
 class Handles:

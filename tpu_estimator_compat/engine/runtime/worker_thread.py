@@ -90,7 +90,7 @@ class WorkerThread:
           StillBlockedError: the caller should stop, and Python code for which the call waits did
             not return for some seconds.
           KeyboardInterrupt: Ctrl-C; the call may still go on.
-          What the call raises.
+          Errors of `call`.
         """
         if threading.current_thread() is not threading.main_thread():
             return call()  # only the main thread handles signals
