@@ -50,9 +50,7 @@ def may_share(node: NodeDef) -> bool:
 def begins(
     node: NodeDef, source: Shape, shapes: Sequence[Shape], arguments: Sequence[np.ndarray | None]
 ) -> list[int]:
-    """For each output of a node, the index of its first element in the memory of the input.
-
-    Empty if no memory is shared.
+    """Indices of the input's elements with which the outputs begin; empty if they share none.
 
     Args:
       source: the shape of the input.

@@ -128,7 +128,7 @@ class CallingConversion(Conversion):
         reads = {i: self._alias(node.input[i], written) for i in same}
         arguments = [handles.get(i) or reads.get(i) for i in values[first:]]
         self.note_write(node, written)
-        for i, ref in handles.items() if loops else ():  # a loop returns what it takes
+        for i, ref in handles.items() if loops else ():  # a loop returns its arguments
             self.refs[self.output(node, i, "output", i)] = dataclasses.replace(ref, after=node.name)
         renamed = {n: self._functions.on_resources(n, arguments, loops) for n in names}
         _call_on_resources(node, renamed, [i - first for i in handles])

@@ -1,4 +1,4 @@
-"""Operations that take refs: which of their inputs are refs, and their twins on resources."""
+"""Operations that take refs: the inputs that are refs, and the twins on resource variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph on resource variables that computes what a captured graph with ref variables does."""
+"""The graph on resource variables that computes the same as a captured graph with ref variables."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ class ResourceGraph:
         return self._operation(operation.name) if self._has_refs else operation
 
     def _value(self, tensor: tf.Tensor, ref: Ref) -> tf.Tensor:
-        """A read of the variable of a ref."""
         known = self._reads.get(tensor.name)
         if known is None:
             after = [self._operation(ref.after)] if ref.after else []
