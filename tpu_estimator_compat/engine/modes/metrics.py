@@ -20,8 +20,8 @@ Pairs = dict[str, tuple[tf.Tensor, tf.Operation]]
 def metric_pairs(captured: CapturedMode) -> Pairs:
     """The metrics of an EVAL mode and the mean loss, by name; called in `captured.in_graph()`.
 
-    Metrics of a TPUEstimatorSpec are built on tensors concatenated over the replicas, those of an
-    EstimatorSpec where model_fn built them. A pair is a value, and an update that adds one step.
+    Metrics of a TPUEstimatorSpec are built on tensors concatenated over the replicas; metrics of an
+    EstimatorSpec come from model_fn. A pair is a value, and an update that adds one step.
     """
     found = {name: _pair(name, metric) for name, metric in captured.functions.metrics.items()}
     for reserved, quoted in ((LOSS, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):

@@ -52,7 +52,8 @@ class ModelModes:
       warm_start: the source of initial values if there is no checkpoint.
 
     Attributes:
-      in_session: the mode of a running estimator call, whose session restores and saves, or None.
+      in_session: the mode of the running estimator call, whose session restores and saves; None
+        for a model that Keras uses.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class ModelModes:
                 writers.end(mode.ready_session)
 
     def save(self) -> str | None:
-        """Writes a checkpoint to model_dir; returns its path, or None if this process does not."""
+        """Writes a checkpoint to model_dir; returns its path, or None where nothing was written."""
         if ModeKeys.TRAIN not in self._modes:
             return None
         mode = self._modes[ModeKeys.TRAIN]

@@ -81,7 +81,7 @@ class ReadyMode:
         return self.session
 
     def variables(self) -> list[tuple[str, bool]]:
-        """(name, whether trainable) of the model's variables without local ones."""
+        """(name, whether trainable) of each global variable of the model."""
         captured, trainable = self.captured, set(self.plan.trainable_names())
         names = [v.op.name for v in captured.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)]
         return [(name, name in trainable) for name in names if name in captured.store]
