@@ -23,8 +23,6 @@ class Tail:
     """Values that no device can compute, and the tensors from which the host computes them.
 
     Attributes:
-      fetches: the values.
-      feeds: the devices' tensors from which they are computed.
       done: operations for which the values wait; the device has run them by then.
     """
 

@@ -12,7 +12,7 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Kind
 
 
 class Advice(NamedTuple):
-    """A row of the table: why an op does not run, and what to write instead."""
+    """A row of the table: the kind of an op's fault, and the code to write instead."""
 
     kind: Kind
     text: str

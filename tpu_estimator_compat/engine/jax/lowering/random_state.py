@@ -151,11 +151,7 @@ def _all_nodes(graph_def: GraphDef) -> Iterator[NodeDef]:
 
 
 def _drawing(graph_def: GraphDef) -> set[str]:
-    """Names of the functions that take the state.
-
-    They draw, or call a function that takes it, or are the other branch, or the loop's condition,
-    beside one.
-    """
+    """Names of the functions that draw, call such a function, or share a node with one."""
     functions = graph_def.library.function
     found = {f.signature.name for f in functions if any(x.op in FROM_STATE for x in f.node_def)}
     while True:

@@ -59,11 +59,8 @@ class LoweringError(Exception):
 def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -> StepModule:
     """The step as a StableHLO module; raises LoweringError.
 
-    No variable gets memory: a step may be lowered on a machine that could not run it.
-
-    Args:
-      step: has no resources besides variables.
-      shapes: of feeds without static shapes.
+    No variable gets memory: a step may be lowered on a machine that could not run it. The step must
+    have no resources besides variables; `shapes` are of feeds without static shapes.
     """
     with eager.eager_mode(), tf.device("/cpu:0"):
         handles = {

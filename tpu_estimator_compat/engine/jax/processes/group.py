@@ -56,7 +56,7 @@ class Processes(Group):
     )
     _turn: int = 0
     _has_met_failed: bool = False  # in the last exchange
-    _calls: tuple[int, int] = (0, 0)  # a turn, and the number of calls in it
+    _calls: tuple[int, int] = (0, 0)  # a turn, and its number of calls
 
     def meet(self, state: State, place: str = "") -> np.ndarray:
         del place  # meetings are numbered
@@ -76,7 +76,7 @@ class Processes(Group):
         with lost_if_broken():
             self.say(record)
             found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
-            if self.is_chief and turn:  # all are here, so all have read the turn before
+            if self.is_chief and turn:  # all have come here: all have read the previous turn
                 _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
         self._has_met_failed = State.FAILED in states_in(found)
         return found
