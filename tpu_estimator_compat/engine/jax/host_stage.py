@@ -1,4 +1,4 @@
-"""The host stage before a step on JAX's devices: the host's values for each replica's element."""
+"""The host stage of a step on JAX: the host computes tensors from each replica's element."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tpu_estimator_compat.spec import ModeKeys
 
 @dataclasses.dataclass(frozen=True)
 class JaxTopology(Topology):
-    """Replicas on JAX's devices.
+    """The replicas of a mode on JAX's devices.
 
     A host, for an input mode, is here one or more processes that are fed the same: one in training,
     unless a replica spans processes; all processes where they share an evaluation.

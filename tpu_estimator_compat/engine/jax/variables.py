@@ -78,7 +78,6 @@ class DeviceStore(VariableStore):
             self._away.discard(name)
 
     def _whole(self, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
-        """Names and values of variables that are on the devices."""
         partial = [name for name in names if not is_here(self._on_devices[name])]
         for name in names:
             if name not in partial:

@@ -123,7 +123,7 @@ def _jit_compile(mode: CapturedMode) -> bool:
 
 
 def _check_exchange(mode: CapturedMode) -> None:
-    """Refuses a graph that adds nothing up over TPU replicas, as the original did."""
+    """Refuses training on TPU replicas that add nothing up over replicas, as the original did."""
     if not mode.topology.tpu_semantics or mode.topology.num_replicas == 1:
         return
     if not collectives.adds_up(mode.graph):

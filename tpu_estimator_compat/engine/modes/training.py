@@ -184,7 +184,7 @@ def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None
 
 
 def _names_file(error: tf.errors.OpError, folder: str) -> bool:
-    """Whether an error is about a file in a folder, whose name may be as short as a tensor's."""
+    """Whether an error names a file in `folder`; a folder's name may look like a tensor's."""
     if isinstance(error, tf.errors.InvalidArgumentError):  # about a step's tensors
         return False
     path = rf"(?:^|[\s'\"(:;]){re.escape(folder.rstrip(os.sep))}(?:/[^\s;]|[;'\"]|$)"

@@ -146,7 +146,7 @@ class CallingConversion(Conversion):
                 self.reads[self.output(node, i, "output", i)] = self.reads[each]
 
     def _ref_behind(self, edge: str) -> Ref | None:
-        """The ref that an input is, or whose plain read it is."""
+        """The ref that is the input, or of which the input is a plain read."""
         read = self.reads.get(edge)
         return read.ref if read is not None and read.alias is None else self.refs.get(edge)
 

@@ -104,5 +104,4 @@ def _spec(device: str) -> tf.DeviceSpec:
 
 
 def _is_among(devices: Iterable[str], device: str) -> bool:
-    """Whether one of `devices`, which are full names, matches `device`."""
     return any(_spec(each).make_merged_spec(_spec(device)) == _spec(each) for each in devices)

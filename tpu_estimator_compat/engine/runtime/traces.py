@@ -201,7 +201,6 @@ def _kept(traced: Traced, holders: Sequence[Holder]) -> _Kept | None:
 
 
 def _without_graph(function: Any) -> Any:
-    """The same function, without the graph in which it was traced."""
     # Children of other classes came with an imported graph: the eager context keeps them.
     children = [child for child in function.children if isinstance(child, AtomicFunction)]
     options = dataclasses.replace(function.call_options, control_captures=[])

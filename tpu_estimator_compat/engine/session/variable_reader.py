@@ -67,7 +67,6 @@ class VariableReader:
         )
 
     def _is_of_variables(self, tensor: tf.Tensor) -> bool:
-        """Whether `tensor` depends on variables and constants only."""
         k = key(tensor)
         if k not in self._of_variables:
             ops = graph_ops.ancestors([tensor.op], ())

@@ -92,7 +92,7 @@ def _postpone(
     levels: dict[tf.Operation, int],
     placed: Collection[tf.Operation],
 ) -> None:
-    """Moves operations, except `placed`, to the first stage that needs them.
+    """Moves operations, except `placed`, to the first stage that needs their results.
 
     Otherwise an optimizer's reads, and what it computes from slots, would take memory before the
     gradients are there.

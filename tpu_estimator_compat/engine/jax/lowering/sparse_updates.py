@@ -88,7 +88,6 @@ def _distinct(ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _update(op_type: str, values: dict[str, tf.Tensor], switches: dict[str, bool]) -> None:
-    """Updates rows of a variable and of its slots by the op's formula."""
     ids, dtype = values.pop("indices"), values["grad"].dtype
     handles = {name: value for name, value in values.items() if value.dtype == tf.resource}
     rows = {

@@ -234,7 +234,7 @@ def _asked_for(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _listed(folder: str) -> dict[str, str]:
-    """Values in a folder of the store, by the rest of their names."""
+    """Values in a folder of the store, by their names within the folder."""
     pairs = _client().key_value_dir_get(f"{folder}/")
     return {key.removeprefix(f"{folder}/"): value for key, value in pairs}
 

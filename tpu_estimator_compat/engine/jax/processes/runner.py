@@ -112,7 +112,6 @@ class ProcessesRunner(GroupRunner[Processes]):
             return losses.result(self.ended, None if self.ended else own.counter())
 
     def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
-        """Reads elements for up to `wanted` steps."""
         if self._steps.main.stage is None:
             self._input.read(iterator, wanted, self._elements)
         elif not self._elements and (parts := self._input.parts_for_stage(iterator)) is not None:
@@ -155,7 +154,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         return list(zip(of_all, self._readers, strict=True))
 
     def _states_of_readers(self, records: Sequence[Record]) -> np.ndarray:
-        """The states; whether there is data, the first of the processes fed the same decides."""
+        """The states; of processes fed the same, the first one decides whether there is data."""
         of_data = (State.READY, State.OUT_OF_DATA)
         return np.asarray(
             [
