@@ -2,8 +2,8 @@
 
 The engine imports this room only when a configuration asks for JAX, by two modules:
 `modes/runtimes.py` for the runner of a plan, `topology/jax_devices.py` for devices and processes.
-The tools use `installation.py`, and preflight compiles by `lowering/` what runs here. To read,
+The tools use `installation.py`, and preflight compiles the same steps, by `lowering/`. To read,
 begin with `runner.py`, which makes n steps, and follow it to `steps.py`, `step.py` and
-`step_function.py`; then `lowering/`, from a replica's step to what XLA compiles, and `processes/`,
-where several processes run together.
+`step_function.py`; then read `lowering/`, from a replica's step to the program that XLA compiles,
+and `processes/`, where several processes run together.
 """

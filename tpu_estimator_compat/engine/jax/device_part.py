@@ -1,4 +1,4 @@
-"""The device part of a step on JAX: the runtime and preflight compile the same."""
+"""The device part of a step on JAX, for the runtime and for preflight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """Names of what the host fetches from a step: tensors, operations.
+    """Names of the tensors and operations that the host fetches from a step.
 
     `of_stage` names the host stage's results that the host part takes; devices do not compute them.
     """
@@ -45,13 +45,13 @@ class JaxDevicePart:
 
     Args:
       fed: tensors that are fed with every step, besides the input.
-      together: the union of several processes' fetches of the step; None for one process alone.
+      together: the union of several processes' fetches of the step; None for one process.
 
     Attributes:
       wanted: the plan's fetches from the devices.
       tail: values that the host computes for every replica, since no device can.
       step: one replica's step, without the tail.
-      passed: keys of fed tensors that are also fetched: the host has them already.
+      passed: keys of tensors that are both fed and fetched: the host has their values already.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class JaxDevicePart:
 
     @property
     def partition(self) -> Partition:
-        """The split of the step's input over the devices of a replica; see `Dispatch`."""
+        """The partition of the step's input over the devices of a replica; see `Dispatch`."""
         if self.plan.partition is None:
             return None
         parts = dict(zip(map(key, self.plan.feeds), self.plan.partition, strict=True))

@@ -30,7 +30,7 @@ NOTHING = Chunk(0, [])
 
 
 class StartedSteps:
-    """The steps of a dispatch, perhaps still running. Methods wait for them."""
+    """The steps of a dispatch, which may still run; the methods wait for them."""
 
     def __init__(self, step: JaxStep, chunk: Chunk, dispatched: Dispatched):
         self.step = step
@@ -51,7 +51,7 @@ class StartedSteps:
 
 
 class LossSum:
-    """Counts the steps of a run and adds up their losses; `stopped` says that the last was NaN."""
+    """Counts the steps of a run and adds up their losses; `stopped`: a NaN has ended the run."""
 
     def __init__(self, *, stop_on_nan: bool):
         self._stop_on_nan = stop_on_nan

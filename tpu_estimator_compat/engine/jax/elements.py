@@ -1,4 +1,4 @@
-"""Elements of the input as JAX's devices take them: arrays over some steps and all replicas."""
+"""Elements of the input for JAX's devices: arrays over several steps and all replicas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tpu_estimator_compat.engine.jax.topology import JaxTopology
 
 
 class Elements:
-    """Reads elements, and stacks those of several steps and replicas into arrays.
+    """Reads elements, and stacks elements of several steps and replicas into arrays.
 
     Args:
       stacked: whether an element stacks the replicas' batches, as `DeployedInput` does, or
@@ -33,7 +33,7 @@ class Elements:
     def next(self, iterator: Iterator, steps: int, stage: JaxHostStage | None) -> Chunk:
         """Elements for up to `steps` steps; fewer at the end of the data, or before an error.
 
-        With a host stage, they are for one step.
+        With a host stage, they are for at most one step.
         """
         if stage is not None:
             parts = self.parts_for_stage(iterator)
@@ -45,7 +45,7 @@ class Elements:
     def read(self, iterator: Iterator, steps: int, elements: list[list[np.ndarray]]) -> None:
         """Appends to `elements` until it has `steps` of them, or the data ends.
 
-        The steps before an error of the input are made first: it waits until `elements` is empty.
+        An error of the input is raised once `elements` is empty, after the steps before it.
         """
         if self._error is not None and not elements:
             error, self._error = self._error, None
@@ -76,7 +76,7 @@ class Elements:
         return Chunk(len(elements), [self._joined(p) for p in zip(*elements, strict=True)])
 
     def chunk_of(self, element: Any, stage: JaxHostStage | None) -> Chunk:
-        """The chunk of one element, of all replicas, that the caller has read."""
+        """The chunk of one element of all replicas, which the caller has read."""
         if stage is None:
             return self.chunk([[t.numpy() for t in tf.nest.flatten(element)]])
         parts = self.parts_for_stage(iter([element]))
@@ -89,7 +89,7 @@ class Elements:
         return np.concatenate([rows] * self._all_replicas)[None]
 
     def _joined(self, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """The same part of some steps' elements: an array [steps, replicas * batch, ...]."""
+        """Joins the same part of several steps' elements to [steps, replicas * batch, ...]."""
         array = parts[0][None] if len(parts) == 1 else np.stack(parts)
         if not self._stacked:  # [steps, replicas * batch, ...]
             return array[:, None] if array.ndim == 1 else array

@@ -1,4 +1,4 @@
-"""A step as a file that JAX alone, without TensorFlow, can run on another machine."""
+"""Exports a step to a file that JAX can run on another machine, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HIGHEST = "#stablehlo<precision HIGHEST>"
 
 
 def precise(step: StepModule) -> StepModule:
-    """The same step with full float32 products, on chips that round their inputs by default."""
+    """The same step with full float32 products, where chips round their inputs by default."""
     with mlir.make_ir_context():
         module = ir.Module.parse(step.code)
         both = ir.Attribute.parse(f"[{_HIGHEST}, {_HIGHEST}]")

@@ -20,10 +20,10 @@ from tpu_estimator_compat.engine.step.host_function import HostFunction
 
 @dataclasses.dataclass(frozen=True)
 class Tail:
-    """Values that no device can compute, and what the host computes them from.
+    """Values that no device can compute, and the tensors from which the host computes them.
 
     Attributes:
-      done: operations that the values wait for; the device has run them by then.
+      done: operations for which the values wait; the device has run them by then.
     """
 
     fetches: list[tf.Tensor]
@@ -37,7 +37,7 @@ def cut_tail(
     targets: Sequence[tf.Operation],
     loss: tf.Tensor | None,
 ) -> Tail:
-    """Cuts off what XLA has no kernel for, and what follows from it.
+    """Cuts off operations for which XLA has no kernel, and the operations that depend on them.
 
     An operation that `targets` or `loss` need stays; XLA, or a check before it, refuses it.
     """

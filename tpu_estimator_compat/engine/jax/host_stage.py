@@ -1,4 +1,4 @@
-"""The host stage before a step on JAX's devices: the host's values for each replica's element."""
+"""The host stage of a step on JAX: the host computes tensors from each replica's element."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JaxHostStage:
         store.prepare(program.handles, replicated=False, trainable=plan.trainable_names())
         self._function = functions.function(
             lambda *values: program(values, store.host_handle),
-            # Elements have ids of any number: one trace for all.
+            # One trace for all elements, whose numbers of ids differ.
             input_signature=[tf.TensorSpec(t.shape, t.dtype) for t in plan.feeds],
         )
 

@@ -17,7 +17,7 @@ from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.runtime import cache_files
 
 OLDEST, NEWEST = "0.10.2", "0.12.0.1"
-"""The releases of JAX that this package was tried with: the ends of the range of extra `jax`."""
+"""The oldest and newest tried release of JAX, between which extra `jax` installs one."""
 
 RANGE = f">={OLDEST},<={NEWEST}"
 
@@ -90,7 +90,7 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
 
     config: Any = jax.config
     if config.jax_compilation_cache_dir is None and cache_files.is_private():
-        cache_files.trim()  # JAX sets no limit to its own
+        cache_files.trim()  # JAX does not limit its own files
         config.update("jax_compilation_cache_dir", str(cache_directory()))
     plugins = importlib.util.find_spec("jax_plugins")  # for other devices, such as GPUs
     if config.jax_platforms is None and not tpu_chips and not plugins:
@@ -103,15 +103,15 @@ def devices(cpus: int, *, tpu_chips: int) -> tuple[Any, ...]:
 
 
 def process_index() -> int:
-    """The index of this process in `jax.distributed`; 0 for one alone. Starts JAX."""
+    """The index of this process in `jax.distributed`; 0 for a single process. Starts JAX."""
     import jax
 
     return int(jax.process_index())
 
 
 def joined_as() -> int:
-    """As `process_index`, without starting JAX."""
-    from jax._src import distributed  # nothing public tells
+    """The same as `process_index`, without starting JAX."""
+    from jax._src import distributed  # JAX has no public function for it
 
     return int(distributed.global_state.process_id)
 
@@ -123,17 +123,17 @@ def local(devices: Iterable[Any]) -> tuple[Any, ...]:
 
 def is_started() -> bool:
     """Whether JAX has made its devices: their number can no longer change."""
-    from jax._src import xla_bridge  # nothing public tells
+    from jax._src import xla_bridge  # JAX has no public function for it
 
     return bool(xla_bridge.backends_are_initialized())
 
 
 def profiler_would_crash() -> bool:
-    """Whether JAX has loaded libtpu on a machine without a TPU: its profiler ends the process then.
+    """Whether JAX has loaded libtpu on a machine without a TPU: its profiler would end the process.
 
-    So does plain JAX 0.10.2 with libtpu 0.0.51: `jax.devices()`, `jax.profiler.start_trace(...)`.
+    With JAX 0.10.2 and libtpu 0.0.51, `jax.devices(); jax.profiler.start_trace(...)` shows it.
     """
     import jax
-    from jax._src.lib import xla_client  # nothing public tells
+    from jax._src.lib import xla_client  # JAX has no public function for it
 
     return bool(xla_client.pjrt_plugin_loaded("tpu")) and jax.default_backend() != "tpu"

@@ -1,6 +1,6 @@
-"""Replicas as a mesh of JAX's devices, and the shardings of a step's values. Without TensorFlow.
+"""The mesh of replicas on JAX's devices, and the shardings of a step's values. No TensorFlow.
 
-Where several devices share a replica, XLA's partitioner divides its step among them. The split
+Where several devices share a replica, XLA's partitioner divides its step among them. The sharding
 decides only how the step is computed, not its results.
 """
 
@@ -24,7 +24,7 @@ SMALLEST_SPLIT = 2**14
 
 @functools.cache
 def mesh(devices: tuple[Any, ...], cores_per_replica: int = 1) -> Mesh:
-    """A mesh of replicas, each on `cores_per_replica` adjacent devices, which is a power of 2.
+    """A mesh of replicas, each on `cores_per_replica` (a power of 2) adjacent devices.
 
     The devices of a replica have an axis for every factor 2 of their number, so that an array can
     be split among them along several of its dimensions.
@@ -54,9 +54,9 @@ def of_variable(mesh: Mesh, shape: Sequence[int]) -> NamedSharding:
 def of_feed(mesh: Mesh, shape: Sequence[int], parts: Sequence[int] | None) -> NamedSharding:
     """The sharding of the elements of some steps, [steps, replicas * rows, ...].
 
-    `shape` is that of one replica's feed in a step; `parts` says in how many parts its dimensions
-    are split over the devices of the replica, None for no split. A dimension that cannot be split
-    evenly stays whole.
+    `shape` is of one replica's feed in a step; `parts` has the number of parts of each dimension
+    over the replica's devices, None for no split. A dimension that does not divide evenly stays
+    whole.
     """
     left = list(mesh.axis_names[1:])
     dimensions: list[tuple[str, ...]] = []

@@ -1,4 +1,4 @@
-"""A lowered step as an operation of JAX. Without TensorFlow."""
+"""Makes a lowered step an operation of JAX. No TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ALIASES = "mhlo.input_output_alias"
 
 
 class DynamicShapeError(NotImplementedError):
-    """A step has values whose shapes depend on data; JAX does not compile it."""
+    """A step has values whose shapes depend on data, which JAX does not compile."""
 
 
 class ParsedModule:
-    """A step's module with the facts that JAX needs.
+    """A step's module, and the shapes, dtypes and aliases that JAX needs.
 
     Args:
       positions: the devices' positions in the mesh, [replicas, devices of a replica].
@@ -65,7 +65,7 @@ class ParsedModule:
     def __call__(
         self, feeds: Sequence[jax.Array], variables: Sequence[jax.Array]
     ) -> tuple[list[jax.Array], list[jax.Array]]:
-        """Traces one step on one device: the fetches, and all variables afterwards."""
+        """Traces one step on one device; returns the fetches, and all variables after the step."""
         replica = jax.lax.axis_index(REPLICA).astype(np.uint32)
         results = _step.bind(*feeds, *variables, replica, module=self)
         after = list(variables)
@@ -140,14 +140,14 @@ def _abstract(described: Any) -> Any:
 
 
 def legalize(module: Any, positions: np.ndarray) -> None:
-    """Replaces, in place, what TensorFlow's lowering leaves and other compilers do not know.
+    """Replaces, in place, ops that TensorFlow's lowering makes and other compilers do not know.
 
     TensorFlow writes collectives of XLA's replicas; JAX's devices are partitions of one replica.
     With a channel and global ids, a group names partitions, which are positions in the mesh. A
-    device exchanges values with the devices of the same place in other replicas.
+    device exchanges values with the devices at its position in other replicas.
     """
     for operation in list(operations(module.operation)):
-        if operation.name == "mhlo.copy":  # says where a value is, not what
+        if operation.name == "mhlo.copy":  # only says where a value lies
             operation.results[0].replace_all_uses_with(operation.operands[0])
             operation.erase()
         elif operation.name == "mhlo.erf":
@@ -166,9 +166,9 @@ def legalize(module: Any, positions: np.ndarray) -> None:
 
 
 def _takes_replica(module: Any) -> bool:
-    """Replaces `replica_id` by a new last argument of `main`; whether `main` has any.
+    """Replaces `replica_id` by a new last argument of `main`; returns whether `main` uses it.
 
-    XLA's replicas are not JAX's, which are partitions: every replica would read 0.
+    JAX's devices are partitions of one XLA replica: each would read 0.
     """
     if not _of_type(module.operation, "stablehlo.replica_id"):
         return False
@@ -203,14 +203,14 @@ def operations(operation: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _placed(replicas: Any, positions: np.ndarray) -> list[list[int]]:
-    """Groups of positions in the mesh, one per place in a replica, of groups of replicas."""
+    """Groups of mesh positions from groups of replicas: one group per device of a replica."""
     return [group.tolist() for row in replicas for group in positions[np.asarray(row)].T]
 
 
 def _replace_marker(operation: ir.Operation, name: str, positions: np.ndarray) -> None:
-    """Turns the custom call that marks a collective without a CPU kernel into that collective.
+    """Turns a custom call that stands for a collective into the StableHLO op `name`.
 
-    Its `backend_config` is JSON: the attributes of StableHLO's op `name`, integers or matrices.
+    Its `backend_config` is JSON: the attributes of the op, integers or matrices.
     """
     config = json.loads(ir.StringAttr(operation.attributes["backend_config"]).value)
     int64 = ir.IntegerType.get_signless(64)

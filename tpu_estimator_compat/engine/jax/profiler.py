@@ -1,7 +1,7 @@
-"""Has JAX's profiler record whenever TensorFlow's does, once a step runs on JAX's devices.
+"""Makes JAX's profiler record whenever TensorFlow's does, once a step runs on JAX's devices.
 
-Each profiler knows its own runtime's work alone; scripts, Keras' TensorBoard callback and `run
---profile` use TensorFlow's. JAX's record goes into the same folder, as that of one more host.
+Each profiler sees only its own runtime's work; scripts, Keras' TensorBoard callback and `run
+--profile` use TensorFlow's. JAX's record goes into the same folder, as the record of another host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _interface: Any = profiler_v2._pywrap_profiler
 
 
 class _Session(_interface.ProfilerSession):
-    """A session of TensorFlow's profiler, perhaps beside one of JAX's."""
+    """A session of TensorFlow's profiler, with one of JAX's profiler if `with_jax`."""
 
     with_jax = False
 
@@ -39,7 +39,7 @@ class _Session(_interface.ProfilerSession):
             self.start_jax()
 
     def start_jax(self) -> None:
-        """Starts JAX's session, unless it is started."""
+        """Starts JAX's session, unless it has started."""
         if self._jax_record is not None:
             return
         import jax
@@ -51,7 +51,7 @@ class _Session(_interface.ProfilerSession):
             )
             return
         options = jax.profiler.ProfileOptions()
-        # As TensorFlow's default: no events for Python calls, of which there are very many.
+        # TensorFlow's defaults: no events for Python calls, which are very many.
         options.python_tracer_level = self._options.get("python_tracer_level", 0)
         options.host_tracer_level = self._options.get("host_tracer_level", 2)
         record = tempfile.TemporaryDirectory()
@@ -80,7 +80,7 @@ class _Session(_interface.ProfilerSession):
         if record is None:
             return
         runs = os.path.join(self._folder, "plugins", "profile")
-        newest = max(name.rstrip("/") for name in tf.io.gfile.listdir(runs))  # named by the time
+        newest = max(name.rstrip("/") for name in tf.io.gfile.listdir(runs))  # named by their time
         with record as folder:
             for path in pathlib.Path(folder).rglob("*.xplane.pb"):
                 name = path.name.replace(".xplane.pb", ".jax.xplane.pb")
@@ -101,8 +101,8 @@ class _Session(_interface.ProfilerSession):
 def watch() -> None:
     """Prepares TensorFlow's profiler so that `record_too` can add JAX's, even to a running session.
 
-    Called only where an estimator's steps may run on JAX's devices: elsewhere TensorFlow stays as
-    it is.
+    Call it only where an estimator's steps may run on JAX's devices: it replaces a class of
+    TensorFlow.
     """
     _interface.ProfilerSession = _Session
 

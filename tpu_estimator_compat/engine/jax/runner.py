@@ -62,9 +62,9 @@ class JaxRunner:
                 try:
                     chunk = self._elements.next(iterator, wanted, step.stage) if wanted else NOTHING
                 except tf.errors.OpError:
-                    finishing.end()  # these steps are made
+                    finishing.end()  # the dispatched steps count
                     raise
-                placed = own.placed(step, chunk, most)  # while the devices are at work
+                placed = own.placed(step, chunk, most)  # while the devices compute
                 losses.add(started)
                 exhausted = chunk.steps < wanted
             finishing.end()
@@ -98,7 +98,7 @@ class JaxRunner:
         return fetched
 
     def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
-        """A function from one element of all replicas, concatenated, to the plan's fetches."""
+        """A function from one element, concatenated over all replicas, to the plan's fetches."""
 
         def function(element: Any) -> list[tf.Tensor]:
             with eager.eager_mode():

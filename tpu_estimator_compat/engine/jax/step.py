@@ -1,4 +1,4 @@
-"""One step of a plan on JAX's devices: the device part there, the host part here."""
+"""One step of a plan: the device part on JAX's devices, the host part on the host."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class JaxStep:
 
     Args:
       store: the variables; those that the step needs are created here.
-      fed: tensors whose values the caller gives with every step, the same for all replicas, and
-        the shapes of these values.
+      fed: tensors whose values the caller gives with every step, the same for all replicas, each
+        with the shape of its value.
       together: the union of all processes' fetches of the step; None for the plan's.
       first_replica: the index of the first replica whose input this process has.
 
     Attributes:
       overlaps: whether the host part may run during the next steps: it uses none of their
-        variables, and there is no host stage that might read what it changes.
+        variables, and no host stage might read a variable that it changes.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class JaxStep:
         self.device = JaxDevicePart(plan, self._replicas, fed_tensors, together)
         self._host = JaxHostPart(self.device.parts, store)
         self._step, self._tail = self.device.step, self.device.tail
-        # Other processes have rows of these feeds: the devices return the whole.
+        # Each process has only its rows of these feeds: the devices return all rows.
         self._returned = [
             i
             for i, t in enumerate(self._step.feeds)
@@ -122,7 +122,7 @@ class JaxStep:
         return dispatched
 
     def values(self, dispatched: Dispatched, index: int, feeds: Sequence[np.ndarray]) -> Values:
-        """The values of step `index`, fed `feeds`, as [replicas * rows, ...]; waits for it."""
+        """The values of step `index`, fed with `feeds`, as [replicas * rows, ...]; waits for it."""
         returned = [self._step.feeds[i] for i in self._returned]
         fetched = [*self._step.program.fetches, *returned]
         found = {

@@ -1,7 +1,7 @@
-"""Runs steps on the devices of a mesh, many in one dispatch. Without TensorFlow.
+"""Runs steps on the devices of a mesh, many in one dispatch. No TensorFlow.
 
-Every device of the axis `replica` runs the step of one replica. Each has all variables with values
-of its own, as on the cores of a TPU: what a step does not exchange may differ.
+Each device along the axis `replica` runs the step of one replica, and has its own values of all
+variables, as on the cores of a TPU: values that a step does not exchange may differ.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _BY_REPLICA, _BY_STEP = 0x9E3779B9, 0x85EBCA6B
 class Drawing:
     """The key and position from which a dispatch draws its random numbers.
 
-    `key` has 63 bits and is the same for all steps; `position` is the number of the first step, and
-    no two steps of a training have the same.
+    `key` has 63 bits and is the same for all steps; `position` is the number of the first step,
+    different for each step of a training.
     """
 
     key: int
@@ -54,7 +54,7 @@ class Placed:
 
 @dataclasses.dataclass
 class Dispatched:
-    """The results of a dispatch, perhaps not computed yet.
+    """The results of a dispatch, which devices may still compute.
 
     `steps` is the number of steps made, an int32 scalar. `fetches` has per fetch an array [most,
     rows, ...]: scalars of the replicas side by side, other values concatenated over the replicas.
@@ -69,7 +69,8 @@ class StepFunction:
     """Runs a step on all devices of a mesh.
 
     Args:
-      mesh: of the replicas. Where several devices share one, XLA's partitioner divides its step.
+      mesh: of the replicas. Where several devices share a replica, XLA's partitioner divides the
+        step.
       most: the largest number of steps of a dispatch. 1 compiles no loop: XLA's CPU backend runs
         convolutions within loops on a slow path.
       loss, partition: as in `Dispatch`.
@@ -214,9 +215,9 @@ class StepFunction:
         return after, made, self._whole(kept)
 
     def _whole(self, fetched: list[Any]) -> list[Any]:
-        """A device's fetches, [steps, rows, ...], with those of all replicas where it `gathers`.
+        """A device's fetches, [steps, rows, ...]; with `gathers`, the rows of all replicas.
 
-        A scalar is a row of its replica.
+        A scalar becomes one row.
         """
         fetched = [f if f.ndim > 1 else f[:, None] for f in fetched]
         if not self._gathers:
@@ -224,7 +225,7 @@ class StepFunction:
         return [jax.lax.all_gather(f, REPLICA, axis=1, tiled=True) for f in fetched]
 
     def _element(self, feeds: list[Any], i: Any) -> list[Any]:
-        """The input of a replica in step `i`; feeds have scalars as rows, one per replica."""
+        """The input of a replica in step `i`; in feeds, a scalar is one row per replica."""
         return [
             jax.lax.dynamic_index_in_dim(f, i, keepdims=False).reshape(described.shape)
             for f, described in zip(feeds, self._module.step.feeds, strict=True)
@@ -246,6 +247,6 @@ class StepFunction:
         fetched, after = self._module(feeds, arguments)
         fetched = [*fetched, *(feeds[i] for i in self._returned)]
         found = dict(zip(self._all_names, after, strict=True))
-        # The shift of a seed is for this step alone: keep the seed.
+        # The seed is shifted for this step only: keep the unshifted seed.
         kept = [given[n] if n.endswith(_KERAS_SEED) else found[n] for n in self.names]
         return kept, fetched

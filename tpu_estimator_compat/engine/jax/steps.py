@@ -20,11 +20,11 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
 class Steps:
-    """The step of a plan, and steps that compute something else of its graph.
+    """The step of a plan, and steps with other fetches and targets of its graph.
 
     Args:
-      seed: of the random numbers; None draws others in every training.
-      makes_host_calls: whether this process makes host calls: one of several does.
+      seed: of the random numbers; None draws different numbers in each training.
+      makes_host_calls: whether this process makes host calls; of several, one does.
 
     Attributes:
       main: the plan's step.
@@ -65,7 +65,7 @@ class Steps:
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
     ) -> JaxStep:
-        """The step with other fetches and targets; made once."""
+        """The step with other fetches, targets and feeds; cached."""
         fed = [(tensor, value.shape) for tensor, value in feeds]
         names = (
             tuple(t.name for t in fetches),
@@ -81,14 +81,14 @@ class Steps:
         self._others.clear()
 
     def most_for(self, steps: int) -> int:
-        """The largest number of steps of a dispatch, in a run of `steps`."""
+        """The largest number of steps of a dispatch in a run of `steps`."""
         if steps == 1 or not self.main.overlaps:
             return 1
         if self._topology.platform == "cpu" and self.main.has_convolution:
             return 1  # within loops, XLA's CPU backend takes ten times as long for convolutions
         if self._most is None:
             self._most = self._tuning.steps_of_dispatch(self.main.device.bytes_of_step, steps)
-        elif steps > self._most:  # loops timed in seconds begin short: compile once more
+        elif steps > self._most:  # loops timed in seconds start short: compiles once more
             self._most = self._tuning.steps_of_dispatch(self.main.device.bytes_of_step, None)
         return self._most
 
@@ -108,7 +108,7 @@ class Steps:
     def dispatch(
         self, step: JaxStep, chunk: Chunk, most: int, placed: Placed | None = None
     ) -> StartedSteps:
-        """Starts the steps of a chunk; sends it to the devices unless `placed` has."""
+        """Starts the steps of a chunk; sends it to the devices unless `placed` is given."""
         placed = placed or self.placed(step, chunk, most)
         assert placed is not None
         dispatched = step.dispatch(placed, most)
@@ -117,7 +117,7 @@ class Steps:
         return StartedSteps(step, chunk, dispatched)
 
     def begin_loop(self) -> None:
-        """Counts the steps of a loop from 0: host calls run in every n-th step."""
+        """Resets the count of steps in a loop, by which host calls run every n-th step."""
         self._step_in_loop = 0
 
     def finish(self, started: StartedSteps) -> None:
@@ -159,21 +159,21 @@ class Finishing:
         self._waiting: StartedSteps | None = None
 
     def add(self, started: StartedSteps | None) -> None:
-        """Finishes the dispatch before; also `started`, where steps do not overlap."""
+        """Finishes the previous dispatch; also `started`, where steps do not overlap."""
         self.end()
         self._waiting = started
         if not self._steps.main.overlaps:
             self.end()
 
     def end(self) -> None:
-        """Finishes the dispatch that waits, if one does."""
+        """Finishes the waiting dispatch, if there is one."""
         started, self._waiting = self._waiting, None
         if started is not None:
             self._steps.finish(started)
 
 
 def _key_of(seed: int | None) -> int:
-    """63 bits of a seed, which may be negative."""
+    """A key of 63 bits from a seed, which may be negative."""
     entropy = None if seed is None else int(seed) % 2**64
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
 

@@ -19,10 +19,10 @@ from tpu_estimator_compat.spec import ModeKeys
 
 @dataclasses.dataclass(frozen=True)
 class JaxTopology(Topology):
-    """Replicas on JAX's devices.
+    """The replicas of a mode on JAX's devices.
 
-    A host in the sense of an input mode is here one or several processes that are fed the same: one
-    in training, unless a replica spans processes; all of them where they share an evaluation.
+    A host, for an input mode, is here one or more processes that are fed the same: one in training,
+    unless a replica spans processes; all processes where they share an evaluation.
 
     Attributes:
       devices: the devices of all replicas, in the order of the replicas.
@@ -53,17 +53,17 @@ class JaxTopology(Topology):
 
     @property
     def replicas_per_element(self) -> int:
-        """The number of the replicas that this process's input is for."""
+        """The number of replicas that this process's input feeds."""
         return self.replicas_per_host
 
     @property
     def first_replica(self) -> int:
-        """The index of the first of them."""
+        """The index of the first replica that this process's input feeds."""
         return (self.this_host or 0) * self.replicas_per_host
 
     @property
     def readers(self) -> list[int]:
-        """For each process the index of the first process that is fed the same."""
+        """For each process, the index of the first process that is fed the same."""
         count = len(_processes(self.devices))
         together = count // self.num_hosts
         return [index - index % together for index in range(count)]
@@ -145,9 +145,9 @@ def _replicas(shards: int | None, devices: Sequence[Any], cores: int) -> int:
 def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[Any, ...], int]:
     """The devices that run a mode, and the number of hosts that are fed differently.
 
-    In training, each process is fed by itself, unless a replica spans several. An evaluation or
-    prediction is shared by all processes if all come to it together. Each reads all of the input
-    then: the results are those of one process, whatever input_fn does with hosts.
+    In training, each process has its own input, unless a replica spans processes. All processes
+    share an evaluation or prediction to which they come together; then each reads the whole input,
+    so that the results are those of one process, whatever input_fn does with hosts.
     """
     processes = _processes(devices)
     if len(processes) == 1:
@@ -183,13 +183,13 @@ def _processes(devices: Sequence[Any]) -> list[int]:
 
 
 def _logical_cpus() -> int:
-    """The number of TensorFlow's logical CPUs, present or future; initializes no device."""
+    """The number of TensorFlow's logical CPUs, even before they exist; initializes no device."""
     cpus = tf.config.list_physical_devices("CPU")
     return sum(len(tf.config.get_logical_device_configuration(cpu) or [cpu]) for cpu in cpus)
 
 
 def _hide_gpus() -> None:
-    """Has TensorFlow leave the GPUs to JAX: each of the two would take most of their memory."""
+    """Hides the GPUs from TensorFlow: it and JAX would each take most of their memory."""
     gpus = tf.config.get_visible_devices("GPU")
     if not gpus:
         return

@@ -19,15 +19,16 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 class DeviceStore(VariableStore):
     """A store whose variables may be on devices.
 
-    When a step takes a value, it moves to the devices, and leaves the host's variable empty. A read
-    through the store copies it back; a write by the host drops the devices' copy.
+    When a step takes a variable, its value moves to the devices, and the host's variable becomes
+    empty. A read through the store copies the value back; a write by the host drops the devices'
+    copy.
 
     Args:
       sharding: maps a variable's shape to its sharding.
 
     Attributes:
-      ask: gives whole values of variables, by name, of which this process has only parts; None
-        where it has all of every variable.
+      ask: returns whole values, by name, of variables of which this process has only parts; None
+        where this process has every variable whole.
     """
 
     def __init__(self, sharding: Callable[[Sequence[int]], NamedSharding]):
@@ -56,7 +57,7 @@ class DeviceStore(VariableStore):
                 value = variable.read_value().numpy()
                 sharding = self._sharding(value.shape)
                 with jax.enable_x64(True):
-                    # A copy: a step writes over what it is given, and others may look at this.
+                    # A copy, since a step overwrites its arguments.
                     self._on_devices[name] = jax.make_array_from_callback(
                         value.shape, sharding, lambda index: np.array(value[index])
                     )
@@ -64,11 +65,11 @@ class DeviceStore(VariableStore):
         self._away.add(name)
 
     def give(self, names: Sequence[str], values: Sequence[jax.Array]) -> None:
-        """Keeps the values that a step has left on the devices."""
+        """Stores the variables' values after a step, on the devices."""
         self._on_devices.update(zip(names, values, strict=True))
 
     def to_host(self, names: Iterable[str]) -> None:
-        """Copies to the host those of the variables that are on the devices alone."""
+        """Copies to the host the variables of `names` whose values are only on the devices."""
         asked = sorted(self._away.intersection(names))
         for name, value in self._whole(asked):
             variable = super().__getitem__(name)
@@ -77,7 +78,6 @@ class DeviceStore(VariableStore):
             self._away.discard(name)
 
     def _whole(self, names: Sequence[str]) -> Iterator[tuple[str, np.ndarray]]:
-        """Names and values of variables that are on the devices."""
         partial = [name for name in names if not is_here(self._on_devices[name])]
         for name in names:
             if name not in partial:
@@ -88,11 +88,11 @@ class DeviceStore(VariableStore):
             yield from ((name, found[name]) for name in partial)
 
     def put_together(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Whole values of variables on the devices; all processes call it with the same names."""
+        """Whole values of variables on the devices; all processes call it, with the same names."""
         return {name: _replicated(self._on_devices[name]) for name in names}
 
     def peek(self, name: str) -> np.ndarray:
-        """A variable's value, wherever it is; it stays there."""
+        """A variable's value, on devices or host, which stays there."""
         if name in self._away:
             [(_, value)] = self._whole([name])
             return value
@@ -138,12 +138,12 @@ class DeviceStore(VariableStore):
 
 
 def _set(variable: tf.Variable, value: tf.Tensor) -> None:
-    """Assigns a value of any shape: an emptied variable has a scalar."""
+    """Assigns a value of any shape; an empty variable has a scalar."""
     tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
 
 
 def whole(array: jax.Array) -> np.ndarray:
-    """The value of this process's first replica, put together from its devices."""
+    """The value of this process's first replica, assembled from its devices."""
     if array.is_fully_replicated:
         return np.asarray(array.addressable_data(0))
     value = np.empty(array.shape, array.dtype)
@@ -169,7 +169,7 @@ def _parts(array: jax.Array) -> list[Any]:
 
 
 def _replicated(array: jax.Array) -> np.ndarray:
-    """A value of which every process has parts; a call of all processes together."""
+    """The whole of a value of which each process has parts; all processes call it together."""
     everywhere = NamedSharding(array.sharding.mesh, PartitionSpec())  # type: ignore[attr-defined]
     with jax.enable_x64(True):
         found = jax.jit(lambda value: value, out_shardings=everywhere)(array)

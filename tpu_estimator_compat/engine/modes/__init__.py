@@ -1,1 +1,1 @@
-"""Training, evaluation and prediction: what a step of each is, and the outer loop around it."""
+"""Training, evaluation and prediction: the step of each mode, and the outer loop around it."""

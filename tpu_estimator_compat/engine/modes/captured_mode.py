@@ -56,10 +56,10 @@ class CapturedMode:
 
     Attributes:
       mode: a `ModeKeys` value.
-      implicit_updates: operations of a step of training by Keras itself.
+      implicit_updates: writes by Keras' layers that belong to a training step.
       same_on_all_replicas: whether all replicas compute the same from the same elements.
-      partition: for every feed the partition counts of its dimensions, or None; None in all for no
-        partition.
+      partition: for each feed, the number of parts along each dimension, or None to replicate it;
+        None for no partitioning at all.
     """
 
     mode: str
@@ -80,7 +80,7 @@ class CapturedMode:
 
     @contextlib.contextmanager
     def in_graph(self) -> Iterator[None]:
-        """A context in which TF1 code can go on building the captured graph."""
+        """A context in which TF1 code can continue to build the captured graph."""
         with graph_building.capture_semantics(), self.graph.as_default():
             yield
 
@@ -112,9 +112,9 @@ class CapturedMode:
         return runtimes.of(self.topology).runner(plan, self.store, of_mode)
 
     def _settle_devices(self, plan: StepPlan) -> None:
-        """Refuses devices that are not there, where the session config has no soft placement."""
+        """Refuses devices that do not exist, unless the session config allows soft placement."""
         if self.topology.tpu_semantics or self.topology.workers:
-            return  # cores of a TPU have others that stand in for them
+            return  # other devices stand in for a TPU's cores
         config = self.config.session_config
         soft = config is None or config.allow_soft_placement
         assigned = [("global_step", device) for device in placement.devices(self.topology.strategy)]
@@ -136,7 +136,7 @@ class CapturedMode:
 
 
 def _for_tensorflow(path: str) -> str:
-    """A path of a checkpoint, or of a folder of them, that TensorFlow takes for no pattern."""
+    """A path of a checkpoint, or of a folder of checkpoints, without characters of patterns."""
     if user_files.readable(path) == os.fsdecode(path):
         return path
     return user_files.readable(latest(path) or path)
@@ -159,10 +159,10 @@ def _given(part: Any) -> Any:
 
 
 class PredictFeatures(dict):
-    """Features of a prediction; `features['is_padding']` is there for model_fns that ask for it.
+    """Features of a prediction, with a hidden item `features['is_padding']`.
 
-    It is not among the keys, so that a model_fn which iterates over them sees only its own. Keras
-    layers make another dict of this type, empty at first, which has no `is_padding`.
+    It is not among the keys, so that a model_fn that iterates over them sees only its own features.
+    Keras layers make other dicts of this type, empty at first, without `is_padding`.
     """
 
     def __init__(self, features: Any = (), is_padding: tf.Tensor | None = None):
@@ -222,7 +222,7 @@ def capture_mode(
         for_tpu=topology.on_tpu,
         compiled=topology.compiles_steps,
     )
-    if topology.num_replicas > 1 and not topology.tpu_semantics:  # a TPU's first core was read
+    if topology.num_replicas > 1 and not topology.tpu_semantics:  # on TPU, the first core was read
         store.average_on_read(_averaged(captured.graph))
     spec, updates = mode_spec(captured.spec, mode), []
     if mode == ModeKeys.TRAIN:

@@ -34,7 +34,7 @@ Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
 @dataclasses.dataclass(frozen=True)
 class EvalRequest:
-    """The arguments of one `evaluate` call; `steps` of None runs to the end of the data.
+    """The arguments of one `evaluate` call; with `steps=None` it runs to the end of the data.
 
     Without a path in `source`, variables are initialised, and warm-started from `warm_start`.
     """
@@ -156,7 +156,7 @@ def _planned(captured: CapturedMode) -> tuple[StepPlan, dict[str, Any]]:
 
 
 class _Results(tf.compat.v1.train.FinalOpsHook):
-    """The metrics' values; TensorFlow's hook warns of those that read the input at its end."""
+    """Reads the metrics' values at the end; TensorFlow's hook warns if they need more input."""
 
     def __init__(self, captured: CapturedMode, tensors: dict[str, tf.Tensor]):
         super().__init__(tensors)
@@ -169,7 +169,7 @@ class _Results(tf.compat.v1.train.FinalOpsHook):
 
 
 class _StopAfter(tf.compat.v1.train.SessionRunHook):
-    """Stops after a number of steps, and logs every tenth of them in the original's words."""
+    """Stops after some steps; logs every tenth part of them, or the last, as the original did."""
 
     def __init__(self, steps: int, log_all: bool):
         self._steps = steps

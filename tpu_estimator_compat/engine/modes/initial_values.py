@@ -1,4 +1,4 @@
-"""Warns where a mode uses a model that nothing has trained."""
+"""Warns where a mode uses an untrained model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _SHOWN = 3
 def warn_if_untrained(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
     """Warns where, without a checkpoint, trainable variables have their initialisers' values.
 
-    `init_from_checkpoint` and warm starts replace initialisers by ones that read a file; an
-    `init_fn` may read from anywhere.
+    Initialisers that read a file, as with `init_from_checkpoint` and warm starts, do not count. An
+    `init_fn` may assign any values: with one there is no warning.
     """
     trainable = captured.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     drawn = [v.op.name for v in trainable if not _is_read(v)]

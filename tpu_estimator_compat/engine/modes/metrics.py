@@ -20,8 +20,8 @@ Pairs = dict[str, tuple[tf.Tensor, tf.Operation]]
 def metric_pairs(captured: CapturedMode) -> Pairs:
     """The metrics of an EVAL mode and the mean loss, by name; called in `captured.in_graph()`.
 
-    Metrics of a TPUEstimatorSpec are built on tensors concatenated over the replicas, those of an
-    EstimatorSpec where model_fn built them. A pair is a value, and an update that adds one step.
+    Metrics of a TPUEstimatorSpec are built on tensors concatenated over the replicas; metrics of an
+    EstimatorSpec come from model_fn. A pair is a value, and an update that adds one step.
     """
     found = {name: _pair(name, metric) for name, metric in captured.functions.metrics.items()}
     for reserved, quoted in ((LOSS, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
@@ -53,9 +53,9 @@ def _loss_over_replicas(captured: CapturedMode) -> tf.Tensor:
 
 
 def sum_over_replicas(captured: CapturedMode) -> None:
-    """Adds up the metric variables of several replicas in the first, as the original did.
+    """Adds up metric variables of several replicas in the first replica's, as the original did.
 
-    Metrics of model_fn have one variable per replica; those of a metric_fn see all replicas.
+    Metrics of model_fn have one variable per replica; metrics of a metric_fn see all replicas.
     """
     local = captured.graph.get_collection(tf.compat.v1.GraphKeys.METRIC_VARIABLES)
     with eager.eager_mode():

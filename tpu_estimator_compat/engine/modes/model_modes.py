@@ -52,7 +52,8 @@ class ModelModes:
       warm_start: the source of initial values if there is no checkpoint.
 
     Attributes:
-      in_session: the mode of a running estimator call, whose session restores and saves, or None.
+      in_session: the mode of the running estimator call, whose session restores and saves; None
+        for a model that Keras uses.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class ModelModes:
 
     @contextlib.contextmanager
     def ending_early(self, interrupted: Callable[[], bool]) -> Iterator[None]:
-        """Within, long loops of steps end once `interrupted` returns True."""
+        """Ends long loops of steps within once `interrupted` returns True."""
         before, self._interrupted = self._interrupted, interrupted
         try:
             yield
@@ -89,12 +90,12 @@ class ModelModes:
             self._interrupted = before
 
     def drive(self, mode: ReadyMode) -> None:
-        """Makes `mode`, captured with its input on the store, that of the estimator call."""
+        """Makes `mode`, captured on this model's store, the mode of the running estimator call."""
         self.in_session = mode.captured.mode
         self._modes[self.in_session] = mode
 
     def build(self, mode: str, element_spec: Any) -> ReadyMode:
-        """Captures `mode`, creates the variables that it adds, and initialises or restores them."""
+        """Captures `mode`, creates its new variables, and initialises or restores them."""
         if self.in_session and not self.is_alone:
             raise NotImplementedError(
                 f"A callback wants {mode} steps beside those of the call, which several machines "
@@ -146,7 +147,7 @@ class ModelModes:
         session.run([variable.initializer for variable in missing.values()])
 
     def _take(self, path: str, names: Iterable[str]) -> list[str]:
-        """Assigns the variables that a checkpoint has; returns their names."""
+        """Assigns the variables of `names` that a checkpoint has; returns their names."""
         taken = []
         with diagnosis.reading(path):
             for name, value in read_variables(path, names):
@@ -162,7 +163,7 @@ class ModelModes:
             self._checkpoint = newest.restore(self._take_over)
 
     def _take_over(self, path: str) -> None:
-        if path == self._checkpoint:  # newer ones cannot be read
+        if path == self._checkpoint:  # newer checkpoints cannot be read
             return
         logging.info("Taking over newer checkpoint %s", path)
         self._checkpoint = None  # partly assigned, the variables belong to no checkpoint
@@ -175,11 +176,11 @@ class ModelModes:
                 writers.end(mode.ready_session)
 
     def save(self) -> str | None:
-        """Writes a checkpoint to model_dir and returns its path; None where nothing was trained."""
+        """Writes a checkpoint to model_dir; returns its path, or None where nothing was written."""
         if ModeKeys.TRAIN not in self._modes:
             return None
         mode = self._modes[ModeKeys.TRAIN]
-        if not mode.captured.writes_files:  # the chief does; the next training restores that
+        if not mode.captured.writes_files:  # the next training restores the chief's
             return None
         tf.io.gfile.makedirs(self.config.model_dir)
         with mode.captured.in_graph():

@@ -1,6 +1,6 @@
 """The plan of a step of each mode, from the result of model_fn.
 
-Called in `CapturedMode.in_graph()`, since they build the host part of the step.
+Call these functions in `CapturedMode.in_graph()`, since they build the host part of the step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def training_plan(mode: CapturedMode) -> StepPlan:
     plan = _plan(mode, [spec.loss], targets, calls)
     every = 1
     if mode.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
-        config: Any = mode.config  # a TPU one, or there would be no such semantics
+        config: Any = mode.config  # a TPU config, since there are TPU semantics
         every = config.tpu_config.experimental_host_call_every_n_steps
     return dataclasses.replace(
         plan, host_calls_every=every, jit_compile=_jit_compile(mode), stop_on_nan=True
@@ -51,7 +51,7 @@ def evaluation_plan(mode: CapturedMode) -> tuple[StepPlan, Pairs]:
 
 
 def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dict[str, Any]]:
-    """A step of prediction, and its fetches as a dict, over all replicas with TPU rules."""
+    """A step of prediction, and its fetches as a dict; with TPU rules over all replicas."""
     host, calls = mode.functions.host, mode.functions.host_calls
     fetches: dict[str, Any] = {"predictions": predictions, "host_call": calls}
     if mode.topology.tpu_semantics:
@@ -92,7 +92,7 @@ def _plan(
     targets: Sequence[tf.Operation],
     host_calls: Sequence[tf.Operation],
 ) -> StepPlan:
-    """A plan of `mode`; updates by Keras and the ops that the spec names belong to the replicas."""
+    """A plan of `mode`; Keras' updates and the spec's ops belong to the replicas."""
     spec, captured = mode.spec, mode.captured
     named = [spec.loss, spec.train_op, *tf.nest.flatten(spec.predictions)]
     operations = [as_operation(x) for x in named if x is not None]
@@ -123,7 +123,7 @@ def _jit_compile(mode: CapturedMode) -> bool:
 
 
 def _check_exchange(mode: CapturedMode) -> None:
-    """Refuses what the original refused; like that, it looks at the whole graph."""
+    """Refuses training on TPU replicas that add nothing up over replicas, as the original did."""
     if not mode.topology.tpu_semantics or mode.topology.num_replicas == 1:
         return
     if not collectives.adds_up(mode.graph):

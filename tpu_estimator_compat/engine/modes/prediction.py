@@ -31,7 +31,7 @@ Predictions = Any  # a tensor, or a dict of tensors
 
 @dataclasses.dataclass(frozen=True)
 class PredictRequest:
-    """The arguments of one `predict` call; `predict_keys` of None stands for all predictions.
+    """The arguments of one `predict` call; `predict_keys=None` means all predictions.
 
     Without a path in `source`, variables are initialised, and warm-started from `warm_start`.
     """
@@ -143,7 +143,7 @@ def _many_at_once(
     with contextlib.closing(session):  # flushes its summary writers
         tuning = captured.tuning
         most = tuning.most_batches if session.input.deployed_input.reads_ahead else 1
-        asked = 1  # at first, for a caller who wants no more
+        asked = 1  # at first: the caller may want no more
         while True:
             started = tuning.clock()
             try:
@@ -180,7 +180,7 @@ def _wanted(predictions: Predictions, keys: Sequence[str] | None) -> Predictions
 
 
 def _of_one_shape(values: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The same values; raises where shapes change: a TPU program is compiled for one shape."""
+    """Yields the same values; refuses changes of shapes: a TPU program has one shape."""
     first: dict[str, Any] | None = None
     for fetched in values:
         if "is_padding" in fetched:

@@ -34,7 +34,7 @@ class ReadyMode:
 
     Attributes:
       outputs: in EVAL the metrics' values by name, in PREDICT a structure of fetches.
-      session: the current session, replaced after it broke; None before the first.
+      session: the current session; a new one replaces a broken one. None before the first.
     """
 
     captured: CapturedMode
@@ -46,7 +46,7 @@ class ReadyMode:
     def step_session(
         self, deployed_input: DeployedInput, limits: RunLimits | None = None
     ) -> StepSession:
-        """A session that takes elements from the input; without limits, one step per run."""
+        """A session that takes elements from an input; without `limits`, one step per run."""
         limits = limits or RunLimits()
         if self.plan.host_stage:  # one element per replica: the number of ids varies
             deployed_input = dataclasses.replace(deployed_input, replicas_per_element=None)
@@ -81,7 +81,7 @@ class ReadyMode:
         return self.session
 
     def variables(self) -> list[tuple[str, bool]]:
-        """(name, whether trainable) of the model's variables without local ones."""
+        """(name, whether trainable) of each global variable of the model."""
         captured, trainable = self.captured, set(self.plan.trainable_names())
         names = [v.op.name for v in captured.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)]
         return [(name, name in trainable) for name in names if name in captured.store]
@@ -130,7 +130,7 @@ def make_ready(
 def _with_metrics_initialized(
     scaffold: tf.compat.v1.train.Scaffold,
 ) -> tf.compat.v1.train.Scaffold:
-    """A scaffold for EVAL, whose local_init_op includes that of metrics, as in the original."""
+    """A scaffold for EVAL, whose local_init_op also initialises metrics, as in the original."""
     if scaffold.local_init_op is None:
         return scaffold
     both = tf.group(scaffold.local_init_op, tf.compat.v1.train.Scaffold.default_local_init_op())

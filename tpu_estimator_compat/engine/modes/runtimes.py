@@ -1,4 +1,4 @@
-"""The runtimes, by topology: each makes the variable store and the runner of a plan's steps."""
+"""The runtime of a topology: makes the variable store and the runner of a plan's steps."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class RunnerOptions:
-    """The choices of a caller for a runner.
+    """A caller's options of a runner.
 
     Attributes:
-      interrupted: asked within long runs whether to end them early.
+      interrupted: polled in long runs: whether to end them early.
       next_element: takes the next element from the iterator, where TensorFlow builds a step.
       notes_before: whether to note the global step before the last step of a run.
-      for_keras: whether Keras calls the runner: elements of all replicas are concatenated, and no
-        session lets machines agree.
-      seed: of random numbers; None for others in every training.
-      streams: of random ops, continued by a later runner; None for new ones.
+      for_keras: whether Keras calls the runner: elements of all replicas are concatenated, and
+        machines do not agree on steps.
+      seed: of random numbers; None for different numbers in each training.
+      streams: of random ops, which the runner continues; None for new streams.
     """
 
     interrupted: Callable[[], bool] = lambda: False

@@ -1,4 +1,4 @@
-"""The functions of a spec, for the host: `scaffold_fn`, `metric_fn`, that of `host_call`."""
+"""A spec's functions for the host: `scaffold_fn`, `metric_fn`, the function of `host_call`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SpecFunctions:
         self.host = host
 
     def call(self, *, evaluates: bool) -> None:
-        """Calls those of a mode in the original's order."""
+        """Calls the functions of a mode in the original's order."""
         _ = self.scaffold
         if evaluates:
             _ = self.metrics

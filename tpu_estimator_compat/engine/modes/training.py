@@ -1,4 +1,4 @@
-"""Training: adds to the captured graph the ops of the original, and runs the outer loop.
+"""Training: adds the original's ops to the captured graph, and runs the outer loop.
 
 The loop is TensorFlow's MonitoredSession with its hooks, on a session whose `run` makes many steps.
 """
@@ -48,12 +48,12 @@ GraphKeys = tf.compat.v1.GraphKeys
 
 @dataclasses.dataclass(frozen=True)
 class TrainRequest:
-    """The arguments of one `train` call; `steps` and `max_steps` of None set no limit.
+    """The arguments of one `train` call; None for `steps` or `max_steps` means no limit.
 
     Attributes:
       warm_start: the source of initial values, if model_dir has no checkpoint.
-      loop: the length of a loop with TPU rules; else None.
-      batch_size: examples per step over all replicas, for the log; None for an Estimator's.
+      loop: the length of a loop with TPU rules; None with other rules.
+      batch_size: examples per step over all replicas, for the log; None for an Estimator.
     """
 
     hooks: Sequence[Hook]
@@ -122,7 +122,7 @@ def _collect_loss(mode: ReadyMode) -> None:
 def _new_session(
     mode: ReadyMode, deployed_input: DeployedInput, limits: RunLimits, hooks: Sequence[Hook]
 ) -> StepSession:
-    for hook in hooks:  # a session that follows a broken one restores what that one saved
+    for hook in hooks:  # a new session restores what a broken one saved
         traits.wait(hook)
     return mode.step_session(deployed_input, limits)
 
@@ -166,7 +166,7 @@ def _resumable(captured: CapturedMode, deployed_input: DeployedInput) -> Deploye
 
 @contextlib.contextmanager
 def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
-    """Waits for checkpoints being written when training fails."""
+    """When training fails, waits for checkpoints that are still written."""
     try:
         yield
     except BaseException as error:
@@ -184,19 +184,19 @@ def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None
 
 
 def _names_file(error: tf.errors.OpError, folder: str) -> bool:
-    """Whether an error is about a file in a folder, whose name may be as short as a tensor's."""
-    if isinstance(error, tf.errors.InvalidArgumentError):  # of what a step computes
+    """Whether an error names a file in `folder`; a folder's name may look like a tensor's."""
+    if isinstance(error, tf.errors.InvalidArgumentError):  # about a step's tensors
         return False
     path = rf"(?:^|[\s'\"(:;]){re.escape(folder.rstrip(os.sep))}(?:/[^\s;]|[;'\"]|$)"
     return re.search(path, str(error.message)) is not None
 
 
 def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology) -> bool:
-    """Whether the next training would begin at its limit, by the chief's checkpoints."""
+    """Whether, by the chief's checkpoints, the next training would begin at its limit."""
     if max_steps is None:
         return False
     step = global_step_in(model_dir)
-    if step >= max_steps:  # so says the newest checkpoint, of which the rest may be damaged
+    if step >= max_steps:  # by the newest checkpoint, of which the rest may be damaged
         step = global_step_in(model_dir, whole=True)
     if group := topology.workers:
         step = int(group.tell(step, "global step"))
@@ -204,7 +204,7 @@ def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology)
 
 
 def writer_hooks(captured: CapturedMode) -> list[Hook]:
-    """The hooks that open a graph's summary writers, in every mode.
+    """Hooks that open a graph's summary writers, in each mode.
 
     The original's hook that fed the TPU opened the writers of host calls and of model_fn. An
     Estimator left them to the user, unless the spec was made for TPU.
@@ -225,7 +225,7 @@ def _all_hooks(model: Model, mode: ReadyMode, request: TrainRequest) -> list[Hoo
     )
     speed = _speed_hooks(captured, request)
     by_estimator = request.batch_size is None  # Estimator's speed hook came first
-    on_tpu = not by_estimator and request.loop is not None  # else it came after the spec's hooks
+    on_tpu = not by_estimator and request.loop is not None  # otherwise after the spec's hooks
     return [
         *chief_hooks,
         *(speed if by_estimator else []),

@@ -1,1 +1,1 @@
-"""Ref variables of TensorFlow 1: a captured graph that has them, as one on resource variables."""
+"""Ref variables of TensorFlow 1: converts a captured graph to one on resource variables."""

@@ -1,6 +1,6 @@
-"""Which outputs of an operation share an input's memory, as the kernels of TensorFlow have it.
+"""Finds the outputs of an operation that share an input's memory in TensorFlow's kernels.
 
-Shapes and arguments may decide that. Where they are unknown before a step, none counts as shared.
+Shapes and arguments may decide it. Where they are unknown before a step, no output counts.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ SAME = frozenset(
         *("PlaceholderWithDefault", "PreventGradient", "Print", "StopGradient"),
     }
 )
-"""Operations whose first output is the first input; of `IdentityN`, each is."""
+"""Operations whose first output is the first input; of `IdentityN`, each output is its input."""
 _WHOLE = frozenset({"Bitcast", "ExpandDims", "Reshape", "Squeeze"})
 _ALIGNMENT = 64
-"""Bytes: kernels share rows only if each row, or each span of single elements, is of a multiple."""
+"""Bytes: kernels share rows only if a row, or a span of elements, takes a multiple of these."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,24 +38,24 @@ class _Use:
 
 
 def shared_input(node: NodeDef) -> int:
-    """The place of the input whose memory the outputs of a node may share."""
+    """The index of the input whose memory the outputs of a node may share."""
     return 1 if node.op == "Split" else 0
 
 
 def may_share(node: NodeDef) -> bool:
-    """Whether outputs of such a node share an input's memory for some shapes and arguments."""
+    """Whether outputs of a node share an input's memory for some shapes and arguments."""
     return node.op in _WHOLE or node.op in _WHOLE_IF or node.op in _ROWS
 
 
 def begins(
     node: NodeDef, source: Shape, shapes: Sequence[Shape], arguments: Sequence[np.ndarray | None]
 ) -> list[int]:
-    """The element of its input with which each output of a node begins; empty if none is shared.
+    """Indices of the input's elements with which the outputs begin; empty if they share none.
 
     Args:
       source: the shape of the input.
       shapes: of the outputs.
-      arguments: the values of all inputs; None for those that are no constants.
+      arguments: the values of all inputs; None for inputs that are no constants.
     """
     if node.op in _WHOLE:
         return [0]

@@ -1,9 +1,9 @@
 """Converts nodes with ref variables to nodes on resource variables that compute the same.
 
-A read of a ref variable shares its memory: what looks at it after a write sees what was written. A
-read of a resource variable is a value of its moment. So an operation that takes such a read, and
-that follows a write which the read does not, gets a read of its own just before it. All else stays
-as it is, operation for operation.
+A read of a ref variable shares the variable's memory: an operation that uses the read after a write
+sees the new value. A read of a resource variable keeps the value that it read. So an operation that
+uses a read, and follows a write that the read does not follow, gets its own read just before it.
+All other operations stay as they are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Ref:
     """An output that refers to a variable.
 
     Attributes:
-      variables: names of the variables that it may refer to.
+      variables: names of the variables to which it may refer.
       handle: the output that is the variable's handle, as nodes name it.
       dtype: of the variable, as an enum.
       shape: of the variable.
@@ -52,8 +52,8 @@ class Read:
       writes: bits of the writes to the variable that precede the output.
       shape: of the output.
       alias: the node that shares the memory of `source`; None for the read itself.
-      place: of the output among those of `alias`.
-      begin: the variable's element with which the output begins; None for other elements.
+      place: index of the output among those of `alias`.
+      begin: index of the variable's element with which the output begins; None after a Bitcast.
     """
 
     ref: Ref
@@ -88,7 +88,7 @@ class Conversion:
         self._constants: dict[str, NodeDef] = {}  # of integers
 
     def convert(self, nodes: Iterable[NodeDef]) -> Iterator[NodeDef]:
-        """Yields nodes in the order in which effects are to take place; changes those given."""
+        """Yields the converted nodes in the order of their effects; changes the given nodes."""
         for node in nodes:
             preceding = self._before
             for each in node.input:
@@ -114,16 +114,16 @@ class Conversion:
         return [node]
 
     def output(self, node: NodeDef, place: int, name: str, part: int = 0) -> str:
-        """An output as other nodes name it.
+        """The name by which other nodes take an output.
 
         Args:
-          part: the place in an output that is a list.
+          part: index in an output that is a list.
         """
         del name, part
         return f"{node.name}:{place}" if place else str(node.name)
 
     def call(self, node: NodeDef) -> list[NodeDef] | None:
-        """The nodes for one that calls functions, if these write to refs."""
+        """The nodes in place of one whose functions write to refs; None for other nodes."""
 
     def writes_to(self, ref: Ref) -> int:
         """Bits of the writes so far to a variable."""
@@ -145,10 +145,10 @@ class Conversion:
         self._writes[variable] = self._before
 
     def looked_at(self, node: NodeDef, places: Collection[int]) -> list[NodeDef]:
-        """Has a node look at variables as they are before it; returns the reads for that.
+        """Makes a node use the variables' values just before it; returns the added reads.
 
         Args:
-          places: of the inputs that are values; the others are refs.
+          places: indices of the inputs that are values; the others are refs.
         """
         added: list[NodeDef] = []
         inputs = list(node.input)
@@ -180,7 +180,7 @@ class Conversion:
         return [*added, node]
 
     def note_aliases(self, node: NodeDef, shapes: Sequence[aliases.Shape]) -> None:
-        """Notes which outputs of a node share the memory of a read."""
+        """Notes the outputs of a node that share the memory of a read."""
         if node.op in aliases.SAME:
             for i in range(len(node.input) if node.op == "IdentityN" else 1):
                 if node.input[i] in self.reads:
@@ -206,7 +206,7 @@ class Conversion:
         return None if node is None else tf.make_ndarray(node.attr["value"].tensor).astype(np.int64)
 
     def _read(self, node: NodeDef) -> list[NodeDef]:
-        """A copy of a ref, which is a read of the variable."""
+        """Turns an Identity of a ref into a read of the variable."""
         ref = self.refs[node.input[0]]
         node.op = "ReadVariableOp"
         node.attr.clear()
@@ -219,14 +219,14 @@ class Conversion:
     def _of_refs(
         self, node: NodeDef, op: ref_ops.RefOp, refs: dict[int, Ref], added: list[NodeDef]
     ) -> None:
-        """Makes a node that takes refs one that takes handles; puts nodes for that in `added`."""
+        """Makes a node take handles in place of refs; appends other nodes for this to `added`."""
         inputs = list(node.input)
         for i, ref in refs.items():
             inputs[i] = ref.handle
         variables = frozenset[str]().union(*(ref.variables for ref in refs.values()))
         first = refs[min(refs)]
         passed = dataclasses.replace(first, variables=variables, after=node.name)
-        if node.op == "RefIdentity":  # what waits for it takes the handle itself
+        if node.op == "RefIdentity":  # its consumers take the handle, and wait for the NoOp
             inputs = inputs[1:]
             node.op = "NoOp"
             node.attr.clear()
@@ -257,7 +257,7 @@ class Conversion:
         set_inputs(node, [*inputs, *waits(refs.values())])
 
     def _switched(self, node: NodeDef, place: int, handle: str) -> NodeDef:
-        """A node whose output of a place is a handle if a node that selects one selects it."""
+        """A node whose output `place` is `handle` if `node`, a RefSelect, selects that place."""
         switch = tf.compat.v1.NodeDef(op="_SwitchN", name=f"{node.name}/_{place}")
         switch.input.extend([handle, node.input[0]])
         switch.attr["num_outs"].i = node.attr["N"].i + 1  # the last for an index out of range
@@ -265,7 +265,7 @@ class Conversion:
         return switch
 
     def _read_again(self, read: Read, node: NodeDef, added: list[NodeDef]) -> str:
-        """The output that is `read` as it is before a node; puts the nodes for it in `added`."""
+        """The output with the value of `read` just before a node; appends its nodes to `added`."""
         alias, source, ref = read.alias, read.source, read.ref
         writes = self._preceding[node.name] & self.writes_to(ref)
         known = (ref.handle, "" if alias is None else alias.name, writes)
@@ -292,12 +292,12 @@ class Conversion:
 
 
 def producer(edge: str) -> str:
-    """The node that an input comes from, or for which it waits."""
+    """The name of the node from which an input, or a control input, comes."""
     return edge.removeprefix("^").split(":", 1)[0]
 
 
 def output_name(node: NodeDef) -> str:
-    """The name of its first output, which may be a list."""
+    """The name of a node's first output, which may be a list."""
     return str(op_def_registry.get(node.op).output_arg[0].name)
 
 

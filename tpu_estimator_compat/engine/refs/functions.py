@@ -31,10 +31,10 @@ _INDICES = {"Reshape": "Tshape", "Shape": "out_type", "Slice": "Index"}
 
 
 class Functions:
-    """The functions of a graph, and those that were made of them.
+    """The functions of a graph, and their conversions to resource variables.
 
     Attributes:
-      made: functions that write to resource variables, made since the list was last emptied.
+      made: the converted functions since the list was last emptied.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Functions:
         return [name for name in names if name in self._functions]
 
     def written_by(self, name: str) -> frozenset[str]:
-        """The ref variables that a function, or one that it calls, has a ref of."""
+        """The ref variables to which a function, or one that it calls, has a ref."""
         if name not in self._written:
             nodes = self._functions[name].node_def
             own = {n.attr["shared_name"].s.decode() for n in nodes if n.op in ref_ops.VARIABLES}
@@ -61,18 +61,18 @@ class Functions:
         return self._written[name]
 
     def hands_on(self, loop: NodeDef, place: int) -> bool:
-        """Whether a loop's body returns an argument as it is."""
+        """Whether a loop's body returns the argument `place` unchanged."""
         function = self._functions[loop.attr["body"].func.name]
         output = function.signature.output_arg[place].name
         return bool(function.ret[output] == function.signature.input_arg[place].name)
 
     def on_resources(self, name: str, arguments: Sequence[Ref | Read | None], loops: bool) -> str:
-        """The name of a function that does what `name` does, with handles for arguments.
+        """Converts the function `name` to one that takes handles; returns the new name.
 
         Args:
-          arguments: for each argument, what it is if it becomes a handle, or shares the memory of a
-            variable whose handle is another argument.
-          loops: whether it runs several times: its first node follows its last one's writes.
+          arguments: for each argument, a Ref if it becomes a handle, a Read if it shares the memory
+            of a variable whose handle is another argument, else None.
+          loops: whether a loop runs it: its first node follows the last node's writes.
         """
         function = tf.compat.v1.GraphDef().library.function.add()
         function.CopyFrom(self._functions[name])
@@ -128,7 +128,7 @@ class CallingConversion(Conversion):
         reads = {i: self._alias(node.input[i], written) for i in same}
         arguments = [handles.get(i) or reads.get(i) for i in values[first:]]
         self.note_write(node, written)
-        for i, ref in handles.items() if loops else ():  # a loop returns what it takes
+        for i, ref in handles.items() if loops else ():  # a loop returns its arguments
             self.refs[self.output(node, i, "output", i)] = dataclasses.replace(ref, after=node.name)
         renamed = {n: self._functions.on_resources(n, arguments, loops) for n in names}
         _call_on_resources(node, renamed, [i - first for i in handles])
@@ -139,14 +139,14 @@ class CallingConversion(Conversion):
         return [*added, node]
 
     def note_aliases(self, node: NodeDef, shapes: Sequence[aliases.Shape]) -> None:
-        """Notes also what a loop returns as it takes it: gradients read that of the loop."""
+        """Notes also arguments that a loop returns unchanged: gradients read the loop's outputs."""
         super().note_aliases(node, shapes)
         for i, each in enumerate(node.input if node.op in _LOOPS else ()):
             if each in self.reads and self._functions.hands_on(node, i):
                 self.reads[self.output(node, i, "output", i)] = self.reads[each]
 
     def _ref_behind(self, edge: str) -> Ref | None:
-        """The ref that an input is, or is a plain read of."""
+        """The ref that is the input, or of which the input is a plain read."""
         read = self.reads.get(edge)
         return read.ref if read is not None and read.alias is None else self.refs.get(edge)
 
@@ -156,8 +156,6 @@ class CallingConversion(Conversion):
 
 
 class _FunctionConversion(CallingConversion):
-    """The conversion of a function."""
-
     has_plain_outputs = False
 
     def __init__(self, functions: Functions, arguments: dict[str, Ref | Read | None], loops: bool):
@@ -178,7 +176,7 @@ class _FunctionConversion(CallingConversion):
         yield from super().convert(nodes)
 
     def _part(self, name: str, argument: Read, first: int) -> Read:
-        """An argument that shares a variable's memory from an element on, in a shape of its own."""
+        """The Read for an argument that shares a variable's memory from element `first` on."""
         [variable] = argument.ref.variables
         ref = self._handles[variable]
 
@@ -203,9 +201,9 @@ class _FunctionConversion(CallingConversion):
         return dataclasses.replace(read, shape=argument.shape, begin=first)
 
     def returned(self, ref: Ref, name: str, handle: bool) -> NodeDef:
-        """A node for what a function returns: a variable's handle, or its value, after its writes.
+        """A node for a function's output: a variable's handle or value, after all writes.
 
-        A loop's body returns the handle: its next round waits for the writes of this one.
+        A loop's body returns the handle, so that the next iteration waits for the writes.
         """
         node = tf.compat.v1.NodeDef(op="Identity" if handle else "ReadVariableOp", name=name)
         node.attr["T" if handle else "dtype"].type = RESOURCE if handle else ref.dtype
@@ -214,7 +212,7 @@ class _FunctionConversion(CallingConversion):
         return node
 
     def variable(self, node: NodeDef) -> list[NodeDef]:
-        """No node: the ref stands for an argument."""
+        """Returns no node: the variable's handle is an argument of the function."""
         ref = self._handles[node.attr["shared_name"].s.decode()]
         self.refs[self.output(node, 0, "ref")] = ref
         return []

@@ -1,4 +1,4 @@
-"""Operations that take refs: which of their inputs are refs, and their twins on resources."""
+"""Operations that take refs: the inputs that are refs, and the twins on resource variables."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class RefOp:
     """An operation that takes refs.
 
     Attributes:
-      places: of its inputs that are refs.
-      outputs: places of its outputs that are refs, with their names.
+      places: indices of its inputs that are refs.
+      outputs: indices and names of its outputs that are refs.
       twin: the operation that does the same with handles; empty for none.
       attributes: names of the twin's attributes.
       writes: whether it changes the variables.
@@ -43,13 +43,13 @@ class RefOp:
     writes: bool
 
     def takes(self, place: int, node: Any, refs: Container[str]) -> bool:
-        """Whether an input of a node is taken as a ref, and is one of `refs`."""
+        """Whether a node takes the input `place` as a ref, and the input is one of `refs`."""
         return place in self.places and node.input[place] in refs
 
 
 @functools.cache
 def ref_op(op_type: str) -> RefOp | None:
-    """The handling of refs by operations of a type; None if they take none, and for functions."""
+    """The RefOp of an operation type; None for types that take no refs, and for functions."""
     definition = op_def_registry.get(op_type)
     if definition is None:
         return None

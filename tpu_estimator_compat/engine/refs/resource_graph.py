@@ -1,4 +1,4 @@
-"""The graph on resource variables that computes what a captured graph with ref variables does."""
+"""The graph on resource variables that computes the same as a captured graph with ref variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OWN = "_on_resources"
 
 
 def of(graph: tf.Graph) -> ResourceGraph:
-    """The graph on resource variables that computes what `graph` does, as far as it has grown."""
+    """The ResourceGraph of `graph`, up to date with all operations of `graph`."""
     found: ResourceGraph | None = getattr(graph, _OWN, None)
     if found is None:
         found = ResourceGraph(graph)
@@ -26,10 +26,10 @@ def of(graph: tf.Graph) -> ResourceGraph:
 
 
 class ResourceGraph:
-    """A graph whose operations have the names of another's, whose ref variables it has not.
+    """A graph that computes the same as another, under the same names, on resource variables.
 
     Attributes:
-      graph: the other graph itself where it has no ref variables.
+      graph: the graph; the other graph itself where that has no ref variables.
     """
 
     def __init__(self, graph: tf.Graph) -> None:
@@ -42,7 +42,7 @@ class ResourceGraph:
         self._reads: dict[str, tf.Tensor] = {}
 
     def follow(self, graph: tf.Graph) -> None:
-        """Converts operations that `graph` has had since the last time."""
+        """Converts the operations that were added to `graph` since the last call."""
         if graph.version == self._version:
             return
         self._version = graph.version
@@ -57,7 +57,7 @@ class ResourceGraph:
         self._import(graph, new)
 
     def tensor(self, tensor: tf.Tensor) -> tf.Tensor:
-        """The tensor with the value of one of the other graph; a variable's value for a ref."""
+        """The counterpart of a tensor of the other graph; for a ref, the variable's value."""
         if not self._has_refs:
             return tensor
         ref = self._conversion.refs.get(tensor.name.removesuffix(":0"))
@@ -66,7 +66,7 @@ class ResourceGraph:
         return self.graph.get_tensor_by_name(tensor.name)
 
     def fed(self, tensor: tf.Tensor) -> list[tf.Tensor]:
-        """The tensors that have a value where `tensor` is fed one."""
+        """The counterparts to feed for `tensor`; for a ref, all plain reads of the variable."""
         if not self._has_refs:
             return [tensor]
         name = tensor.name.removesuffix(":0")
@@ -78,11 +78,10 @@ class ResourceGraph:
         return [*plain, self._value(tensor, ref)]
 
     def operation(self, operation: tf.Operation) -> tf.Operation:
-        """The operation that does what one of the other graph does."""
+        """The counterpart of an operation of the other graph."""
         return self._operation(operation.name) if self._has_refs else operation
 
     def _value(self, tensor: tf.Tensor, ref: Ref) -> tf.Tensor:
-        """A read of a variable by a ref."""
         known = self._reads.get(tensor.name)
         if known is None:
             after = [self._operation(ref.after)] if ref.after else []
@@ -125,9 +124,9 @@ class ResourceGraph:
     def _cut_off(
         self, definition: Any
     ) -> tuple[dict[str, tf.Tensor], dict[str, list[tf.Operation]]]:
-        """The tensors that nodes take of the graph as it is, and the operations they wait for.
+        """The input tensors, and control inputs, that new nodes take from the existing graph.
 
-        TensorFlow's import takes the former, and has no place for the latter.
+        TensorFlow's import maps tensors only, so the control inputs are removed from the nodes.
         """
         new = {node.name for node in definition.node}
         known: dict[str, tf.Tensor] = {}
@@ -153,5 +152,5 @@ class ResourceGraph:
 
 
 def _gives_a_shape(node: NodeDef) -> bool:
-    """Whether it may assign a value of another shape than the variable's."""
+    """Whether a node may assign a value of another shape than the variable's."""
     return node.op == "Assign" and not node.attr["validate_shape"].b

@@ -1,4 +1,4 @@
-"""A limit to calls that hold the GIL, which nothing in Python can end."""
+"""A time limit for calls that hold the GIL, which no Python code can interrupt."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _STDERR = 2  # a notebook's sys.stderr is no file
 def limited(seconds: float) -> Iterator[None]:
     """Ends the process, with its stack on stderr and exit status 1, if the body takes longer.
 
-    Signals that would run a handler in Python, such as Ctrl-C, end it meanwhile, as they do a
-    process that has no handler: no handler can run.
+    Within the context, signals with a handler in Python, such as Ctrl-C, end the process: their
+    handlers could not run.
     """
     handlers = {}
     if threading.current_thread() is threading.main_thread():

@@ -23,9 +23,9 @@ def directory(name: str) -> pathlib.Path:
 
 
 def root() -> pathlib.Path:
-    """This package's cache: in $XDG_CACHE_HOME, or in ~/.cache.
+    """The folder of this package's cache: in $XDG_CACHE_HOME, or in ~/.cache.
 
-    Without a home, as in some containers, it is this user's in the folder of temporary files.
+    Without a home, as in some containers, it is the user's in the folder of temporary files.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the XDG specification ignores relative paths
@@ -37,10 +37,10 @@ def root() -> pathlib.Path:
 
 
 def is_private() -> bool:
-    """Whether the cache is there for this user alone; makes it, and makes it so, where it may.
+    """Creates the cache for this user alone; returns whether no other user can write to it.
 
-    It holds programs. Warns, once in a process, where another user could have put them there: then
-    the cache is not to be used.
+    The cache holds programs. If another user could have put them there, the result is False, and a
+    warning comes once per process.
     """
     folder = root()
     try:
@@ -69,7 +69,7 @@ def _warn_of_others(folder: pathlib.Path) -> None:
 def write(path: pathlib.Path, content: bytes) -> None:
     """Writes a file atomically, after a line with the content's SHA-256; then trims the cache.
 
-    Does nothing where the directory is not writable: without a cache, work takes longer.
+    Does nothing where the directory is not writable.
     """
     in_cache = path.is_relative_to(root())
     if in_cache and not is_private():
@@ -91,7 +91,7 @@ def write(path: pathlib.Path, content: bytes) -> None:
 def read(path: pathlib.Path) -> bytes | None:
     """The content of a file that `write` made; None where there is none.
 
-    Deletes a damaged file, such as a power failure leaves, with a log line.
+    Deletes a damaged file, such as one that a power failure left, with a log line.
     """
     if path.is_relative_to(root()) and not is_private():
         return None
@@ -127,9 +127,7 @@ def _digest(content: bytes) -> bytes:
 
 
 def trim() -> None:
-    """Deletes the least recently used files until all kinds together fit the limit.
-
-    JAX's own files count, too.
+    """Deletes the least recently used files, JAX's too, until all kinds together fit the limit.
 
     Raises:
       ValueError: `environment.cache_limit` cannot be read.
@@ -137,7 +135,7 @@ def trim() -> None:
     limit = environment.cache_limit()
     found = []
     for kind in _KINDS:
-        if directory(kind).is_symlink():  # whose files these are, nobody knows
+        if directory(kind).is_symlink():  # its files may be someone else's
             continue
         for path in directory(kind).rglob("*"):
             with contextlib.suppress(OSError):  # another process has deleted it

@@ -1,4 +1,4 @@
-"""Cancels a function of TensorFlow that a thread waits for: after a signal, or a time limit.
+"""Cancels a TensorFlow function for which a thread waits: after a signal, or a time limit.
 
 The limit is `operation_timeout_in_ms` of a session config, or `timeout_in_ms` of RunOptions.
 """
@@ -23,11 +23,11 @@ _LATE = "Graph execution error:\n\nTimed out waiting for notification"
 
 
 class Canceller:
-    """Cancels the function that a thread waits for.
+    """Cancels the function for which a thread waits.
 
     Attributes:
-      since: when that was called; None between functions.
-      thread: the thread that called it.
+      since: time of the function's call, by `time.monotonic`; None between functions.
+      thread: identifier of the thread that called it.
       is_lifted: whether the thread is within `cancelled_by(None)`.
     """
 
@@ -39,7 +39,7 @@ class Canceller:
         self._manager = cancellation.CancellationManager()
 
     def cancel(self) -> None:
-        """Has the function raise CancelledError, and all that are called later."""
+        """Makes the function, and all that are called later, raise CancelledError."""
         self._cancelled = True
         self._manager.start_cancel()
 
@@ -47,8 +47,8 @@ class Canceller:
         self, name: str, inputs: Sequence[tf.Tensor], outputs: int, options: Sequence[object]
     ) -> list[tf.Tensor]:
         runtime, self.since, self.thread = context.context(), time.monotonic(), get_ident()
-        # One for each call: TensorFlow cancels it where the function fails, such as at the end of
-        # an input.
+        # A new manager for each call: TensorFlow cancels it where the function fails, such as at
+        # the end of an input.
         self._manager = cancellation.CancellationManager()
         if self._cancelled:
             self._manager.start_cancel()
@@ -62,7 +62,7 @@ class Canceller:
 
 
 def call(name: bytes, inputs: Sequence[tf.Tensor], outputs: int) -> list[tf.Tensor]:
-    """The outputs of a function of the runtime, given their number."""
+    """Calls a function with `outputs` outputs, under this thread's canceller and time limit."""
     runtime, canceller = context.context(), current()
     if canceller is None and limit():
         canceller = Canceller()
@@ -78,7 +78,7 @@ def current() -> Canceller | None:
 
 
 def runs_python() -> bool:
-    """Whether TensorFlow waits for Python, such as the generator of an input, in some thread."""
+    """Whether, in some thread, TensorFlow waits for Python code, such as an input's generator."""
     return any(map(_is_called_by_tensorflow, sys._current_frames().values()))
 
 
@@ -90,10 +90,10 @@ def _is_called_by_tensorflow(frame: FrameType | None) -> bool:
 
 @contextlib.contextmanager
 def _ended(manager: cancellation.CancellationManager, seconds: float) -> Iterator[None]:
-    """Cancels what runs within after some seconds; 0 for never. Waits for its end, as sessions did.
+    """Cancels the body after some seconds (0 for never), and waits for its end, as sessions did.
 
     Raises:
-      tf.errors.DeadlineExceededError: it took longer, whatever came of it.
+      tf.errors.DeadlineExceededError: the body took longer, even if it succeeded.
     """
     if not seconds:
         yield
@@ -126,7 +126,7 @@ def limit() -> float:
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Within, each function that this thread calls may take some seconds; 0 for no limit."""
+    """Limits the time of each function that this thread calls within; 0 for no limit."""
     before, _here.limit = limit(), seconds
     try:
         yield
@@ -136,9 +136,9 @@ def limited(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def cancelled_by(canceller: Canceller | None) -> Iterator[None]:
-    """Within, `canceller` may cancel the functions that this thread calls.
+    """Lets `canceller` cancel the functions that this thread calls within.
 
-    With None they end by themselves, as writing a checkpoint should.
+    With None, nothing cancels them, for example while a checkpoint is written.
     """
     before = current()
     _here.canceller = canceller

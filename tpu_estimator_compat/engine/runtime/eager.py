@@ -15,7 +15,7 @@ _NOTHING: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 def eager_mode() -> contextlib.AbstractContextManager[None]:
     """Eager execution, also inside a legacy graph context or after `disable_v2_behavior()`.
 
-    Nested ones cost next to nothing: a step enters several.
+    A nested context costs next to nothing: a step enters several.
     """
     if context.executing_eagerly() and pywrap_tfe.TFE_Py_TapeSetIsStopped():
         return _NOTHING
@@ -24,8 +24,8 @@ def eager_mode() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _entered() -> Iterator[None]:
-    # `init_scope` is needed in a function under construction alone. In a plain graph it would push
-    # onto the graph's stacks, which threads share: another thread may write a checkpoint.
+    # Only a function under construction needs `init_scope`. In a plain graph it would push onto the
+    # graph's stacks, which threads share: another thread may write a checkpoint.
     building = tf.compat.v1.get_default_graph().building_function
     with tf.init_scope() if building else record.stop_recording(), context.eager_mode():
         yield
@@ -34,6 +34,6 @@ def _entered() -> Iterator[None]:
 def forget_end_of_data() -> None:
     """Clears the end of the data from the executors of remote hosts.
 
-    They keep an error, and fail the next operation with it, whichever that is.
+    They keep an error, and fail the next operation of the process with it.
     """
     context.context().clear_executor_errors()

@@ -1,4 +1,4 @@
-"""tf.functions: their making, the reuse of their traces, and the options of their calls."""
+"""Makes tf.functions, reuses their traces, and sets the options of their calls."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ _NAMELESS = (
 
 
 class _TracedFunction(PolymorphicFunction):
-    """A tf.function that `tf.config.run_functions_eagerly`, which is for users' own, leaves alone.
-
-    Sessions ran graphs, whatever that switch said.
-    """
+    """A tf.function that ignores `tf.config.run_functions_eagerly`, as TF1's sessions did."""
 
     _run_functions_eagerly = False
 
@@ -36,7 +33,7 @@ class _TracedFunction(PolymorphicFunction):
 def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
     """A tf.function of `call`, without AutoGraph and without the warning of frequent retracing.
 
-    TensorFlow takes programs that one line of this package makes for retraces of one function.
+    All programs are made on one line of this package: TensorFlow would count them as retraces.
     """
     if not getattr(call, "__name__", "step").isidentifier():
         # TPUStrategy names ops after the function, and `<lambda>` is not a valid name.
@@ -48,7 +45,7 @@ def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
 
 
 class SharedFunction:
-    """A function of tensors that finds its trace by their types alone, unlike a tf.function.
+    """A function of tensors that finds its trace by their shapes and dtypes alone.
 
     Functions with equal `contents` share their traces.
     """
@@ -70,8 +67,8 @@ class SharedFunction:
 class IteratorFunction:
     """A function of an iterator, and tensors of fixed types, that remembers the last trace.
 
-    A tf.function looks for it in every call. For an iterator that takes longer than all the rest of
-    the call: 0.35 of 0.5 ms. Functions with equal `contents` share their traces.
+    A tf.function looks for the trace in every call, which for an iterator takes 0.35 of the call's
+    0.5 ms. Functions with equal `contents` share their traces.
     """
 
     def __init__(self, call: Callable[..., Any], contents: Contents | None = None):
@@ -89,11 +86,11 @@ class IteratorFunction:
         return self._traced([*(handle() for handle in self._handles), *tensors])
 
     def _find_trace(self, iterator: Any, tensors: Sequence[tf.Tensor]) -> None:
-        # The public method's result would keep its graph, with variables, until Python collects
+        # The result of the public method keeps its graph, with variables, until Python collects
         # cycles.
         trace = self._function._get_concrete_function_garbage_collected
         specs = [tf.TensorSpec(t.shape, t.dtype) for t in tensors]
-        plain = isinstance(iterator, tf.data.Iterator)  # traces of a strategy's are not shared
+        plain = isinstance(iterator, tf.data.Iterator)  # a strategy's iterators share no traces
         self._traced = TRACES.find(
             self._contents if plain else None,
             (repr(tf.type_spec_from_value(iterator)) if plain else None, *specs),
@@ -105,7 +102,7 @@ class IteratorFunction:
 
 
 def handles_of(iterator: Any) -> list[tf.Tensor]:
-    """The tensors of an iterator; none of one of TF1's strategies, whose handles are captured."""
+    """The tensors of an iterator; none for a TF1 strategy's, whose handles are captured."""
     parts = tf.nest.flatten(iterator, expand_composites=True)
     return [part for part in parts if isinstance(part, tf.Tensor)]
 
@@ -119,7 +116,7 @@ class PerExecutor:
         self._made: dict[str, Callable[..., Any]] = {}
 
     def __call__(self, executor: str, *arguments: Any) -> Any:
-        """The results; run by the default executor while a profile is recorded."""
+        """The results. While a profile is recorded, the default executor runs the function."""
         if profiler.is_recording():  # other executors do not record operations
             executor = DEFAULT
         self.trace(executor)
@@ -146,12 +143,12 @@ class PerExecutor:
 def call_options(
     *, executor: str = "", optimize: bool = True, branches: bool = True
 ) -> Iterator[None]:
-    """Sets the options of functions called, or traced, within.
+    """Sets the options of functions that are called, or traced, within.
 
     Args:
-      executor: TensorFlow's name of it; empty for the default.
+      executor: TensorFlow's name of the executor; empty for the default.
       optimize: whether Grappler rewrites a function before its first call. For a function that
-        runs once it costs more than it saves, and folds large zeros into constants that stay.
+        runs once this costs more than it saves, and folds large zeros into constants that stay.
       branches: whether the functions may have branches (`tf.cond`), or loops besides that of steps.
     """
     current = context.context()
@@ -165,7 +162,7 @@ def call_options(
 
 
 def executor() -> str:
-    """The executor that functions called here run on."""
+    """The executor of functions that are called here."""
     name: str = context.context().function_call_options.executor_type
     return name
 
@@ -184,11 +181,11 @@ def _call_options(
 
 
 def _without_idle_passes(options: Any, branches: bool) -> None:
-    """Has Grappler make one round, without passes that find nothing; keeps the user's settings.
+    """Limits Grappler to one round, without idle passes; keeps the user's settings.
 
-    Of 12 s that it took for the step of an encoder of 12 layers, 6 s went into passes that changed
-    nothing, or 1% of the nodes: the second round 3.6 s, and in the first the layout optimizer and
-    the swapping of memory, which are for GPUs, and the pass that sinks operations into branches.
+    Of 12 s for the step of an encoder of 12 layers, 6 s went into passes that changed at most 1 %
+    of the nodes: the second round (3.6 s), and in the first the layout optimizer and the memory
+    optimizer, which are for GPUs, and the pass that sinks operations into branches.
     """
     config = rewriter_config_pb2.RewriterConfig
     if options.meta_optimizer_iterations == config.DEFAULT_NUM_ITERS:
@@ -204,7 +201,7 @@ def _without_idle_passes(options: Any, branches: bool) -> None:
 
 
 def register_functions(graph_def: Any) -> None:
-    """Adds the library functions of `graph_def` to the runtime; importing it does not."""
+    """Adds the library functions of `graph_def` to the eager context; an import does not."""
     for function in graph_def.library.function:
         if not context.context().has_function(function.signature.name):
             context.context().add_function_def(function)

@@ -3,7 +3,7 @@
 Each machine runs the whole script: the same model_fn, on its own data, with its own hooks. Within a
 step, replicas exchange values by collectives, in which a machine waits for all others, forever if
 one does not come. So before each step the machines agree that all of them make it. They meet: each
-comes to a place in the script with its `State`, and goes on when it has the states of all.
+machine comes to a place in the script with its `State`, and goes on when it has all states.
 
 A training, place by place (`loop/group_runner.py` implements it, with the runners
 `session/workers_runner.py` and `jax/processes/runner.py`):
@@ -29,21 +29,21 @@ at the end     READY        It has stopped, and has written its files. Once all 
                FAILED       It could not write. The others raise MachineLostError.
 =============  ===========  ======================================================================
 
-A save, or another read of values of which the others hold a part:
+A save, or another read of values of which each machine holds a part:
 
 1. One machine (the chief, for a save) comes with ASKING to the next meeting place of the others. It
    does not wait for them to stop: they see its state before their next step.
-2. All others serve: they call the last of the group's `servers`, which sends what is asked for
-   (rows of tables: `state/sharded_variables.py`; parts on JAX's devices: `jax/variables.py`).
+2. All others serve: they call the last of the group's `servers`, which sends the values (rows of
+   tables: `state/sharded_variables.py`; parts on JAX's devices: `jax/variables.py`).
 3. They come to the same place again, with the same state. All wait for the machine that asked,
    which goes on with its script and comes here with READY or LEAVING.
 
-Where a machine is lost before it can tell that it failed, the exchange breaks down, and all that
-wait in it raise MachineLostError.
+Where a machine is lost before it can tell that it failed, the exchange breaks down, and all
+machines that wait in it raise MachineLostError.
 
-Evaluation and prediction run on one machine each, with one exception: processes of JAX share a call
-to which all come within a minute (`Processes.together`), and then follow the same table. If a
-machine leaves there while others are READY, those raise an error: their result is not complete.
+Evaluation and prediction run on one machine, with one exception: JAX processes that all come to a
+call within a minute (`Processes.together`) share it, and follow the same table. If a machine leaves
+there while others are READY, the others raise an error: their result is not complete.
 
 Two transports implement `Group`. `runtime/workers.py`, between machines of a
 MultiWorkerMirroredStrategy: TensorFlow's collectives. Places are names, and loops exchange states
@@ -69,7 +69,7 @@ AT_THE_START, BEFORE_A_STEP, AT_THE_END = "at the start", "before a step", "at t
 
 
 class State(enum.IntEnum):
-    """The state that a machine tells the others; see the module's table."""
+    """The state that a machine sends to the others; see the module's table."""
 
     READY = 0
     OUT_OF_DATA = 1
@@ -86,8 +86,8 @@ class Group(abc.ABC):
     """The machines that run steps together, one process each. All call it in the same order.
 
     Attributes:
-      servers: functions that send others what they ask for. The last one serves: that of the
-        innermost steps.
+      servers: functions that send values to a machine that asks. The last one registered answers:
+        it belongs to the innermost training.
     """
 
     count: int
@@ -100,7 +100,7 @@ class Group(abc.ABC):
 
     @abc.abstractmethod
     def meet(self, state: State, place: str) -> np.ndarray:
-        """The states of all machines, once all are at `place`; serves them as often as they ask.
+        """Waits until all machines are at `place`, and serves those that ask; returns all states.
 
         Raises:
           MachineLostError, tf.errors.OpError: a machine is lost.
@@ -110,12 +110,13 @@ class Group(abc.ABC):
     def fail(self, place: str, *, owes_step: bool) -> None:
         """Tells the others at the next meeting, at `place`, that this machine has failed.
 
-        It owes a step if it agreed to one, in which they may be, and does not make it.
+        Args:
+          owes_step: whether it had agreed to a step that it does not make; the others may be in it.
         """
 
     @abc.abstractmethod
     def numbers(self, number: int, name: str) -> np.ndarray:
-        """The numbers of all machines; each passes its own, under the same `name`."""
+        """The numbers of all machines; each passes its own `number`, under the same `name`."""
 
     @abc.abstractmethod
     def from_chief(self, value: Any, name: str) -> Any:

@@ -21,7 +21,7 @@ _NO_VALUE = re.compile(
 
 
 def own_name(variable: str) -> str:
-    """A name that no other variable of this process has, for `of_missing_value` to find."""
+    """A name that is unique in this process, and that `of_missing_value` finds in an error."""
     return f"{variable}@variable{next(_numbers)}"
 
 

@@ -1,4 +1,4 @@
-"""The placement of replicas: one device each, or all on one; devices that are not there."""
+"""The placement of replicas: one device each, or all on one; devices that do not exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tpu_estimator_compat.tf_internals import (
 
 
 def devices(strategy: tf.distribute.Strategy) -> Sequence[str]:
-    """The names of the replicas' devices; none of TensorFlow's default strategy."""
+    """The names of the replicas' devices; empty for TensorFlow's default strategy."""
     extended = strategy.extended
     default = isinstance(extended, distribute_lib._DefaultDistributionExtended)
     return () if default else extended.worker_devices
@@ -27,9 +27,9 @@ def devices(strategy: tf.distribute.Strategy) -> Sequence[str]:
 def common_device(strategy: tf.distribute.Strategy) -> str | None:
     """The device that all replicas of a strategy run on; None where each has its own.
 
-    Logical CPUs share processors, memory and threads. A function on several of them is partitioned,
-    with copies between the partitions, each optimised anew. On one of them, the function that all
-    replicas call is optimised once.
+    Logical CPUs share processors, memory and threads. On several of them, TensorFlow partitions a
+    function, adds copies between the partitions, and optimises each partition. On one of them, it
+    optimises the function that all replicas call once.
     """
     extended = strategy.extended
     if isinstance(extended, collective_all_reduce_strategy.CollectiveAllReduceExtended):
@@ -48,17 +48,17 @@ def common_device(strategy: tf.distribute.Strategy) -> str | None:
 
 
 def settle(assigned: Iterable[tuple[str, str]], *, soft: bool) -> None:
-    """Lets the eager context run elsewhere what devices that are not there were to run.
+    """Turns on soft placement where an operation is assigned to a device that does not exist.
 
-    A session did so or refused, as its config said. TensorFlow 2's context does, but not the one
-    that a script of TensorFlow 1 starts.
+    A TF1 session moved the operation or failed, as its config said. TensorFlow 2's eager context
+    moves it, but not the context that a TensorFlow 1 script starts.
 
     Args:
       assigned: names of operations, each with the device that it is explicitly assigned to, or "".
       soft: `allow_soft_placement` of the session config.
 
     Raises:
-      tf.errors.InvalidArgumentError: a device is not there, and `soft` is False.
+      tf.errors.InvalidArgumentError: a device does not exist, and `soft` is False.
     """
     there = _there()
     missing = ((name, device) for name, device in assigned if not _is_among(there, device))
@@ -77,7 +77,7 @@ def settle(assigned: Iterable[tuple[str, str]], *, soft: bool) -> None:
 
 
 def attributes() -> list[tuple[str, str, int, int]]:
-    """Name, kind, bytes of memory and incarnation of each device that is there."""
+    """Name, type, bytes of memory and incarnation of each device."""
     context.ensure_initialized()
     devices = pywrap_tfe.TFE_ContextListDevices(context.context()._handle)
     fields = (
@@ -93,7 +93,7 @@ def attributes() -> list[tuple[str, str, int, int]]:
 
 
 def _there() -> list[str]:
-    """Whole names of the devices that are there, the host's CPU first."""
+    """Full names of all devices, the host's CPU first."""
     context.ensure_initialized()
     return context.context().devices()
 
@@ -104,5 +104,4 @@ def _spec(device: str) -> tf.DeviceSpec:
 
 
 def _is_among(devices: Iterable[str], device: str) -> bool:
-    """Whether one of `devices`, which are whole names, is what `device` specifies."""
     return any(_spec(each).make_merged_spec(_spec(device)) == _spec(each) for each in devices)

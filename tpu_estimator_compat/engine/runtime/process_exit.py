@@ -9,7 +9,7 @@ import sys
 import threading
 import weakref
 
-_SECONDS = 5.0  # that the script's functions at exit have where the main thread is blocked
+_SECONDS = 5.0  # for the script's atexit functions while the main thread is blocked
 
 
 class _Exit:
@@ -35,7 +35,7 @@ def end_without_waiting() -> None:
 def end_now(code: int) -> None:
     """Ends the process from a thread, while the main thread does not come back to Python.
 
-    What was registered to run at exit runs, unless it takes too long.
+    Runs the atexit functions first, for at most `_SECONDS`.
     """
     set_exit_code(code)
     end_without_waiting()
@@ -48,7 +48,7 @@ def end_now(code: int) -> None:
 
 @atexit.register
 def _exit() -> None:
-    """Runs after what scripts register, and before what TensorFlow did: the last comes first."""
+    """Runs after the scripts' atexit functions and before TensorFlow's: the last comes first."""
     if _Exit.waits:
         return
     uncaught = getattr(sys, "last_type", None)

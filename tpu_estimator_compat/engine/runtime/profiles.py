@@ -35,9 +35,9 @@ _STEP = "/tensorflow_step/"
 
 @contextlib.contextmanager
 def traced_into(run_metadata: Any) -> Iterator[None]:
-    """Profiles what runs within into `run_metadata.step_stats`, as TF1's sessions did.
+    """Profiles the body into `run_metadata.step_stats`, as TF1's sessions did.
 
-    Where a profile is being recorded already, warns, and leaves `run_metadata` empty.
+    While another profile is recorded, logs a warning and leaves `run_metadata` empty.
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -56,7 +56,7 @@ def traced_into(run_metadata: Any) -> Iterator[None]:
 
 
 MOST_OF_TIMELINE = 100_000
-"""Operations in a timeline, per device: viewers read all of them into memory."""
+"""The most operations in a timeline, per device: viewers read all of them into memory."""
 
 
 def timeline(folder: str) -> str:
@@ -72,7 +72,7 @@ def timeline(folder: str) -> str:
 def step_stats(folder: str) -> step_stats_pb2.StepStats:
     """The operations of all profiles below `folder`, by device.
 
-    They have their names in the model's graph, as far as XLA has kept those.
+    Operations have their names in the model's graph, where XLA has kept the names.
     """
     stats = step_stats_pb2.StepStats()
     by_device: dict[str, Any] = {}
@@ -126,7 +126,7 @@ def _operations(planes: Sequence[Any]) -> list[_Operation]:
 
 
 def _programs(planes: Iterable[Any]) -> dict[int, dict[str, str]]:
-    """For each XLA program, the graph's names of its instructions; empty for those without one."""
+    """For each XLA program, the graph's name for each instruction; "" where there is none."""
     programs: dict[int, dict[str, str]] = {}
     for plane in planes:
         for described in plane.event_metadata.values() if plane.name == "/host:metadata" else ():
@@ -146,10 +146,10 @@ def _of_step(op_name: str) -> str:
 
 
 def _names(programs: dict[int, dict[str, str]], program: int, used: set[str]) -> dict[str, str]:
-    """The names of a program's instructions.
+    """The graph's names for a program's instructions.
 
-    The events of a program that was loaded from a cache have another id: then it is the smallest
-    program with all `used` instructions.
+    Events of a program from a cache have another id. Then the program is taken to be the smallest
+    one with all `used` instructions.
     """
     if program in programs:
         return programs[program]
@@ -163,7 +163,7 @@ def _number(statistics: Mapping[str, Any]) -> int:
 
 
 def _of_plane(plane: Any) -> Iterator[_Operation]:
-    """The operations of a plane, those of XLA by XLA's names."""
+    """The operations of a plane; XLA's under XLA's names."""
     device = plane.name if plane.name.startswith("/device:") else _CPU
     for thread, line in enumerate(plane.lines):
         for event in line.events:
@@ -173,7 +173,7 @@ def _of_plane(plane: Any) -> Iterator[_Operation]:
                 name = _LOOP_OF_STEPS.sub("", kernel["name"])
                 yield _Operation(device, thread, name, kernel["type"], *times, None)
                 continue
-            # XLA's have a statistic with their name. So do the events of their ends.
+            # Events of XLA's operations have this statistic; so do the events of their ends.
             statistics = {plane.stat_metadata[s.metadata_id].name: s for s in event.stats}
             if "hlo_op" in statistics and not text.startswith("end: "):
                 yield _Operation(device, thread, text, text, *times, _number(statistics))

@@ -1,7 +1,7 @@
-"""Sees signals while the main thread waits in C, where Python runs no handler.
+"""A thread that handles signals while the main thread is blocked in C, where no handler runs.
 
-A step may block in TensorFlow: on a queue that nobody fills, or in Python that it calls. The
-original, which had no handler, died of SIGTERM there.
+A step may block in TensorFlow: on a queue that nobody fills, or in Python code that it calls. The
+original had no handler, and SIGTERM ended it there.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Callable
 from tpu_estimator_compat.engine.runtime import cancelling, process_exit
 from tpu_estimator_compat.engine.runtime.cancelling import Canceller
 
-_INTERVAL = 0.2  # seconds between two looks at the main thread
-_BUSY = 0.2  # of a core: less is no computation
+_INTERVAL = 0.2  # seconds between two checks of the main thread
+_BUSY = 0.2  # of a core: a process that uses less computes nothing
 _UNWINDING = 2.0  # seconds that the main thread has to come back once its function is cancelled
 _LATE = 0.5  # seconds by which this thread may learn of a signal after its handler has run
 
@@ -27,7 +27,7 @@ _open: list[SignalWatch] = []
 
 
 def _leave_to_parent() -> None:
-    """Leaves the watches of a fork's parent alone: signals of the child are not the parent's."""
+    """In the child of a fork, closes its copies of the parent's watches."""
     if _open:
         signal.set_wakeup_fd(-1)
     for watch in _open:
@@ -39,17 +39,17 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class SignalWatch:
-    """A thread that ends what the main thread is blocked in after a signal.
+    """A thread that, after a signal, ends the call in which the main thread is blocked.
 
     The main thread is blocked while it is in one function, or has not run the signal's handler. A
-    function that computes nothing for long is cancelled; if that does not help, the process ends
-    from here.
+    function that computes nothing for `patience` seconds is cancelled; if that does not help, the
+    process ends.
 
     Args:
       is_ours: whether a signal has the handler that calls `answered`.
-      is_urgent: whether the process should end at once. So it should if a signal comes again.
+      is_urgent: whether the process should end at once; a second signal is urgent, too.
       patience: the seconds for which the main thread may be blocked and compute nothing.
-      hurry: the seconds for which it may be blocked where that is urgent.
+      hurry: the seconds for which it may be blocked in urgent cases.
 
     Attributes:
       canceller: of the main thread's functions.
@@ -65,7 +65,7 @@ class SignalWatch:
         self.canceller = Canceller()
         self._is_ours, self._is_urgent = is_ours, is_urgent
         self._patience, self._hurry = patience, hurry
-        # The main thread sets `_answered`, the other one all else.
+        # The main thread sets `_answered`; the watching thread sets the other attributes.
         self._answered = 0.0
         self._number: int | None = None  # the last signal
         self._count, self._came = 0, 0.0
@@ -90,7 +90,7 @@ class SignalWatch:
         os.close(self._writer)
 
     def close_pipe(self) -> None:
-        """Closes what a fork's child has of it: the thread is the parent's."""
+        """Closes the pipe in the child of a fork, which does not have the thread."""
         os.close(self._reader)
         os.close(self._writer)
 
@@ -116,12 +116,12 @@ class SignalWatch:
                 self._look(seconds, busy=computed > _BUSY * seconds)
 
     def _note(self, numbers: bytes) -> None:
-        if self._before != -1:  # as an event loop, or a training around this one, has set it
+        if self._before != -1:  # set by an event loop, or by a training around this one
             with contextlib.suppress(OSError):
                 os.write(self._before, numbers)
         for number in numbers:
             ours = self._is_ours(number)
-            # A training within this one hands its signals on at its end.
+            # A training within this one passes its signals on at its end.
             if ours or _open[-1:] != [self]:
                 self._number, self._count = number, self._count + 1
             if ours:
@@ -133,7 +133,7 @@ class SignalWatch:
         return self.canceller.is_lifted or (not in_main and cancelling.runs_python())
 
     def _look(self, seconds: float, *, busy: bool) -> None:
-        """Looks at the main thread some seconds after it was looked at before."""
+        """Checks the main thread, `seconds` after the last check; `busy`: the process computed."""
         urgent = self._count > 1 or self._is_urgent()
         blocked = self.canceller.since
         if blocked is None and self._came > self._answered + _LATE:

@@ -1,8 +1,8 @@
 """A cache of traced functions: equal programs share one trace, its optimisation and its kernels.
 
 A traced function gets its captured handles (variables, tables, states of random ops) with every
-call. The cache keeps the runtime's function, and the names of those handles. Code that builds the
-same function of other variables reuses it, with handles of its own.
+call. The cache keeps the function, and the names of these handles. Code that builds the same
+function on other variables reuses it, with its own handles.
 
 The key is the program's signature, and the executor, device and options of the call. A function
 that captures a tensor without a name is not kept.
@@ -33,7 +33,7 @@ class Holder(Protocol):
         """All handles that exist."""
 
     def handle(self, name: Name) -> tf.Tensor:
-        """The handle of a name, made now if need be: another holder of the same program had it."""
+        """The handle of a name; creates it where only another holder of an equal program has it."""
 
 
 class Handles:
@@ -51,24 +51,24 @@ class Handles:
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """The contents of a function, by which equal functions are found.
+    """The computation of a function, as a key by which equal functions find each other's trace.
 
     Attributes:
-      signature: equal for functions that compute the same of their holders' handles.
-      holders: of what it may capture, in an order that is the same for equal functions.
+      signature: equal for functions that compute the same from their holders' handles.
+      holders: of the handles that it may capture, in the same order for equal functions.
     """
 
     signature: Hashable
     holders: Sequence[Holder]
 
     def within(self, signature: Hashable, *holders: Holder) -> Contents:
-        """The contents of a function that has this one in it, and captures more."""
+        """The contents of a function around this one, which captures handles of `holders`, too."""
         return Contents((signature, self.signature), [*self.holders, *holders])
 
 
 @dataclasses.dataclass(frozen=True)
 class Traced:
-    """A function of the runtime, with the tensors that it captures."""
+    """A function of the eager context, with the tensors that it captures."""
 
     function: Any
     captured: Sequence[tf.Tensor]
@@ -76,15 +76,15 @@ class Traced:
     def __call__(self, inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The results, flat.
 
-        A tf.function also looks for gradient tapes and packs its results: 0.04 of the 0.09 ms of an
-        empty call.
+        A tf.function also looks for gradient tapes and packs its results, which takes 0.04 of the
+        0.09 ms of an empty call.
         """
         called = self.function
         count = len(called.function_type.flat_outputs)
         try:
             outputs = cancelling.call(called.name, [*inputs, *self.captured], count)
         except tf.errors.OpError:
-            with InterpolateRuntimeError(called):  # adds where the failing op was made
+            with InterpolateRuntimeError(called):  # adds the line that made the op
                 raise
         return outputs
 
@@ -95,7 +95,7 @@ class _Kept:
 
     Attributes:
       captured: (index of the holder, name) of each captured handle.
-      size: bytes of its definition, and of its constants.
+      size: bytes of the definition and the constants.
     """
 
     function: Any
@@ -106,8 +106,9 @@ class _Kept:
 class Traces:
     """A cache of traced functions that drops the least recently used.
 
-    `most_bytes` counts definitions and constants. What the runtime makes of a definition takes some
-    times as much.
+    Args:
+      most: the largest number of functions.
+      most_bytes: limit of definitions and constants; TensorFlow's own objects take some times more.
     """
 
     def __init__(self, most: int = 32, most_bytes: int = 64 * 2**20):
@@ -122,12 +123,12 @@ class Traces:
     def find(
         self, contents: Contents | None, arguments: Hashable, trace: Callable[[], Any]
     ) -> Traced:
-        """The function of some contents: from the cache, or traced now.
+        """The function with some contents: from the cache, or traced now.
 
         Args:
           contents: None for a function that is not kept.
-          arguments: their types.
-          trace: traces it; returns a concrete function.
+          arguments: types of the function's arguments.
+          trace: traces the function; returns a concrete function.
         """
         around = _surroundings()
         if contents is None or around is None:
@@ -167,7 +168,7 @@ TRACES = Traces()
 
 
 def _surroundings() -> Hashable | None:
-    """The settings that a trace depends on besides the program; None while ops are observed."""
+    """The settings that a trace depends on besides the program; None with op callbacks."""
     here = context.context()
     if here.op_callbacks:
         return None
@@ -200,8 +201,7 @@ def _kept(traced: Traced, holders: Sequence[Holder]) -> _Kept | None:
 
 
 def _without_graph(function: Any) -> Any:
-    """The same function of the runtime, without the graph that it was traced in."""
-    # Children of other classes came with an imported graph: the runtime keeps them.
+    # Children of other classes came with an imported graph: the eager context keeps them.
     children = [child for child in function.children if isinstance(child, AtomicFunction)]
     options = dataclasses.replace(function.call_options, control_captures=[])
     return AtomicFunction(
@@ -221,6 +221,6 @@ def _size(function: Any) -> int:
 
 
 def _made_size(constant: Any) -> int:
-    """Bytes of a constant in the runtime, without those of strings."""
+    """Bytes of a constant in memory, without those of its strings."""
     shape = (dim.size for dim in constant.tensor_shape.dim)
     return math.prod(shape) * tf.as_dtype(constant.dtype).size

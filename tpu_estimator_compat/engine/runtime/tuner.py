@@ -1,11 +1,11 @@
-"""The tuner: decides what the next call of a loop makes.
+"""The tuner: decides steps, form and executor of a loop's next call.
 
 The rule: a call makes as many steps as fit in a second, in a `tf.while_loop` once tracing that is
 worth its time, on the executor that was faster when both took turns.
 
-Each loop (of training, evaluation, prediction, host calls) asks its tuner before a call, and tells
-it afterwards the steps made and their time. Its decisions change no number: both executors run the
-same kernels in an order that the graph allows.
+Each loop (of training, evaluation, prediction, host calls) asks its tuner before a call, and
+records the steps made and their time afterwards. The decisions change no results: both executors
+run the same kernels in an order that the graph allows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Call:
     """The next call.
 
     Attributes:
-      steps: 1 without a loop.
+      steps: the number of steps; 1 without a loop.
       executor: TensorFlow's name of the executor.
-      looped: whether by the function with a loop, which takes any number of steps.
+      looped: whether to call the function with a loop, which makes any number of steps.
     """
 
     steps: int
@@ -35,10 +35,10 @@ class Call:
 
 
 class Pace:
-    """The number of steps that fit in a time, by the time of the last run.
+    """The number of steps that fit in a time, from the time of the last run.
 
     Args:
-      *first: the numbers while no time is known. The last of these runs is the first whose time
+      *first: the numbers of steps of the first runs. The time of the last of them is the first that
         counts: earlier ones trace and compile.
     """
 
@@ -51,7 +51,7 @@ class Pace:
         return self._first[0] if self._first else int(seconds / self.seconds_per_step)
 
     def record(self, steps: int, seconds: float) -> None:
-        """Takes note of a run of one step or more."""
+        """Records a run of one step or more."""
         self._first = self._first[1:]
         self.seconds_per_step = max(seconds, _SHORTEST) / steps
 
@@ -61,10 +61,10 @@ class Tuner:
 
     Size: a call takes a second, or a twentieth where something waits for its end.
 
-    Form: without `patience`, the loop is traced first; the function without a loop is traced once
-    loops of one small step, in a row, took as long as that takes. With patience, steps are made
-    alone first, in a call each. The loop is traced once the later calls took `patience` times as
-    long as the first, which traces; for small steps, as long as the first.
+    Form: without `patience`, the loop is traced first. The function without a loop is traced once
+    consecutive loops of one small step took as long as tracing takes. With patience, the first
+    steps have a call each. The loop is traced once the later calls took `patience` times as long as
+    the first call, which traces; for small steps, as long as the first call.
 
     Executor: the single-threaded one where it is clearly faster; see `_Executors`.
 
@@ -90,7 +90,7 @@ class Tuner:
         Args:
           steps: one or more.
           waited_for: whether something besides the caller waits for the call's end.
-          trial: whether executors may be tried. Not for steps that will be traced anew.
+          trial: whether executors may be tried; False for steps that will be traced anew.
         """
         looped = self._loop_pays
         if looped:
@@ -103,7 +103,7 @@ class Tuner:
         return Call(steps if looped else 1, executor, looped)
 
     def record(self, call: Call, steps: int, seconds: float) -> None:
-        """Takes note of how long a call took that made so many steps."""
+        """Records the number of steps that a call made, and its time."""
         if not steps:
             return
         self._pace.record(steps, seconds)
@@ -133,11 +133,10 @@ class Tuner:
 class _Executors:
     """Decides the executor of the next call.
 
-    The default executor hands every op to a pool of threads: right for large ops, and most of the
-    cost of a step made of small ones. The single-threaded executor runs them one after the other.
-    Unless steps turn out not to be small, which spares them a second compile, the two take turns,
-    and the best run of each counts: other work on the machine makes runs longer, never shorter, and
-    comes and goes.
+    The default executor hands every op to a pool of threads, which suits large ops but dominates
+    the time of a step of small ones. The single-threaded executor runs ops one after the other. The
+    two take turns, except where steps prove not to be small, which saves a second compilation. The
+    best run of each counts, since other work on the machine only makes runs longer.
 
     Attributes:
       undecided: whether later calls may go to another executor.
@@ -167,17 +166,17 @@ class _Executors:
         if len(default) >= tuning.turns and min(default) > tuning.small_step:
             self._chosen = DEFAULT
         elif len(single) >= tuning.turns:
-            # The first runs, which nothing took turns with, would give the default more chances.
+            # Without its first runs, before the turns, the default has as many runs as the other.
             best = min(default[tuning.turns - 1 :])
             faster = min(single) < tuning.clearly_faster * best
             self._chosen = SINGLE_THREADED if faster else DEFAULT
 
 
 class _Runs:
-    """The runs of one function: one call or more, of a few steps together.
+    """The runs of one function; a run is one or more calls, of a few steps together.
 
     Attributes:
-      times: seconds per step of each.
+      times: seconds per step of each run.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The numbers that decide how steps are cut into calls, and on which executor calls run."""
+"""The numbers that decide how many steps a call makes, and on which executor calls run."""
 
 from __future__ import annotations
 
@@ -15,44 +15,43 @@ SINGLE_THREADED = "SINGLE_THREADED_EXECUTOR"
 class Tuning:
     """The numbers of `Tuner`, of the queue of host calls, and of dispatches to JAX.
 
-    In brackets: what `tests/benchmarks/run.py --what` measures of a number.
+    In brackets: the benchmarks of `tests/benchmarks/run.py --what` that measure a number.
 
     Attributes:
       piece: [beside_bare] seconds of a call. While the devices run, Python gets no signals: a loop
         of an hour would leave SIGTERM and Ctrl-C unanswered for an hour. Without TPU semantics,
-        where nobody promised how long a loop is, hooks get their turn as often, for the clocks of
-        some and for progress that a person can watch.
+        where a script sets no length of loops, hooks get control as often: some go by a clock, and
+        a person wants to see progress.
       short_piece: [listening, predict] seconds of a call while executors take turns, and where
-        something waits for its end: host calls in a queue, a caller who wants one prediction.
-      few_steps: [first_step] steps of the first call, whose steps nobody has timed. Of fewer steps
-        the time is not compared: Python takes the larger part of it.
-      small_step: [steps, every_step] seconds. What a call and a loop cost is a small part of larger
-        steps, which are busy with ops, not with scheduling them.
-      tracing: [every_step, predict] seconds that tracing a function takes, at the least. A call
-        costs a small step 0.3 ms more than a loop does, a loop of one step 0.2 ms more than none.
-      many_ops: [first_step] operations of a step that is made alone from the first on. A loop
-        around it has to be traced, taken apart and optimised anew: a fourth of what comes before
-        the first step.
-      first_calls: [steps, large] multiple of the first call's time for which such steps are made
-        alone: in a loop they took 0.92 of the time, as one step begins while another ends.
-      turns: [steps] runs of the default executor alone, and then of each, one after the other.
-      clearly_faster: [steps] the part of the default's time that the other must stay below. Steps
+        host calls in a queue, or a caller who wants one prediction, wait for its end.
+      few_steps: [first_step] steps of the first call, before any step is timed. Runs of fewer steps
+        are not compared: Python takes the larger part of their time.
+      small_step: [steps, every_step] seconds of the longest small step. Calls and loops cost larger
+        steps only a small part of their time.
+      tracing: [every_step, predict] seconds that tracing a function takes at least. For a small
+        step, a call costs 0.3 ms more than a loop, and a loop of one step 0.2 ms more than none.
+      many_ops: [first_step] operations of the smallest large step, which has a call of its own at
+        first. To trace, partition and optimise a loop around it would take a fourth of the time
+        before the first step.
+      first_calls: [steps, large] multiple of the first call's time for which large steps have a
+        call each. In a loop they took 0.92 of the time, as one step begins while another ends.
+      turns: [steps] runs of the default executor alone, and then of each executor in turn.
+      clearly_faster: [steps] the part of the default's time below which the other is taken. Steps
         of small ops took 0.6 times as long on one thread; steps that keep two threads busy took 1.3
-        times as long. What lies in between may be the machine's other work.
+        times as long. Ratios in between may come from other work on the machine.
       most_batches: [predict] batches that one call predicts; all their predictions are in memory.
       queue_bytes: [memory] bytes of tensors that wait for host calls.
       queue_calls: [listening] host calls that wait.
-      trial_calls: [listening] host calls that are timed: enough to meet a summary that is written
-        every 100 steps.
-      quick_call: [listening] seconds that a host call takes on average to be a part of its step.
-        With a queue a step took 0.04 to 0.08 ms more of two cores than with its call in it. What a
-        queue can save is at most the time of the call, where a core is free to make it meanwhile: a
-        call has to take some times those for a queue to be worth it. The time of the step makes no
-        difference to either.
+      trial_calls: [listening] host calls that are timed: enough to include a summary that is
+        written every 100 steps.
+      quick_call: [listening] mean seconds of a host call up to which it is a part of its step. A
+        queue costs a step 0.04 to 0.08 ms of two cores, and saves at most the time of the call, if
+        a core is free: it pays for calls that take some times longer than that. The time of the
+        step makes no difference.
       dispatch_steps: [runtimes] steps that the JAX runtime hands to the devices at once.
-      dispatch_bytes: [memory] bytes of their input and results that a replica holds. The results of
+      dispatch_bytes: [memory] bytes of a dispatch's input and results on a replica. The results of
         one dispatch wait for the host while the devices run the next.
-      clock: tells the seconds since some moment.
+      clock: returns the seconds since a fixed moment.
     """
 
     piece: float = 1.0
@@ -74,16 +73,16 @@ class Tuning:
     clock: Callable[[], float] = time.perf_counter
 
     def patience(self, ops: int, replicas: int) -> float:
-        """The multiple of the first call's time for which steps of so many ops are made alone.
+        """The multiple of the first call's time for which steps of `ops` ops have a call each.
 
-        A loop around several replicas costs some times as much as one around one.
+        Infinite for several replicas, around which a loop costs several times as much.
         """
         if ops < self.many_ops:
             return 0.0
         return self.first_calls if replicas == 1 else math.inf
 
     def queue_capacity(self, size: int) -> int | None:
-        """The number of host calls that may wait, of `size` bytes each; None for none."""
+        """The number of host calls, of `size` bytes each, that may wait; None for no queue."""
         capacity = min(self.queue_calls, self.queue_bytes // max(1, size))
         return capacity if capacity > 1 else None
 
@@ -93,7 +92,7 @@ class Tuning:
         Args:
           size: bytes of a replica's input and results in one step; None where that is not known: a
             dispatch then makes one step.
-          loop: steps between two turns of the host; None where that is not known.
+          loop: steps between two times that the host has control; None where that is not known.
         """
         if size is None:
             return 1

@@ -1,4 +1,4 @@
-"""Files and folders of users: removed never through a link, replaced whole, synced to the disk."""
+"""Removes, replaces and syncs files and folders of users; never removes through a link."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat import environment
 
-_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems that do not know it
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems without fsync
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _UNKNOWN = tf.errors.UnknownError
 _PATTERN = re.compile(r"[*?\[\]\\]")
@@ -33,12 +33,12 @@ def is_local(path: str) -> bool:
 
 
 def local(path: str) -> str:
-    """A local path as TensorFlow takes it: `a/../b` is `b`, if `a` is a link or not there, too."""
+    """A local path as TensorFlow reads it: `a/../b` is `b`, even if `a` is a link or missing."""
     return os.path.normpath(path) if path else "."
 
 
 def token() -> str:
-    """A part of a name that nobody else has; it matches `TOKEN`."""
+    """A random part for a unique name; it matches `TOKEN`."""
     return uuid.uuid4().hex[:8]
 
 
@@ -58,11 +58,11 @@ def remove_tree(path: str) -> None:
 
 
 def replace_folder(new: str, path: str) -> None:
-    """Moves the folder `new` to `path`; what was there is removed last.
+    """Moves the folder `new` to `path`; removes the old folder at `path` last.
 
-    If a move fails, what was there comes back. A killed process leaves it beside, under a name
-    that ends in `.replaced-<token>`. Where `path` is a link, the folder takes the link's place, and
-    the link's target stays.
+    If a move fails, the old folder comes back. A killed process leaves it beside `path`, under a
+    name that ends in `.replaced-<token>`. Where `path` is a link, the new folder takes the link's
+    place, and the link's target stays.
     """
     aside = f"{path}.replaced-{token()}"
     there = is_link(path) or tf.io.gfile.exists(path)
@@ -89,10 +89,10 @@ def _put_back(aside: str, path: str, error: BaseException) -> None:
 
 
 def sync(paths: Iterable[str]) -> None:
-    """Has the system write local files, or the names in local folders, to the disk.
+    """Makes the system write local files, or the names in local folders, to the disk.
 
-    Does nothing where the user has switched it off. Raises an OpError where the disk refuses, as it
-    does when it is full.
+    Does nothing where the user has switched it off. Raises an OpError where the disk is full, or
+    fails otherwise.
     """
     for path in paths:
         if not is_local(path) or not environment.syncs_files():
@@ -115,7 +115,7 @@ def _sync(path: str) -> None:
 
 
 def sync_tree(folder: str) -> None:
-    """Has the system write a local folder to the disk, with all that is in it."""
+    """Makes the system write a local folder and its contents to the disk."""
     if is_local(folder):
         for parent, _, names in os.walk(local(folder)):
             sync(os.path.join(parent, name) for name in names)
@@ -134,7 +134,7 @@ def same_content(path: str, other: str) -> bool:
 
 
 def remove_own_file(path: str) -> None:
-    """Removes a file of a name that only this package gives; no link, and no folder."""
+    """Removes a file whose name only this package gives, unless it is a link or a folder."""
     with contextlib.suppress(FileNotFoundError, tf.errors.NotFoundError):
         if not is_local(path):
             tf.io.gfile.remove(path)
@@ -143,7 +143,7 @@ def remove_own_file(path: str) -> None:
 
 
 def literal(path: Path) -> str:
-    """The pattern that matches `path` alone, for `tf.io.gfile.glob` and TensorFlow itself.
+    """The glob pattern that matches only `path`, for `tf.io.gfile.glob` and TensorFlow itself.
 
     The end `-?????-of-00002`, which names all files of a checkpoint in TF's first format, stays.
     """
@@ -154,10 +154,10 @@ def literal(path: Path) -> str:
 
 
 def readable(path: Path) -> str:
-    """Another path of the checkpoint `path` that TensorFlow, which reads patterns, takes as it is.
+    """A path of the checkpoint `path` that has no characters of patterns in its folder.
 
-    The same path where the folder's name has none of a pattern's characters. The other one is valid
-    in this process only.
+    TensorFlow reads paths of checkpoints as patterns. Where the folder has such characters, the
+    result leads through an open descriptor, and is valid in this process only.
     """
     path = os.fsdecode(path)
     folder, name = (path, "") if os.path.isdir(path) else os.path.split(path)
@@ -168,7 +168,7 @@ def readable(path: Path) -> str:
         if descriptor is None or not _leads_to(descriptor, folder):
             _close(descriptor)
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        _descriptors[folder] = descriptor  # the last one used is the last one
+        _descriptors[folder] = descriptor  # the most recently used comes last
         if len(_descriptors) > _MOST_FOLDERS:
             _close(_descriptors.pop(next(iter(_descriptors))))
         return os.path.join(_opened(descriptor), name)
@@ -176,7 +176,7 @@ def readable(path: Path) -> str:
 
 def _close(descriptor: int | None) -> None:
     if descriptor is not None:
-        with contextlib.suppress(OSError):  # the user's code may have closed all that is open
+        with contextlib.suppress(OSError):  # the user's code may have closed it
             os.close(descriptor)
 
 

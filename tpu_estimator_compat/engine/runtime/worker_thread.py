@@ -1,7 +1,7 @@
 """Runs blocking calls in a worker thread, so that the main thread still handles signals.
 
 Python code in an input may block: a generator that waits for a message, a queue that nobody fills.
-TensorFlow waits for it in C++, where Python handles no signal, and cannot be told to stop.
+TensorFlow waits for it in C++, where Python handles no signals, and nothing can cancel the wait.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tpu_estimator_compat.engine.runtime import cancelling, process_exit
 
 Result = TypeVar("Result")
 
-_PATIENCE = 3.0  # seconds that a call may go on for once its caller is to stop
-_INTERVAL = 0.2  # seconds between two looks at whether the caller is to stop
+_PATIENCE = 3.0  # seconds that a call may go on once its caller should stop
+_INTERVAL = 0.2  # seconds between two polls of `stopped`
 
 
 class StillBlockedError(RuntimeError):
-    """A call went on although its caller was to stop."""
+    """A call did not return although its caller should stop."""
 
 
 class _Task(Generic[Result]):
     """A call for the thread, and its result.
 
-    Costs a third of a future of `concurrent.futures`: predictions wait for one task each.
+    It costs a third of a `concurrent.futures.Future`: each prediction waits for a task.
     """
 
     def __init__(self, call: Callable[[], Result]):
@@ -45,11 +45,11 @@ class _Task(Generic[Result]):
                 self._returned.append(self._call())
         except BaseException as error:
             self._error = error
-        self._call = None  # the caller may count on holding the only reference
+        self._call = None  # the caller may rely on holding the only reference
         self._unfinished.release()
 
     def wait(self, seconds: float) -> bool:
-        """Whether the call returns within some seconds; signals are handled meanwhile."""
+        """Waits some seconds, while signals are handled; returns whether the call has returned."""
         if not self._unfinished.acquire(timeout=seconds):
             return False
         self._unfinished.release()
@@ -57,7 +57,7 @@ class _Task(Generic[Result]):
 
     @property
     def will_be_cancelled(self) -> bool:
-        """Whether its function waits, and for nothing in Python: a watch of signals will see it."""
+        """Whether its function waits for no Python code, so that a `SignalWatch` will cancel it."""
         waits = self._canceller is not None and self._canceller.since is not None
         return waits and not cancelling.runs_python()
 
@@ -72,10 +72,10 @@ class _Task(Generic[Result]):
 
 
 class WorkerThread:
-    """A thread that runs the main thread's calls, started with the first.
+    """A thread that runs the main thread's calls; the first call starts it.
 
     Args:
-      stopped: polled while a call runs: whether the caller is to stop.
+      stopped: returns whether the caller should stop; polled while a call runs.
     """
 
     def __init__(self, stopped: Callable[[], bool]):
@@ -84,13 +84,13 @@ class WorkerThread:
         self._thread: threading.Thread | None = None
 
     def run(self, call: Callable[[], Result]) -> Result:
-        """Runs `call` in the thread, or here where this is not the main thread.
+        """Runs `call` in the thread; outside of the main thread, directly.
 
         Raises:
-          StillBlockedError: the caller is to stop, and Python that the call waits for did not
-            return for some seconds.
+          StillBlockedError: the caller should stop, and Python code for which the call waits did
+            not return for some seconds.
           KeyboardInterrupt: Ctrl-C; the call may still go on.
-          What the call raises.
+          Errors of `call`.
         """
         if threading.current_thread() is not threading.main_thread():
             return call()  # only the main thread handles signals
@@ -102,7 +102,7 @@ class WorkerThread:
         try:
             return self._result(task)
         except KeyboardInterrupt:
-            if not self._stopped():  # else it has been waited for
+            if not self._stopped():  # otherwise `_result` has waited
                 task.wait(_PATIENCE)
             raise
         finally:

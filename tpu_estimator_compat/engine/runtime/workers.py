@@ -1,12 +1,12 @@
 """Exchanges among the machines of a MultiWorkerMirroredStrategy, matched by name.
 
-TensorFlow numbers collective ops as a process builds them, and matches those of different machines
-by number: all machines must build and run the same functions in the same order. Here they need not:
-the chief alone writes summaries, loops may have different lengths. So the number of an exchange is
-a hash of its name, which is the same everywhere because the graph is.
+TensorFlow numbers collective ops in the order in which a process builds them, and matches them
+across machines by number: all machines would have to build and run the same functions in the same
+order. Here they need not: only the chief writes summaries, and loops may differ in length. So the
+number of an exchange is a hash of its name, which is the same on all machines, as the graph is.
 
-An op's position in a loop is part of the match, too. So exchanges run in a function of their own:
-see `isolated`.
+The match also includes an op's position in a loop. So exchanges run in functions of their own: see
+`isolated`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tpu_estimator_compat.engine.runtime.group import (
 )
 from tpu_estimator_compat.tf_internals import CollectiveAllReduceExtended, collective_ops
 
-# Keys of groups, far from TensorFlow's own, which begin at 1.
+# Keys of groups, far from TensorFlow's keys, which begin at 1.
 _REPLICAS_GROUP = 1 << 20
 _HOSTS_GROUP = 1 << 21
 _PAIRS_GROUP = 1 << 22
@@ -82,7 +82,7 @@ class Workers(Group):
         sizes = self._of_all(own, f"sizes {name}")
         ends = tf.cumsum(sizes)
         before, total = ends[self.index] - own, ends[-1]
-        # All exchanges under one number must have one size: here the next power of two.
+        # TensorFlow wants one size for all exchanges with one number: the next power of two.
         powers = tf.constant([2**i for i in range(31)])
         power = tf.searchsorted(powers, total[tf.newaxis])[0]
         sent = tf.pad(value, [[before, powers[power] - before - own]])
@@ -115,9 +115,9 @@ class Workers(Group):
     def _pair(
         self, like: tf.Tensor | tf.TensorSpec, name: str, machine: int, receiver: int
     ) -> tuple[int, int]:
-        """The keys of two machines' group, and of an exchange from one to the other.
+        """The key of two machines' group, and the number of an exchange from one to the other.
 
-        TensorFlow remembers the first sender under a number: each direction has its own.
+        TensorFlow remembers the first sender of a number, so each direction has its own number.
         """
         return _PAIRS_GROUP + max(self.index, machine), _number(f"{name} to {receiver}", like)
 
@@ -138,7 +138,7 @@ class Workers(Group):
         )
 
     def from_chief_now(self, value: tf.Tensor, name: str) -> tf.Tensor:
-        """As `from_chief`; call it eagerly."""
+        """The same as `from_chief`, but called eagerly."""
         return functions.function(lambda: self.from_chief(value, name))()
 
     def numbers(self, number: int, name: str) -> np.ndarray:
@@ -147,7 +147,7 @@ class Workers(Group):
             return functions.function(lambda: self._of_all(own, f"number {name}"))().numpy()
 
     def states(self, state: Any, place: str = BEFORE_A_STEP, *, timeout: float = 0) -> tf.Tensor:
-        """As `meet`, but in a graph and without serving: int32 of shape [count]."""
+        """The states of all machines, built in a graph and without serving: int32 [count]."""
         return self._of_all(tf.cast(state, tf.int32), f"states {place}", timeout=timeout)
 
     def _of_all(self, own: tf.Tensor, name: str, *, timeout: float = 0) -> tf.Tensor:
@@ -162,14 +162,14 @@ class Workers(Group):
             return functions.function(lambda: self.states(state, place, timeout=timeout))().numpy()
 
     def served(self, states: np.ndarray, state: State, place: str = BEFORE_A_STEP) -> np.ndarray:
-        """Serves the chief, which alone asks here, as often as it asks; then the new `states`."""
+        """Serves the chief, the only machine that asks here, while it asks; returns new states."""
         while self.servers and states[CHIEF] == State.ASKING and State.FAILED not in states:
             self.servers[-1]()
             states = self._meet_once(state, place)
         return states
 
     def fail(self, place: str, *, owes_step: bool = False) -> None:
-        # TensorFlow aborts the others' step. An error here would hide the one that made it fail.
+        # TensorFlow aborts the others' step. An error here would hide this machine's first error.
         with contextlib.suppress(tf.errors.OpError):
             self._meet_once(State.FAILED, place, timeout=_LONGEST_FAREWELL)
 
@@ -188,7 +188,7 @@ def isolated(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lost(error: tf.errors.OpError, model_dir: str | None) -> MachineLostError:
-    """The error to raise where an exchange raised `error`."""
+    """The MachineLostError to raise where an exchange raised `error`."""
     words = op_errors.words(error)
     found = re.search(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)", words)
     which = f", task {found[2]} of {found[1]} in TF_CONFIG" if found else ""
@@ -234,7 +234,7 @@ def _packed(
 def _number(name: str, value: tf.Tensor | tf.TensorSpec) -> int:
     """The number of an exchange of `value`, the same in every process.
 
-    TensorFlow remembers the dtype and shape that a number had first: graphs of other modes or batch
-    sizes may use a name for another one.
+    TensorFlow remembers a number's first dtype and shape, while graphs of other modes or batch
+    sizes may use a name for other ones.
     """
     return zlib.crc32(f"{name} {value.dtype.name} {value.shape}".encode()) & 0x7FFFFFFF

@@ -1,7 +1,7 @@
-"""Reads a feed_dict with the checks, and in the words, of TensorFlow's own session.
+"""Reads a feed_dict with the checks and error messages of TensorFlow's own session.
 
-TensorFlow's code for it cannot be called: with NumPy 2 it rounds and converts values that it
-refused with NumPy 1.
+TensorFlow's own code cannot be called: with NumPy 2 it rounds and converts values that it refused
+with NumPy 1.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read(graph: tf.Graph, feed_dict: dict[Any, Any]) -> Feeds:
 
 
 def check_refs(feeds: Feeds, operations: Sequence[tf.Operation]) -> None:
-    """Raises the error of a run of `operations` that needs more of a fed ref than its value."""
+    """Raises InvalidArgumentError where `operations` need a fed ref itself, not only its value."""
     fed = [tensor for tensor, _ in feeds]
     for tensor in fed:
         if not tensor.dtype._is_ref_dtype:
@@ -97,7 +97,7 @@ def _array(tensor: tf.Tensor, value: Any) -> np.ndarray:
         )
     if tensor.dtype.is_integer:
         array = np.asarray(value)
-        if array.dtype.kind in "iu":  # of lists, whose ints wrap
+        if array.dtype.kind in "iu":  # ints of a list wrap around
             return array.astype(dtype, copy=False)
     array = np.asarray(value, dtype)
     if tensor.dtype == tf.string:

@@ -1,7 +1,7 @@
 """Flattens the fetches of a session's caller, once per structure.
 
-A training loop has the same fetches in every run, in new dicts and lists; TensorFlow's handler of
-them takes longer to make than to use, and longer to use than its work needs.
+A training loop has the same fetches in every run, in new dicts and lists. TensorFlow's
+`_FetchHandler` is slow to make and slow to use, so that its result is cached.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FetchHandlers:
         if kept is None:
             if len(self._kept) == _MOST:
                 self._kept.clear()
-            # The leaves are kept as well, so that the ids in `shape` stay theirs.
+            # The leaves are kept as well, so that no other object gets an id of `shape`.
             kept = self._taken_apart(fetches, {}, session, may_copy=True), leaves
             self._kept[shape] = kept
         return kept[0]
@@ -67,7 +67,7 @@ class FetchHandlers:
             marks = [object() for _ in asked]
             met: set[int] = set()
             like_marks = copier(results(marks), marks, met)
-            if len(met) == len(marks):  # else the handler converts a value
+            if len(met) == len(marks):  # otherwise the handler converts a value
                 results = like_marks
         return Fetched(
             tuple(map(session.value_if_handle, asked)),

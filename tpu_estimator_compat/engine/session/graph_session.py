@@ -1,7 +1,7 @@
 """A TF1 session on live TF2 variables, so that TF's Saver, Scaffold and hooks run unchanged.
 
 `run(fetches, feed_dict)` prunes the captured graph, imports it into a tf.function once, and calls
-that. Variables are the store's; nothing else is kept between calls.
+the function. Between calls, only the store's variables keep values.
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ def _read(variable: tf.Variable) -> tf.Tensor:
 
 
 class GraphSession(tf.compat.v1.Session):
-    """The session of one captured graph: a `tf.Session` by its type, with no session in C++.
-
-    `config` is the estimator's `ConfigProto`.
-    """
+    """A `tf.compat.v1.Session` of one captured graph, without a session in C++."""
 
     sess_str = _target = b""
     _add_shapes = False
@@ -68,7 +65,7 @@ class GraphSession(tf.compat.v1.Session):
 
     @property
     def _session(self) -> Any:
-        """None to give: without this error, inherited methods that use it would end the process."""
+        """Raises AttributeError: with any value, inherited methods would end the process."""
         raise AttributeError("This session has no session in C++: steps run in functions.")
 
     @property
@@ -93,7 +90,7 @@ class GraphSession(tf.compat.v1.Session):
         """Called when all variables are initialised, before the first step: see `Runner`."""
 
     def __del__(self) -> None:
-        """Does nothing: the maker of a session closes it, and nothing in C++ is to be freed."""
+        """Does nothing: the maker of a session closes it, and there is nothing in C++ to free."""
 
     def __enter__(self) -> GraphSession:
         return self
@@ -133,7 +130,7 @@ class GraphSession(tf.compat.v1.Session):
         if feeds:
             asked = [*(t.op for t in fetched.tensors), *fetched.targets]
             feeds_lib.check_refs(feeds, asked)
-        with eager.eager_mode(), with_lines(self._graph):  # once for all that a run does
+        with eager.eager_mode(), with_lines(self._graph):  # entered once per run
             values = self._evaluate(fetched.tensors, fetched.targets, feeds)
         return fetched.results(values)
 
@@ -193,16 +190,16 @@ class GraphSession(tf.compat.v1.Session):
             tensor = tf.compat.v1.train.get_global_step(self._graph)._as_graph_element()
         op = tensor.op
         while op.type in _ALIASES:
-            if op.control_inputs:  # a read that has to wait for something, such as an assignment
+            if op.control_inputs:  # a read that waits, for example for an assignment
                 return None
             op = op.inputs[0].op
         is_value = graph_ops.is_variable_handle(op) and tensor.dtype != tf.resource
         return op.name if is_value and op.name in self.store else None
 
     def is_ref(self, tensor: tf.Tensor) -> bool:
-        """Whether `tensor`, which is the plain value of a variable, is that of a ref variable.
+        """Whether `tensor`, the plain value of a variable, is the value of a ref variable.
 
-        TF's guarded read of the global step is a copy.
+        TF's guarded read of the global step is not: it is a copy.
         """
         op = tensor.op
         while op.type == "Identity":
@@ -241,6 +238,7 @@ class GraphSession(tf.compat.v1.Session):
             ]
 
     def direct_read(self, tensor: tf.Tensor) -> Any:
+        """The value of the variable behind `tensor`; None for other tensors."""
         variable = self.variable_behind(tensor)
         if variable is None:
             return None

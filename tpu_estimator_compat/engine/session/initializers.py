@@ -1,7 +1,7 @@
-"""Orders initialisers: one that reads another variable comes after that variable's own.
+"""Orders initialisers: one that reads another variable comes after that variable's initialiser.
 
-TensorFlow 1 ran them in any order, so that a moving average began at random with the value that its
-variable was warm-started with, or with the one that the warm start replaced.
+TensorFlow 1 ran them in any order: a moving average began at random with the warm-started value of
+its variable, or with the initial value that the warm start replaced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COLLECTIONS = (
 
 
 def put_in_order(graph: tf.Graph) -> None:
-    """Places first, in the order of effects, initialisers that others' reads would precede."""
+    """Moves an initialiser to the front where another one would read its variable before it."""
     resources = resource_graph.of(graph)
     initializers = {
         resources.operation(v.op): _Initializer(
@@ -34,7 +34,7 @@ def put_in_order(graph: tf.Graph) -> None:
     entered: set[_Initializer] = set()
 
     def place(initializer: _Initializer) -> None:
-        if initializer in entered:  # placed, or reads a variable that begins with its own's value
+        if initializer in entered:  # placed, or two initialisers read each other's variables
             return
         entered.add(initializer)
         for read in initializer.reads:
@@ -51,10 +51,10 @@ def put_in_order(graph: tf.Graph) -> None:
 
 
 class _Initializer:
-    """An initialiser with all that it depends on.
+    """An initialiser with all operations on which it depends.
 
     Attributes:
-      reads: the first operation with each handle, its own variable's apart.
+      reads: for each variable handle, the first of these operations that uses it.
     """
 
     def __init__(self, op: tf.Operation):
@@ -72,5 +72,5 @@ class _Initializer:
                     yield op, tensor.op
 
     def follows(self, op: tf.Operation) -> bool:
-        """Whether it comes after `op`, and does not have to."""
+        """Whether the initialiser comes after `op` without depending on it."""
         return op not in self.ops and graph_ops.in_creation_order([op, self.op])[0] is op

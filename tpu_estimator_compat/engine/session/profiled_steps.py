@@ -13,7 +13,7 @@ from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.runtime import profiles
 
 _STEPS = 10  # the profile ends after the run that reaches this number of steps
-_SECONDS = 5.0  # or within a run after this time: TensorFlow sets no limit
+_SECONDS = 5.0  # a profile also ends after this time: TensorFlow sets no limit
 _SECONDS_OF_FIRST = 60.0  # a profile of the first run is dropped after this time
 
 

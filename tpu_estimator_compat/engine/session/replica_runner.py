@@ -87,7 +87,7 @@ class ReplicaRunner:
 
     def _the_loop(self) -> DeviceLoop:
         if self._loop is None:
-            assert self.plan.loss is not None  # loops are for steps that have one
+            assert self.plan.loss is not None  # only steps with a loss run in loops
             self._loop = DeviceLoop(
                 self.program,
                 self.plan.loss.dtype,
@@ -134,7 +134,7 @@ class ReplicaRunner:
     def _fetching(
         self, program: StepProgram, fetches: Sequence[tf.Tensor], fed: Sequence[tf.Tensor]
     ) -> Callable[..., list[tf.Tensor]]:
-        """A step on an iterator and values in place of `fed`, which returns all its outputs."""
+        """A function from an iterator and values of `fed` to all outputs of one step."""
 
         def step(iterator: Iterator, *values: tf.Tensor) -> list[tf.Tensor]:
             return program(self._next_element(iterator), *values)
@@ -158,7 +158,7 @@ class ReplicaRunner:
         return made
 
     def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
-        """One replica alone collects, and only fetches with a batch dimension."""
+        """Whether there is one replica, and all `fetches` have a batch dimension."""
         one = self.store.strategy.num_replicas_in_sync == 1
         return one and all(t.shape.rank for t in fetches)
 

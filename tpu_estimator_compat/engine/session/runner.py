@@ -18,8 +18,8 @@ class Runner(Protocol):
 
     Attributes:
       store: the variables by name. Reading one copies its value to the host, `assign` copies to the
-        replicas. Those of the plan exist once the runner is made.
-      ended: whether no step can be made any more, even if the data of this process goes on.
+        replicas. The plan's variables exist once the runner is made.
+      ended: whether no more steps can be made, even if this process has more data.
     """
 
     plan: StepPlan
@@ -82,7 +82,7 @@ class Runner(Protocol):
         """
 
     def fail(self) -> None:
-        """Called when this process fails, to tell other workers, which wait for it."""
+        """Called when this process fails; tells the other workers, which wait for it."""
 
     def close(self) -> None:
         """Frees the steps, and writes pending events."""

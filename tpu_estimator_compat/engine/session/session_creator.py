@@ -1,6 +1,6 @@
 """Makes a ready session: restored from a checkpoint, or initialised by the scaffold.
 
-TensorFlow's ChiefSessionCreator and SessionManager do the work, on another kind of session.
+TensorFlow's ChiefSessionCreator and SessionManager do the work, on a `GraphSession`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.tf_internals import ChiefSessionCreator, session_manager
 
 AnySession = TypeVar("AnySession", bound=GraphSession)
-_ASKS_VARIABLES = "all_variables_are_ready"  # name of the op in place of default ready ops
+_ASKS_VARIABLES = "all_variables_are_ready"  # name of the op that replaces default ready ops
 
 
 class _SessionManager(session_manager.SessionManager):
@@ -168,7 +168,7 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
 
 
 class QueueThreads(tf.compat.v1.train.SessionRunHook):
-    """Shortens the wait for queue runners that Python blocks, when a signal ends the session."""
+    """Shortens the wait for the threads of queue runners when a signal ends the session."""
 
     def __init__(self, hooks: Sequence[Any]):
         self._hooks = hooks
@@ -197,7 +197,7 @@ class QueueThreads(tf.compat.v1.train.SessionRunHook):
 def monitored_session(
     creator: SessionCreator[StepSession], hooks: Sequence[Any]
 ) -> Iterator[tf.compat.v1.train.MonitoredSession]:
-    """A MonitoredSession that starts and ends together with those of other workers."""
+    """A MonitoredSession that starts and ends together with the sessions of other workers."""
     try:
         monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
         with monitored:

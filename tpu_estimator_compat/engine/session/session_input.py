@@ -44,10 +44,10 @@ class SessionInput:
         return found
 
     def take(self, call: Callable[[Iterator], Result]) -> Result:
-        """Makes a call that takes elements, which a signal interrupts where Python makes them.
+        """Makes a call that takes elements; a signal interrupts it where Python makes the elements.
 
         Raises:
-          tf.errors.OutOfRangeError: it was interrupted; as at the end of the data, training saves.
+          tf.errors.OutOfRangeError: a signal interrupted it: training saves, as at the end of data.
         """
         self.restored_from = None
         iterator = self.iterator()

@@ -16,13 +16,13 @@ class StepFetches:
     """The fetches of one run.
 
     Args:
-      variable_behind: the live variable of which a tensor is the plain value, or None.
+      variable_behind: returns the live variable whose plain value a tensor is, or None.
 
     Attributes:
       variables: the fetches that are plain values of variables, without the loss.
       derived: the other fetches, without the loss.
       makes_steps: whether the plan's targets are among the targets.
-      needs_step: whether any of them has a value within a step only.
+      needs_step: whether a fetch or target has a value only within a step.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class StepFetches:
 
     @functools.cached_property
     def in_loop(self) -> bool:
-        """Whether a loop can serve these: of a step they need the loss at most."""
+        """Whether a loop can serve the fetches: of a step, they need at most the loss."""
         plan = self._plan
         if plan.loss is None or not self.makes_steps or self._others:
             return False

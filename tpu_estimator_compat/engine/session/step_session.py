@@ -1,7 +1,7 @@
 """The session of a mode, called by TF's MonitoredSession and its hooks.
 
-`run` makes steps where a fetch needs one. Where the plan's targets are among the targets, it makes
-as many steps as the limits say; fetches of hooks alone are evaluated with the last of them.
+`run` makes a step where a fetch needs one. Where the plan's targets are among the targets, it makes
+as many steps as the limits say, and evaluates the other fetches with the last step.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _MOST_KNOWN = 64  # classified sets of fetches
 class StepSession(RunnerSession):
     """A session whose steps take elements from a deployed input, within limits read at every run.
 
-    `steps_last_run` and `steps_made` count steps of the last run, and all runs, of the plan's
-    targets.
+    Attributes:
+      steps_last_run, steps_made: steps of the last run, and of all runs, of the plan's targets.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class StepSession(RunnerSession):
         self._profiled = ProfiledSteps()
 
     def start(self, restored: str | None = None) -> None:
-        """Also makes an iterator of the graph, which hooks may use."""
+        """Also makes the iterator of an unchanged input, since hooks may use it."""
         super().start(restored)
         if self.input.deployed_input.is_whole:
             self.iterator()
@@ -101,7 +101,7 @@ class StepSession(RunnerSession):
         return values
 
     def _sorted(self, fetches: Fetches, targets: Targets) -> StepFetches:
-        """The same fetches, classified; kept for objects that come again."""
+        """The fetches and targets, classified; cached for the same objects."""
         known = self._known.get(id(fetches))
         if known is None or known.tensors is not fetches or known.targets is not targets:
             if len(self._known) == _MOST_KNOWN:
@@ -142,7 +142,7 @@ class StepSession(RunnerSession):
         return values
 
     def _most_steps(self) -> int:
-        """The number of steps of a run that makes steps: one, where a limit of time is for each."""
+        """The number of steps of a run that makes steps; 1 where each has a time limit."""
         return 1 if cancelling.limit() and not self._reader.after_loop else self._limits.steps
 
     def _run_fed(self, asked: StepFetches, feeds: Feeds) -> list[Any]:
@@ -232,7 +232,7 @@ class StepSession(RunnerSession):
         return self._functions[names]([loss])
 
     def can_collect(self, fetches: Fetches) -> bool:
-        """Whether `collect` can serve `fetches`: of datasets alone, no limit for each step."""
+        """Whether `collect` can serve `fetches`: not with computed input or a timeout of runs."""
         if self._operation_timeout or self.input.deployed_input.computed:
             return False
         return self.runner.can_collect(fetches)

@@ -1,7 +1,7 @@
 """Reads the variables that a run fetches, before or after its last step.
 
-A run makes one step, or a loop of which hooks see the last step alone. TensorFlow 1 read a variable
-somewhere within a step, which depended on its kind and the caller:
+A run makes one step, or a loop of which hooks see only the last step. When TensorFlow 1 read a
+variable depended on the kind of the variable and on the caller:
 
 | | a run without TPU rules | a loop of a TPU |
 |---|---|---|
@@ -26,7 +26,7 @@ class VariableReader:
     """Reads the variables that a run fetches: see the table.
 
     Args:
-      after_loop: whether hooks get control after loops of a TPU alone.
+      after_loop: whether hooks get control only after loops of a TPU.
     """
 
     def __init__(self, session: RunnerSession, *, after_loop: bool):
@@ -39,7 +39,7 @@ class VariableReader:
         return {k: self._session.direct_read(t) for k, t in asked.variables.items()}
 
     def before_step(self, asked: StepFetches) -> dict[Key, Any]:
-        """Values that a run of a single step reads before it."""
+        """Values that are read before a single step."""
         if self.after_loop:
             return {}
         read = self.plain(asked)
@@ -60,14 +60,13 @@ class VariableReader:
         return {k: self._session.direct_read(t) for k, t in refs.items()}
 
     def counter_alone(self, asked: StepFetches) -> bool:
-        """Whether the runner notes all that must be read before its last step."""
+        """Whether all fetched variables are the global step, which the runner notes itself."""
         counter = self._session.global_step_variable()
         return self._session.runner.notes_before and all(
             self._session.variable_behind(t) is counter for t in asked.variables.values()
         )
 
     def _is_of_variables(self, tensor: tf.Tensor) -> bool:
-        """Whether `tensor` depends on variables alone."""
         k = key(tensor)
         if k not in self._of_variables:
             ops = graph_ops.ancestors([tensor.op], ())

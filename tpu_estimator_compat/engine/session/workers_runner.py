@@ -30,7 +30,8 @@ _BROKEN = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.Deadlin
 class WorkersRunner(GroupRunner[Workers]):
     """A `Runner` on one of several workers, which run a step only when all are ready.
 
-    Each may have other fetches and loop lengths. The plan, the same on all, is not compiled.
+    Fetches and loop lengths may differ between workers. The plan is the same on all, and is not
+    compiled with XLA.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class WorkersRunner(GroupRunner[Workers]):
 
     def _the_loop(self) -> WorkersLoop:
         if self._loop is None:
-            assert self.plan.loss is not None  # loops are for steps that have one
+            assert self.plan.loss is not None  # only steps with a loss run in loops
             self._loop = WorkersLoop(
                 self._group,
                 self._program,
@@ -82,7 +83,7 @@ class WorkersRunner(GroupRunner[Workers]):
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[None]:
-        """Replaces errors after which TF's monitored session would restart this machine alone."""
+        """Replaces errors that TF's monitored session answers with a restart of this machine."""
         try:
             yield
         except _BROKEN as error:
@@ -96,7 +97,7 @@ class WorkersRunner(GroupRunner[Workers]):
         targets: Sequence[tf.Operation],
         feeds: Sequence[tuple[tf.Tensor, np.ndarray]] = (),
     ) -> list[Any]:
-        """Makes a step without feeds, and without exchanges that other workers do not make."""
+        """Makes a step; refuses feeds, and exchanges that other workers do not make."""
         check_nothing_fed(feeds)
         names = tuple(tuple(x.name for x in each) for each in (fetches, targets))
         with self._connected():
@@ -122,7 +123,7 @@ class WorkersRunner(GroupRunner[Workers]):
             )
 
     def start(self, restored: str | None = None) -> None:
-        """Takes the chief's values of all variables, or own rows of those that it restored."""
+        """Takes the chief's values of all variables; of sharded ones, this machine's rows."""
         sharded = self.store.sharded
         if sharded is not None:
             sharded.check(restored)

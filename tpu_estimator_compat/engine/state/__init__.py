@@ -1,1 +1,1 @@
-"""Live state of a captured graph: variables, whole or in shards, host resources, saved files."""
+"""Live state of a captured graph: variables, whole or in shards, and host resources."""

@@ -16,10 +16,7 @@ _ITERATORS = frozenset({"Iterator", "IteratorV2", "OneShotIterator"})
 
 
 class Resource:
-    """A resource of a captured graph, created from its op once.
-
-    `handle` keeps everything alive that it depends on, as long as this object lives.
-    """
+    """A resource of a captured graph, created from its op; it lives as long as this object."""
 
     def __init__(self, op: tf.Operation):
         self.is_iterator = op.type in _ITERATORS
@@ -61,7 +58,7 @@ def _made(op: tf.Operation, definition: graph_def.GraphDef) -> tf.Tensor:
 
 
 def _element_spec(iterator: tf.Operation) -> tuple[tf.TensorSpec, ...]:
-    """Flat specs: of a composite's parts, or of a variant that holds it."""
+    """The flat specs of an iterator's element; a composite is its parts, or one variant."""
     types, shapes = iterator.get_attr("output_types"), iterator.get_attr("output_shapes")
     return tuple(
         tf.TensorSpec(tf.TensorShape(shape), dtype)
@@ -80,10 +77,10 @@ def _blank(spec: tf.TensorSpec) -> tf.Tensor:
 
 
 def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
-    """A function that makes the node of a resource's op private to its graph.
+    """Returns a function that makes the node of a resource op private to its graph.
 
-    A session had resources of its own. Here all graphs share a runtime, in which two resources of
-    the same name would be one.
+    A TF1 session had its own resources. Here all graphs share one eager context, in which two
+    resources of the same shared name would be one.
     """
     attributes = {attr.name for attr in op.op_def.attr}
 
@@ -92,7 +89,7 @@ def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
         if shared and _others_share(op, shared):
             node.attr["shared_name"].s = b"%s_%d" % (shared, graph_def.serial(op.graph))
         elif "shared_name" in attributes:
-            node.attr["shared_name"].s = b""  # so that it is freed with its kernel
+            node.attr["shared_name"].s = b""  # the kernel then frees the resource
             if "use_node_name_sharing" in attributes:
                 node.attr["use_node_name_sharing"].b = False
 
@@ -100,7 +97,7 @@ def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
 
 
 def _others_share(op: tf.Operation, name: bytes) -> bool:
-    """Whether other ops of the graph stand for this named resource; never for a summary writer."""
+    """Whether other ops of the graph use the resource of this name; true of summary writers."""
     return op.type == "SummaryWriter" or any(
         other is not op and other.type == op.type and other.get_attr("shared_name") == name
         for other in op.graph.get_operations()

@@ -1,8 +1,8 @@
 """Variables with a shard on every machine, such as embedding tables, and their checkpoints.
 
-A checkpoint holds each as a whole, under its name. The chief writes its own rows, and in pieces
-those that the other machines send; when it restores, it sends them their rows. So no machine needs
-memory for more than its rows, and only the chief needs the files.
+A checkpoint holds each variable whole, under its name. To save, the chief writes its own rows, then
+the rows that the other machines send in pieces. To restore, the chief reads each machine's rows and
+sends them. So no machine ever holds a whole variable, and only the chief reads and writes files.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ class ShardedVariables:
 
     @contextlib.contextmanager
     def completed(self, prefix: str, names: Collection[str]) -> Iterator[str]:
-        """On the chief, yields a path for its own rows, then merges those of other machines.
+        """Yields the path to which the chief saves its rows, then merges all machines' rows.
 
-        A checkpoint at `prefix` with variables `names` is complete afterwards.
+        On exit, the checkpoint at `prefix` has the variables `names`, each whole. Only the chief
+        calls this.
         """
         asked = [i for i, name in enumerate(self.names) if name in names]
         if not asked:
@@ -65,7 +66,7 @@ class ShardedVariables:
         own = os.path.join(folder, "0")
         if tf.io.gfile.exists(folder):  # left by a killed process
             user_files.remove_tree(folder)
-        tf.io.gfile.mkdir(folder)  # no parents: the save names a missing one
+        tf.io.gfile.mkdir(folder)  # not makedirs: a missing parent fails the save
         try:
             yield own
             self._ask()
@@ -80,7 +81,7 @@ class ShardedVariables:
             user_files.remove_tree(folder)
 
     def _write_others(self, folder: str, asked: Sequence[int]) -> Iterator[str]:
-        """Writes rows of other machines, some pieces to a file; yields prefixes."""
+        """Writes other machines' rows, about `_FILE` bytes to a file; yields the prefixes."""
         files, held = itertools.count(1), _FileOfPieces()
         for machine in range(1, self._group.count):
             for i in asked:
@@ -94,7 +95,7 @@ class ShardedVariables:
             yield held.write(os.path.join(folder, str(next(files))))
 
     def send_own(self) -> None:
-        """Sends the chief, which asks for them, the rows of this machine."""
+        """Sends this machine's rows to the chief, which has asked for them."""
         with eager.eager_mode(), tf.device("/cpu:0"):
             mask = tf.zeros([len(self.names)], tf.int32)
             mask = self._group.from_chief_now(mask, "sharded variables that are saved")
@@ -109,7 +110,7 @@ class ShardedVariables:
                     self._group.send(rows, _exchange(piece), CHIEF)
 
     def check(self, path: str | None) -> None:
-        """Raises ValueError if the restored checkpoint has no such variable of the full shape."""
+        """Raises ValueError where the checkpoint at `path` lacks a variable in its full shape."""
         if path is None:
             return
         shapes = tf.train.load_checkpoint(user_files.readable(path)).get_variable_to_shape_map()
@@ -124,7 +125,7 @@ class ShardedVariables:
     def take_restored(self, path: str | None) -> None:
         """Distributes the rows that the chief restored from `path`; all machines call this.
 
-        None, on the chief, says that every machine initialised its rows.
+        On the chief, None says that nothing was restored: each machine has initialised its rows.
         """
         with eager.eager_mode(), tf.device("/cpu:0"):
             if not self._group.tell(int(path is not None), "restored sharded variables"):
@@ -139,7 +140,7 @@ class ShardedVariables:
 
     def _send_restored(self, path: str, machine: int, i: int) -> None:
         whole = self._shards[machine][i]
-        # At once: reading a slice of a table in one piece reads all of it.
+        # In one call: to read a slice of a tensor saved in one piece, TensorFlow reads all of it.
         [rows] = tf.raw_ops.RestoreV2(
             prefix=user_files.readable(path),
             tensor_names=[whole.name],
@@ -196,6 +197,6 @@ def _exchange(piece: Shard) -> str:
 
 
 def _indices(piece: Shard, shard: Shard) -> tf.Tensor:
-    """Row indices of a piece within its shard."""
+
     start = piece.first - shard.first
     return tf.range(start, start + piece.rows, dtype=tf.int64)

@@ -15,7 +15,13 @@ PIECE = 1 << 22  # bytes in one message
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """Adjacent rows of a variable with this name in checkpoints, and this whole shape."""
+    """Adjacent rows of a variable.
+
+    Attributes:
+      name: of the variable in checkpoints.
+      shape: of the whole variable.
+      first, rows: index of the first row, and the number of rows.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -24,7 +30,7 @@ class Shard:
 
     @classmethod
     def of_machine(cls, name: str, shape: Sequence[int], machines: int, index: int) -> Shard:
-        """The rows of one machine by the "div" strategy: the first machines have one more."""
+        """The rows of a machine by the "div" strategy: the first machines may have one more."""
         each, more = divmod(shape[0], machines)
         first = index * each + min(index, more)
         return cls(name, tuple(shape), first, each + (index < more))
@@ -49,7 +55,7 @@ class Shard:
 
 
 def make_slice(variable: tf.Variable, shard: Shard) -> None:
-    """Registers a variable of `get_variable` as a slice, for savers and by name.
+    """Registers a variable of `get_variable` as a slice, for savers and under a slice's name.
 
     `init_from_checkpoint` finds slices by the names that `get_variable` gives with a partitioner.
     """
@@ -60,9 +66,9 @@ def make_slice(variable: tf.Variable, shard: Shard) -> None:
 
 @contextlib.contextmanager
 def grouped(graph: tf.Graph) -> Iterator[None]:
-    """Within, TF's warm start takes slices for slices: it wants at least two of one name.
+    """Lists each slice twice in the graph's collections, so that TF's warm start sees a slice.
 
-    It would take a single one for a whole variable, and refuse its shape.
+    It would take a slice that is listed once for a whole variable, and refuse its shape.
     """
     names = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     before = {name: graph.get_collection(name) for name in names}

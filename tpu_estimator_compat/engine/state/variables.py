@@ -1,8 +1,8 @@
 """Live state of a captured graph: one `tf.Variable` per variable, one handle per host resource.
 
-Variables keep their TF1 names. Those of the replicas are created under the strategy, one component
-per replica; all others (local and metric variables, hooks' counters) live on the host, once. As in
-TF1, a variable has no value, and cannot be read, until an initialiser or a checkpoint assigns one.
+Variables keep their TF1 names. Replica variables are created under the strategy, one component per
+replica; all others (local and metric variables, hooks' counters) live on the host, once. As in TF1,
+a variable has no value, and cannot be read, until an initialiser or a checkpoint assigns one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
 
 READY_KEYS = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
-"""Collections of the variables that TensorFlow's default ready op looks at."""
+"""Collections of the variables that TensorFlow's default ready op checks."""
 
 
 class VariableStore:
@@ -33,7 +33,7 @@ class VariableStore:
 
     Attributes:
       assignments: the number of calls of `assign`.
-      has_own_ready_op: whether the user's scaffold says when sessions are ready, not TensorFlow's.
+      has_own_ready_op: whether the user's scaffold has a ready op, in place of TensorFlow's.
       sharded: the variables of which this machine has some rows; None where it has all rows.
     """
 
@@ -78,8 +78,8 @@ class VariableStore:
 
         Args:
           replicated: whether every replica gets its own component. None where no step uses them:
-            hooks may fetch values that depend on them, which cores of a TPU compute from their own
-            variables alone, and other replicas from the host's.
+            then only TPU cores get components, since what hooks fetch on a core can depend on the
+            core's own variables alone.
           trainable: names of the variables to mark as trainable.
         """
         trainable = set(trainable)
@@ -93,7 +93,7 @@ class VariableStore:
                 self._make(op, replicated, name in trainable, name in reported)
 
     def _reported(self, graphs: Iterable[tf.Graph]) -> set[str]:
-        """Names of the variables without which no session is ready."""
+        """Names of the variables that TensorFlow's default ready op reports."""
         keys = () if self.has_own_ready_op else READY_KEYS
         return {v.op.name for g in dict.fromkeys(graphs) for k in keys for v in g.get_collection(k)}
 
@@ -115,7 +115,7 @@ class VariableStore:
     def _create(self, op: tf.Operation, replicated: bool, trainable: bool) -> tf.Variable:
         shape = tensor_shape.TensorShape(op.get_attr("shape"))
         dtype = tf.as_dtype(op.get_attr("dtype"))
-        # A strategy asks for each component on its replica's device, which "" leaves as it is.
+        # The strategy sets the device of each replica's component; "" keeps it.
         common = self._common_device if replicated else ""
 
         def uninitialized(next_creator, **kwargs):
@@ -199,7 +199,7 @@ class VariableStore:
                     resource.flush()
 
     def to_host(self, names: Iterable[str]) -> None:
-        """Called before host code uses variables; these are on the host already."""
+        """Called before host code uses variables. They are on the host: there is nothing to do."""
 
     def host_wrote(self, names: Iterable[str]) -> None:
         """Called after host code has written all components of variables."""
@@ -214,7 +214,7 @@ class VariableStore:
 
     @contextlib.contextmanager
     def host_view(self, names: Iterable[str]) -> Iterator[None]:
-        """Within, the first components of marked variables hold the averages over replicas."""
+        """Within the context, the first components of marked variables hold the averages."""
         kept = []
         for name in self._averaged.intersection(names):
             first, *others = components(self._variables[name])
@@ -236,7 +236,7 @@ class VariableStore:
         once, would hold the model twice. The next sparse update turns copying on again.
         """
         for variable in (self._variables[name] for name in names if name in self._variables):
-            with contextlib.suppress(tf.errors.FailedPreconditionError):  # a read will say why
+            with contextlib.suppress(tf.errors.FailedPreconditionError):  # the read reports it
                 tf.raw_ops.DisableCopyOnRead(resource=components(variable)[0].handle)
 
     def take_from_chief(self, group: Group, names: Sequence[str]) -> None:
@@ -272,10 +272,10 @@ def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:
 
 
 def _refuse_reads_before_first_value(variable: tf.Variable, name: str) -> None:
-    """Has reads of a plain variable fail while it has no value, as in TF1.
+    """Makes reads of a plain variable fail until it has a value, as in TF1.
 
-    An anonymous handle has something behind it at once, which reads as an empty array; a name has
-    nothing before the first value. It takes a kernel for each name, too long to do so for all.
+    Before the first assignment, an anonymous handle reads as an empty array; a named one fails.
+    TensorFlow makes a kernel for each name, which would take too long for all variables.
     """
     anonymous = variable.handle
     with eager.eager_mode(), tf.device(anonymous.device):

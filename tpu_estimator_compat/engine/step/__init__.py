@@ -1,1 +1,1 @@
-"""One step of a captured graph: its parts, put together; the exchange of replicas."""
+"""One step of a captured graph: its parts, its program, and the exchanges between replicas."""

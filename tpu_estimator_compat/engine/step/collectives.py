@@ -1,8 +1,8 @@
 """The ops by which replicas exchange values: a table of one row per type.
 
-Cutting, running a sole replica, exchanging among CPUs or GPUs, and lowering all go by the row. A
-core of a TPU has kernels: there the ops stay as they are. A new type takes a row, and a function
-that computes what one replica gets.
+A row gives all that depends on the type: the cut of a step into stages, the op for a sole replica,
+the exchange among CPU or GPU replicas, and XLA's lowering. TPU cores have kernels and run the ops
+unchanged. A new type needs a row, and a function that computes one replica's result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class XlaOp:
     """A TensorFlow op of the same two inputs that XLA lowers on a CPU.
 
     Attributes:
-      attributes: its attributes of type string, besides the collective's.
+      attributes: string attributes that it has besides the collective's.
     """
 
     op_type: str
@@ -38,11 +38,11 @@ class XlaOp:
 
 @dataclasses.dataclass(frozen=True)
 class StableHloOp:
-    """An op of StableHLO that no op of TensorFlow becomes on a CPU: it is called by its name.
+    """A StableHLO op to which no TensorFlow op lowers on a CPU, so that it is called by name.
 
     Attributes:
-      name: its name in the dialect.
-      participants: its attribute that input 1 becomes.
+      name: of the op in StableHLO.
+      participants: the attribute that takes the value of the collective's input 1.
       attributes: integer attributes that have the same names in TensorFlow.
     """
 
@@ -53,17 +53,17 @@ class StableHloOp:
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
-    """The properties of a type of op that exchanges a replica's value, its input 0.
+    """A type of op by which replicas exchange a value, its input 0.
 
     Attributes:
-      op_type: TensorFlow's name of it.
+      op_type: the type's name in TensorFlow.
       api: the function that users call to make one.
       participants: the name of input 1, a constant int32 matrix. A `group_assignment` has a row of
         replica ids per group; of `source_target_pairs`, each row is a sender and a receiver.
-      exchange: does it on CPU or GPU replicas: takes ops of this type, one replica's value of each
-        and the number of replicas; returns what that replica gets, in the same order.
-      alone: turns a node into one for a sole participant; None where what that gets depends on
-        `participants`, and `exchange` finds it.
+      exchange: runs it on CPU or GPU replicas: takes ops of this type, one replica's value for each
+        and the number of replicas; returns that replica's results, in the same order.
+      alone: rewrites a node for a sole participant; None where `exchange` computes the result,
+        since it depends on `participants`.
       gradient: the type of op that TensorFlow's registered gradient makes.
       lowering: its replacement for XLA.
       adds_up: whether it adds up gradients, as training on several replicas demands.
@@ -88,7 +88,7 @@ def participants(op: tf.Operation) -> np.ndarray | None:
 
 
 def groups_of(op: tf.Operation, replicas: int) -> Groups:
-    """The groups of replica ids among which `op` exchanges; an empty `group_assignment` is all.
+    """The groups of replica ids in which `op` exchanges; an empty `group_assignment` means all.
 
     Raises:
       ValueError: the assignment does not name every replica exactly once.
@@ -165,7 +165,7 @@ def _sum_over_all(values: Sequence[tf.Tensor], name: str) -> Sequence[tf.Tensor]
 
 
 def _handing_out(received: Received) -> Exchange:
-    """An exchange in which `received` computes what a replica gets from the values of all."""
+    """Makes an exchange from `received`, which computes a replica's result from all values."""
 
     def exchange(
         ops: Sequence[tf.Operation], values: Sequence[tf.Tensor], replicas: int
@@ -196,7 +196,7 @@ def _handing_out(received: Received) -> Exchange:
 
 
 def _permuted(op: tf.Operation, values: Sequence[tf.Tensor], replica: int) -> tf.Tensor:
-    """The value of the replica that sends to this one; zeros where none does."""
+    """The value of the replica that sends to `replica`; zeros where none does."""
     constant = participants(op)
     if constant is None:
         raise ValueError(f"{op.name}: source_target_pairs must be a constant.")
@@ -212,7 +212,7 @@ def _permuted(op: tf.Operation, values: Sequence[tf.Tensor], replica: int) -> tf
 
 
 def _all_to_all(op: tf.Operation, values: Sequence[tf.Tensor], replica: int) -> tf.Tensor:
-    """The replica's piece of each value of its group, one after the other."""
+    """The replica's piece of each value of its group, concatenated."""
     [group] = [group for group in groups_of(op, len(values)) if replica in group]
     count, split = op.get_attr("split_count"), op.get_attr("split_dimension")
     place = group.index(replica)
@@ -255,13 +255,13 @@ TABLE = (
 OP_TYPES = frozenset(row.op_type for row in TABLE)
 SUMS = frozenset(row.op_type for row in TABLE if row.adds_up)
 ALONE: graph_def.Rewrites = {row.op_type: row.alone for row in TABLE if row.alone}
-"""What `graph_def.subgraph_def` is to make of collectives of one participant."""
+"""Rewrites of collectives with one participant, for `graph_def.subgraph_def`."""
 
 
 def exchanged(ops: Collection[tf.Operation], replicas: int) -> set[tf.Operation]:
     """The ops at which CPU or GPU replicas meet; other collectives have one participant.
 
-    Outside a TPU shard context TensorFlow assumes one shard, and asks for a group of replica 0.
+    Outside a TPU shard context TensorFlow assumes one shard, and makes a group of replica 0 alone.
     """
     return {op for op in ops if op.type in OP_TYPES and not _is_alone(op, replicas)}
 
@@ -276,7 +276,7 @@ def _is_alone(op: tf.Operation, replicas: int) -> bool:
 def exchange(
     ops: Sequence[tf.Operation], values: Sequence[tf.Tensor], replicas: int
 ) -> dict[tf.Operation, tf.Tensor]:
-    """Exchanges values among CPU or GPU replicas; returns what this one gets, by collective.
+    """Exchanges values among CPU or GPU replicas; returns this one's results, by collective.
 
     Call it on every replica, with `ops` in the same order.
     """
@@ -306,6 +306,6 @@ def refuse_nested(graph: tf.Graph, ops: Collection[tf.Operation], replicas: int)
 
 
 def adds_up(graph: tf.Graph) -> bool:
-    """Whether something in `graph` adds up over replicas, in a function that it calls perhaps."""
+    """Whether `graph`, or a function that it calls, has an op that adds up over replicas."""
     ops = graph.get_operations()
     return graph_def.has_types(graph, ops, SUMS)

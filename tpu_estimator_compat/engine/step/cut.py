@@ -1,6 +1,6 @@
 """Cuts a step into parts: the device part, the host part, host calls, and transfers between them.
 
-A fetch or target belongs to the host part if it depends on something concatenated over replicas
+A fetch or target belongs to the host part if it depends on a tensor concatenated over replicas
 (metrics, host calls, predictions), to the device part if it depends on the step's input, and to the
 host part otherwise.
 """
@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of a step: it is fed `feeds`, gives `fetches` and runs `targets` for their effect."""
+    """A part of a step: takes `feeds`, returns `fetches`, runs `targets` for their effect."""
 
     feeds: list[tf.Tensor]
     fetches: list[tf.Tensor]
@@ -27,7 +27,7 @@ class Part:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether the part has neither fetches nor targets."""
         return not self.fetches and not self.targets
 
     def without(self, names: Collection[str]) -> Part:
@@ -41,8 +41,8 @@ class Transfers:
     """The tensors that the host takes from the replicas, or from the host stage.
 
     Attributes:
-      pairs: a placeholder of the host, by its `key()`, and the tensor whose values, concatenated
-        over the replicas, it stands for.
+      pairs: by `key()`, a placeholder of the host part, and the replicas' tensor whose concatenated
+        values it stands for.
     """
 
     pairs: Mapping[Key, tuple[tf.Tensor, tf.Tensor]]
@@ -56,8 +56,8 @@ class StepParts:
 
     Attributes:
       own: the plan's fetches that replicas compute.
-      device: the part of every replica; its feeds are those of the plan's `replica_feeds` that it
-        takes, then `fed`; its fetches are `own`, then `transfers.from_replicas`.
+      device: the part of every replica. Its feeds are a subset of the plan's `replica_feeds`, then
+        `fed`; its fetches are `own`, then `transfers.from_replicas`.
       host: the part that runs once, after the replicas: metrics, fetches that no replica computes.
       host_calls: host calls, where they are not in `host`.
     """
@@ -71,7 +71,7 @@ class StepParts:
     transfers: Transfers
 
     def without_host_calls(self) -> StepParts:
-        """The parts of a machine that makes no host calls, but is sent what the chief is sent."""
+        """The parts for a machine that makes no host calls but takes the chief's transfers."""
         names = self.plan.host_calls
         host, calls = self.host.without(names), self.host_calls.without(names)
         return dataclasses.replace(self, host=host, host_calls=calls)
@@ -85,12 +85,13 @@ def cut(
     one_program: bool = False,
     apart: frozenset[str] = frozenset(),
 ) -> StepParts:
-    """Cuts a step, whose caller gives the values of the tensors `fed`.
+    """Cuts a step into its parts.
 
     Args:
-      one_replica: whether nothing is concatenated: the host is sent scalars where it may be.
-      one_program: whether one device runs the parts of a sole replica and of the host.
-      apart: names of host calls that are not in the host part.
+      fed: tensors whose values the caller gives.
+      one_replica: whether a sole replica runs: nothing is concatenated, and scalars stay scalars.
+      one_program: whether one program on one device runs both the device part and the host part.
+      apart: names of host calls that go to `StepParts.host_calls`, not to the host part.
     """
     placeholders = dict(plan.host_placeholders)
     if one_replica:
@@ -140,10 +141,10 @@ def _transfers(
 def _needed_feeds(
     plan: StepPlan, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]
 ) -> list[tf.Tensor]:
-    """The feeds of a plan's `replica_feeds` that a device part takes.
+    """The tensors of a plan's `replica_feeds` that a device part takes.
 
-    Where there is a host stage, it alone takes some of the element, such as ids of any number: a
-    device that wants static shapes could not take them.
+    Some may be for the host stage alone, such as ids in varying number, which a device that needs
+    static shapes could not take.
     """
     if plan.host_stage is None:
         return plan.replica_feeds
@@ -157,8 +158,8 @@ def _needed_feeds(
 def _is_of_host(plan: StepPlan, op: tf.Operation, one_program: bool) -> bool:
     """Whether the host runs `op`, after the replicas.
 
-    What ignores input and replicas, but is no host call, is in the device part where one program
-    has both: it sees variables as the step does, and what both need happens once.
+    An op that depends on neither input nor replicas, and is no host call, is in the device part
+    where one program has both: it sees variables as the step does, and shared ops run once.
     """
     if op.name in plan.behind_host_placeholders():
         return True
@@ -170,8 +171,8 @@ def _is_of_host(plan: StepPlan, op: tf.Operation, one_program: bool) -> bool:
 def _host_part(
     given: Mapping[Key, tf.Tensor], fetches: list[tf.Tensor], targets: list[tf.Operation]
 ) -> Part:
-    """A part of the host, which takes what it needs of the tensors `given`."""
+    """A part for the host, fed the tensors of `given` that it needs."""
     ops = graph_ops.ancestors([*(t.op for t in fetches), *targets], given)
     used = {key(t) for op in ops for t in op.inputs} | {key(t) for t in fetches}
-    used |= {(op.name, 0) for op in ops}  # for their time, not for their value
+    used |= {(op.name, 0) for op in ops}  # control inputs count as well
     return Part([t for k, t in given.items() if k in used], fetches, targets)

@@ -27,11 +27,11 @@ class DevicePart:
     Attributes:
       program: the operations of one replica.
       feeds: the tensors of the element that it takes, without the tensors fed by the caller.
-      streams: of its random ops; None where each function has its own, as compiled ones do.
+      streams: of its random ops; None where each function has its own streams, as compiled ones do.
     """
 
     is_plain = True  # a sole replica and the host may share a thread
-    native_collectives = False  # one program for all replicas, whose devices exchange values
+    native_collectives = False  # True: devices have kernels for collectives, in one program
 
     def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
         self._plan, self._parts, self._store = parts.plan, parts, store
@@ -53,13 +53,13 @@ class DevicePart:
         )
 
     def _cut(self) -> tuple[Part, list[tf.Tensor]]:
-        """The operations of a replica, and those of its fetches that are not for the host part."""
+        """The part that each replica runs, and its fetches without the tensors for the host."""
         return self._parts.device, self._parts.own
 
     def prepare(self) -> None:
         """Creates the variables that the replicas use, one component per replica.
 
-        A variable that belongs to one replica is created once, on the host, where both see it.
+        A variable that belongs to one replica is created once, on the host.
         """
         owned = replicated_ops.owned(
             self.program.ops,
@@ -72,7 +72,7 @@ class DevicePart:
         self._store.prepare(self.program.handles, replicated=True, trainable=trainable)
 
     def exchanges(self) -> set[str]:
-        """Names of what replicas exchange."""
+        """Names of the exchanges among replicas."""
         sums = {op.name for stage in self.program.stages for op in stage.collectives}
         return sums | self._join.exchanges(self._parts.transfers.from_replicas)
 
@@ -99,23 +99,23 @@ class DevicePart:
         return self.program.signature(*([self.streams.applies_to] if self.streams else []))
 
     def flat(self, data: Structure) -> list[tf.Tensor]:
-        """The tensors of one replica's element, checked."""
+        """The flat tensors of one replica's element, checked against the plan's `element_spec`."""
         data = plain_element(data)
         check_element(data, self._plan.element_spec)
         return tf.nest.flatten(data, expand_composites=True)
 
     @tf.autograph.experimental.do_not_convert
     def on_replica(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
-        """The part of one replica, in replica context.
+        """Builds the part of one replica; called in replica context.
 
         Args:
-          data: the replica's element; with a host stage, the values of `feeds` that it gives.
+          data: the replica's element; with a host stage, the values of `feeds`.
 
         Returns:
           The replica's fetches, then the tensors that the host takes.
         """
         values = data if self._plan.host_stage else self.flat(data)
-        with tf.device(placement.common_device(self._strategy) or ""):  # "": where they are
+        with tf.device(placement.common_device(self._strategy) or ""):  # "" keeps their devices
             outputs = self.program(
                 [*self._placed(values), *fed], self._store.replica_handle, self.streams
             )
@@ -134,7 +134,7 @@ class DevicePart:
     def __call__(
         self, data: Structure, fed: Sequence[tf.Tensor]
     ) -> tuple[dict[Key, Any], dict[Key, tf.Tensor]]:
-        """Builds the part of all replicas, of their `data` as the strategy distributes it.
+        """Builds the part of all replicas, from their `data` as the strategy distributes it.
 
         Returns:
           The replicas' values of their fetches, and the values that the host takes.
@@ -155,7 +155,7 @@ class DevicePart:
 
 
 class XlaDevicePart(DevicePart):
-    """The device part, compiled by XLA, which draws random numbers of its own."""
+    """The device part, compiled by XLA, with XLA's own random numbers."""
 
     is_plain = False
 
@@ -165,7 +165,7 @@ class XlaDevicePart(DevicePart):
 
 
 class TpuDevicePart(DevicePart):
-    """The device part on a TPU: it exchanges by itself, and leaves strings to its host."""
+    """The device part on a TPU: cores exchange values themselves; the host computes strings."""
 
     is_plain = False
     native_collectives = True
@@ -191,7 +191,7 @@ class TpuDevicePart(DevicePart):
         return partition.place(values, self._plan.partition, self._strategy)
 
     def fetched(self, values: dict[Key, Any]) -> dict[Key, tf.Tensor]:
-        """See `DevicePart`. Strings are made of the first replica's values."""
+        """See `DevicePart`. Strings are computed from the first replica's values."""
         strings = self._strings
         firsts = [self._join.first(values[key(t)]) for t in strings.feeds]
         made = strings(firsts, self._store.host_handle) if strings.fetches else []
@@ -199,7 +199,7 @@ class TpuDevicePart(DevicePart):
 
 
 def kind_of(plan: StepPlan, store: VariableStore) -> type[DevicePart]:
-    """The device part for a plan on the devices of `store`."""
-    if store.on_tpu:  # it compiles all that it runs
+    """The class of the device part for a plan on the devices of `store`."""
+    if store.on_tpu:  # TPUs compile all that they run
         return TpuDevicePart
     return XlaDevicePart if plan.jit_compile else DevicePart

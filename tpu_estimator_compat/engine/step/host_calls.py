@@ -16,8 +16,8 @@ class HostCalls:
 
     Attributes:
       part: the operations of the calls.
-      queue: the queue in which calls wait; None where steps make their own from the start.
-      every: n, where only every n-th step of a loop makes its calls, by a branch.
+      queue: the queue in which calls wait; None where steps make their calls from the start.
+      every: n, where a branch makes the calls in every n-th step of a loop; None for no branch.
     """
 
     queue: HostCallQueue | None = None
@@ -42,7 +42,7 @@ class HostCalls:
 
 
 class QueuedHostCalls(HostCalls):
-    """Host calls that go through a queue; once that is left, each step makes its own."""
+    """Host calls that go through a queue; after `queue.leave()`, each step makes its own."""
 
     def __init__(self, part: HostPart, queue: HostCallQueue):
         super().__init__(part)
@@ -59,7 +59,7 @@ class QueuedHostCalls(HostCalls):
 
 
 class HostCallsOfEveryNth(HostCalls):
-    """Host calls of every n-th step of a loop, whose steps a variable of the host counts."""
+    """Host calls of every n-th step of a loop; a variable on the host counts the steps."""
 
     def __init__(self, calls: HostCalls, step_in_loop: tf.Variable, every: int):
         super().__init__(calls.part)

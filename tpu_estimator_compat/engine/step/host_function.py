@@ -1,4 +1,4 @@
-"""A function of a captured graph that runs on the host: fetches, targets and feeds, once traced."""
+"""Functions of a captured graph on the host: fetches, targets and feeds, traced once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _HANDLES = frozenset({tf.resource.as_datatype_enum, tf.variant.as_datatype_enum}
 
 
 class HostFunction:
-    """One set of fetches, targets and feeds, compiled on first use; runs on the host.
+    """One set of fetches, targets and feeds; traced on first use, runs on the host.
 
     Args:
-      optimize: see `functions.call_options`. A function that runs in every step wants it; it also
-        leaves out what nobody asks for in branches and loops, which TF1 did not run.
-      done: operations that have run elsewhere: nothing waits for them, or runs them again.
+      optimize: see `functions.call_options`; for a function that runs in every step. It also prunes
+        unused ops of branches and loops, which TF1 did not run.
+      done: operations that have run already: the function neither runs them nor waits for them.
 
     Attributes:
       read: names of the variables that it reads, and does not write.
@@ -67,9 +67,9 @@ class HostFunction:
 
         Args:
           values: of the feeds.
-          reads_all: whether most variables are read, as for a checkpoint: no read copies then.
+          reads_all: whether most variables are read, as for a checkpoint; then no read copies.
         """
-        if self._does_nothing:  # initialisers of what a model does not have
+        if self._does_nothing:  # such as initialisers of a model without tables
             return []
         call_options = functions.call_options(optimize=self._optimize)
         with eager.eager_mode(), tf.device("/cpu:0"):
@@ -86,7 +86,7 @@ class HostFunction:
 def _function_of(
     call: Callable[..., Any], program: ReplicaProgram, store: VariableStore
 ) -> Callable[..., Any]:
-    """A function of a host's program, which others that have the same may have traced."""
+    """A function of a host program, which shares its trace with equal programs."""
     if any(map(is_handle, [*program.feeds, *program.fetches])):
         return functions.function(call)
     signature = None if _gives_first_values(program) else program.signature()
@@ -95,9 +95,10 @@ def _function_of(
 
 
 def _gives_first_values(program: ReplicaProgram) -> bool:
-    """Whether it may initialise variables: TensorFlow keeps what it fills them with as constants.
+    """Whether a program may initialise variables.
 
-    So a function of it that is kept would take as much memory as the variables.
+    TensorFlow keeps the initial values as constants of the function, so that a cached function
+    would take as much memory as the variables.
     """
     writes = any(op.type == "AssignVariableOp" for op in program.ops)
     return writes and not any(op.type == "RestoreV2" for op in program.ops)
@@ -109,5 +110,5 @@ def as_numpy(value: tf.Tensor) -> Any:
 
 
 def is_handle(tensor: tf.Tensor) -> bool:
-    """Whether it is a handle or variant: a function has to keep what is known of its variable."""
+    """Whether a tensor is a handle or variant, whose handle data a function must keep."""
     return tensor.dtype.as_datatype_enum in _HANDLES

@@ -29,7 +29,7 @@ class HostPart:
         return self.program.signature()
 
     def __call__(self, given: Mapping[Key, tf.Tensor]) -> dict[Key, tf.Tensor]:
-        """Builds the part, of the values of its feeds; returns the values of its fetches."""
+        """Builds the part from the values of its feeds; returns the values of its fetches."""
         values = [given[key(t)] for t in self.program.feeds]
         found = self.program(values, self._store.host_handle)
         return dict(zip(map(key, self.program.fetches), found, strict=True))

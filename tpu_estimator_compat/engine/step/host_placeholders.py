@@ -57,9 +57,9 @@ class HostPlaceholders:
         return tf.TensorShape([rows]).concatenate(shape[1:])
 
     def call(self, name: str, host_call: HostCall) -> Any:
-        """The result of `host_call`'s function for placeholders of its tensors of all replicas.
+        """Calls `host_call`'s function on placeholders for its tensors; returns the result.
 
-        Call it with the captured graph as default graph.
+        The captured graph must be the default graph.
 
         Args:
           name: the field of the spec, for messages: `eval_metrics` or `host_call`.
@@ -68,9 +68,9 @@ class HostPlaceholders:
         Raises:
           RuntimeError: one of the tensors is a scalar.
           TypeError: one of them is no tensor.
-          What `check_host_call` raises.
+          Errors of `check_host_call`.
         """
-        check_host_call(name, host_call)  # a spec's _replace does not
+        check_host_call(name, host_call)  # a spec's _replace does not check
         function, tensors = host_call
         for tensor in tensors.values() if isinstance(tensors, dict) else tensors:
             if not hasattr(tensor, "shape"):

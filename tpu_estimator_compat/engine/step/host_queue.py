@@ -1,10 +1,9 @@
 """Makes host calls in a thread while steps go on: each step puts its tensors in a queue.
 
-Nothing ever blocks within TensorFlow, whose few threads serve all functions: the loop of steps asks
-for room first, and the thread takes only calls that are in the queue.
+No queue op ever blocks, since TensorFlow's few threads serve all functions: the loop makes room
+before its steps, and the thread dequeues only calls that are in the queue.
 
-Where the first calls turn out to be quick, the queue is left, and the later ones are a part of
-their steps.
+Where the first calls prove quick, later steps make their calls themselves.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
 
 class HostCallQueue:
-    """The host calls of steps that were made, in the order of the steps.
+    """A queue of host calls, which a thread makes in the order of the steps.
 
     The feeds of `program`, one call, are a step's tensors.
 
@@ -32,7 +31,7 @@ class HostCallQueue:
       failed: whether a call raised an error. No further call is made then, until `finish`.
       capacity: the number of calls that may wait; see `capacity_for`.
       is_flat: whether the single-threaded executor can make the calls.
-      quick: whether calls are quick enough to be a part of their steps; None before that is known.
+      quick: whether calls are quick enough to be a part of their steps; None while unknown.
       left: whether the queue is no longer in use: steps make their calls themselves.
     """
 
@@ -72,29 +71,29 @@ class HostCallQueue:
         return variable in self._variables
 
     def put(self, values: Sequence[tf.Tensor]) -> None:
-        """Builds into the function under construction: a step's tensors, one per feed, wait."""
+        """Builds an enqueue of a step's tensors, one per feed."""
         self._queue.enqueue(list(values))
 
     def make_room(self, steps: int) -> None:
-        """Waits, where calls are slow, until those of so many steps may wait."""
+        """Waits until the queue has room for the calls of `steps` steps."""
         if self._waiting() + steps > self.capacity:
             self.finish()
 
     def hand_over(self) -> None:
-        """Has the thread make the calls of the steps that were run since."""
+        """Makes the thread run all calls that wait in the queue."""
         if self.failed or (self._last and not self._last.done() and not self._last.running()):
-            return  # the thread has yet to look at the queue
+            return  # the thread's next task will take these calls too
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="host_call")
         call = self._tuner.next(max(1, self._waiting()), trial=self.quick is False)
-        self._function.trace(call.executor)  # here: graphs are not made for many threads
+        self._function.trace(call.executor)  # here: graph building is not thread-safe
         self._last = self._thread.submit(self._make, call)
 
     def finish(self) -> None:
         """Waits until all calls that were handed over are made.
 
         Raises:
-          tf.errors.OpError: what a call raised. The calls after it are not made.
+          tf.errors.OpError: a call's error. The calls after it are dropped.
         """
         if self._last is not None:
             self._last.result()
@@ -109,10 +108,10 @@ class HostCallQueue:
         raise error
 
     def leave(self) -> None:
-        """Makes all calls that were handed over; steps that are built from now on make their own.
+        """Waits for all calls that were handed over; steps built later make their own calls.
 
         Raises:
-          tf.errors.OpError: what a call raised.
+          tf.errors.OpError: a call's error.
         """
         self.finish()
         self.close()
@@ -134,7 +133,7 @@ class HostCallQueue:
             return built.get_concrete_function()
 
     def _build(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Makes all calls that wait; returns how many, and the seconds that they took."""
+        """Builds a loop over the waiting calls; returns their number and their time in seconds."""
 
         def body(i: tf.Tensor) -> tuple[tf.Tensor]:
             dequeued = self._queue.dequeue()
@@ -145,7 +144,7 @@ class HostCallQueue:
             return (i + 1,)
 
         count = self._queue.size()
-        # Not timed from outside: calling a function takes longer than a quick host call.
+        # Timed inside the function: calling a function takes longer than a quick host call.
         with tf.control_dependencies([count]):
             started = tf.timestamp()
         with tf.control_dependencies([started]):
@@ -162,7 +161,7 @@ class HostCallQueue:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 count, seconds_of_calls = self._function(call.executor)
                 made = int(count)
-        except BaseException as error:  # raised again where training can see it
+        except BaseException as error:  # `finish` raises it in the training thread
             self._error, self.failed = error, True
             return
         self._tuner.record(call, made, self._tuning.clock() - started)
@@ -170,7 +169,7 @@ class HostCallQueue:
             self._judge(made, float(seconds_of_calls))
 
     def _judge(self, calls: int, seconds: float) -> None:
-        """Finds out by the first calls whether they are quick: a queue costs each step a little."""
+        """Sets `quick` by the time of the first calls: a queue costs each step a little."""
         self._batches += 1
         if self._batches == 1:  # the first batch compiles
             return
@@ -178,7 +177,7 @@ class HostCallQueue:
         self._timed_seconds += seconds
         tuning = self._tuning
         if self._timed_seconds > tuning.trial_calls * tuning.quick_call:
-            self.quick = False  # whatever the rest of the trial would bring
+            self.quick = False  # the rest of the trial cannot change it
         elif self._timed_calls >= tuning.trial_calls:
             self.quick = True
 
@@ -191,7 +190,8 @@ def queue_for(
 ) -> HostCallQueue | None:
     """A queue for the calls of `program`; None where they cannot wait.
 
-    Nothing whose handle is among the `others` of the step may see what a call does.
+    Args:
+      others: handles that the rest of the step uses: calls that use one of them cannot wait.
     """
     capacity = capacity_for(program.feeds, tuning)
     if not program.targets or capacity is None or set(others) & set(program.handles):
@@ -200,7 +200,7 @@ def queue_for(
 
 
 def capacity_for(feeds: Sequence[tf.Tensor], tuning: Tuning = DEFAULTS) -> int | None:
-    """The number of calls with such `feeds` that may wait; None if large, or of unknown size."""
+    """The number of calls with these `feeds` that may wait; None if large, or of unknown size."""
     if not feeds or any(t.dtype in (tf.string, tf.variant, tf.resource) for t in feeds):
         return None
     if not all(t.shape.is_fully_defined() for t in feeds):

@@ -1,8 +1,8 @@
 """A host stage: the host's part of a step before the device part, with variables of its own.
 
-It is for what no device can hold, or whose input has no static shape. The host computes it for the
-element of every replica. The replicas are fed its tensors; after them, operations of the host part
-update its variables. Several machines may each have some rows of a variable.
+It is for variables that no device can hold, or input without a static shape. The host runs it on
+each replica's element, and feeds its tensors to the replicas; afterwards, operations of the host
+part update its variables. Each of several machines may hold some rows of a variable.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
 class HostStage:
     """The computation of a host stage, as a part of a step's plan.
 
-    It is a program of its own: fed the plan's `feeds`, it fetches `tensors` and `results`, once for
-    every replica. Their values are ordinary input of the device part, and of the host part.
+    From the plan's `feeds` it computes, once for every replica, `tensors`, which are input of the
+    device part, and `results`, which are input of the host part.
 
     Attributes:
-      tensors: by `key()` a placeholder of the device part, and the host's tensor that it stands
-        for. Those of a TPU have static shapes.
-      results: tensors that the host part wants of all replicas: values of `host_placeholders`
-        that this stage computes, and not the replicas.
-      sharded: variables of which each machine has some rows, with TF's slice info of them.
-      partial: keys of those of `tensors` that read such variables. What such a tensor stands for is
-        the sum over the machines, once for all replicas; it depends on `host_placeholders` for
-        `results`, and each replica is fed its part along dimension 0.
+      tensors: by `key()`, a placeholder of the device part, and the host's tensor that it stands
+        for. On a TPU their shapes are static.
+      results: tensors of the stage that `host_placeholders` stand for, in place of the replicas'.
+      sharded: variables of which each machine has some rows, with TF's slice info.
+      partial: keys of the `tensors` that read sharded variables. The machines compute them once for
+        all replicas, from `host_placeholders` of `results`, and add them up; each replica is fed
+        its part along dimension 0.
     """
 
     tensors: Mapping[Key, tuple[tf.Tensor, tf.Tensor]]
@@ -47,7 +46,7 @@ class HostStage:
         return [placeholder for placeholder, _ in self.tensors.values()]
 
     def gives(self, tensor: tf.Tensor) -> bool:
-        """Whether `tensor` is one of the results, and so no replica's."""
+        """Whether `tensor` is one of the results, not a tensor of the replicas."""
         return key(tensor) in self._keys_of_results
 
     @functools.cached_property
@@ -60,17 +59,17 @@ class HostStageBuilder(Protocol):
 
     @property
     def stage(self) -> HostStage | None:
-        """The stage, of a training after `updates`; None where model_fn took nothing of it."""
+        """The stage, in training after `updates`; None where model_fn used none of its tensors."""
 
     @property
     def variables(self) -> list[tf.Variable]:
-        """The variables of the host; none before `leave`."""
+        """The stage's variables; none before `leave`."""
 
     def enter(self, features: Any) -> Any:
-        """The features as model_fn is to have them, with placeholders of the stage's tensors."""
+        """The features for model_fn, with placeholders for the stage's tensors."""
 
     def leave(self) -> None:
-        """Builds the stage; model_fn has been called."""
+        """Builds the stage, after the call of model_fn."""
 
     def updates(self, host: HostPlaceholders) -> list[tf.Operation]:
         """Builds the operations that update the stage's variables, in the host part."""

@@ -1,4 +1,4 @@
-"""The host stage of a step as functions: of one replica's element, and of several machines."""
+"""Builds the host stage of a step: for each replica's element, and over several machines."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class HostStageProgram:
       plan: the computation of a step.
       feeds: the `replica_feeds` that the device part takes.
       results: the stage's results that the host part takes.
-      group: the machines that train together; None for one.
+      group: the machines that train together; None for one machine.
 
     Attributes:
       handles: handle ops of the host's variables that it reads.
-      results: `results`, and those that machines exchange for what they compute together.
+      results: `results`, and the stage's results from which machines compute partial tensors.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class HostStageProgram:
 
     @property
     def exchanges(self) -> set[str]:
-        """Names of what machines exchange."""
+        """Names of the exchanges between machines."""
         shared = self._shared.exchanges if self._shared else set()
         return shared | set(map(exchange_name, self.results))
 
     def of_one(self, values: list[tf.Tensor], handle_of: HandleOf) -> list[tf.Tensor]:
-        """Builds the stage of one replica, of its flat element; returns the replica's input."""
+        """Builds the stage of one replica from its flat element; returns the replica's input."""
         return self._own(values, handle_of)[0]
 
     def __call__(
         self, elements: Sequence[list[tf.Tensor]], handle_of: HandleOf
     ) -> tuple[Any, dict[Key, tf.Tensor]]:
-        """Builds the stage of one step, of the flat elements of this machine's replicas.
+        """Builds the stage of one step from the flat elements of this machine's replicas.
 
         Returns:
           The input of the replicas, as `strategy.run` takes it, and the results over all replicas.
@@ -82,13 +82,13 @@ class HostStageProgram:
         return fed[0] if len(fed) == 1 else distribute_utils.regroup(fed), of_all
 
     def _in_order(self, own: list[tf.Tensor], shared: dict[Key, tf.Tensor]) -> list[tf.Tensor]:
-        """The input of one replica, computed by this machine alone and by all."""
+        """Merges a replica's `own` and `shared` input, in the order of the feeds."""
         rest = iter(own)
         return [shared[key(t)] if key(t) in shared else next(rest) for t in self._feeds]
 
 
 class OfElement:
-    """The host stage of one replica's element, of which no feed is partial."""
+    """The host stage of one replica's element, without partial tensors."""
 
     def __init__(self, plan: StepPlan, feeds: Sequence[tf.Tensor], results: Sequence[tf.Tensor]):
         self._feeds, self._results = list(feeds), list(results)
@@ -104,7 +104,7 @@ class OfElement:
     def __call__(
         self, values: Sequence[tf.Tensor], handle_of: HandleOf
     ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        """Builds the stage, of one tensor for each of the plan's feeds.
+        """Builds the stage from one tensor for each of the plan's feeds.
 
         Returns:
           The replica's input, and the results that the host part takes.
@@ -117,9 +117,9 @@ class OfElement:
 
 
 class _OfMachines:
-    """The partial tensors of a host stage: each machine computes them of the rows that it holds.
+    """The partial tensors of a host stage, which each machine computes from its own rows.
 
-    `wanted` are the results of the stage that it takes of all replicas.
+    `wanted` are the results over all replicas that the computation takes.
     """
 
     def __init__(self, plan: StepPlan, feeds: Sequence[tf.Tensor], group: Workers):
@@ -135,13 +135,13 @@ class _OfMachines:
 
     @property
     def exchanges(self) -> set[str]:
-        """Names of what machines exchange."""
+        """Names of the exchanges between machines."""
         return {f"host_stage/{t.name}" for t in self._feeds}
 
     def __call__(
         self, results: Mapping[Key, tf.Tensor], replicas: int, handle_of: HandleOf
     ) -> list[dict[Key, tf.Tensor]]:
-        """Builds the partial tensors of one step, of the results over all replicas.
+        """Builds the partial tensors of one step from the results over all replicas.
 
         Returns:
           For each replica of this machine, its input by `key()` of the feed.

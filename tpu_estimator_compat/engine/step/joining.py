@@ -1,7 +1,7 @@
-"""Joins the values of several replicas into one: of all replicas of this machine, or of several.
+"""Joins the replicas' values of a tensor into one, on this machine or over several.
 
-The loss becomes the mean, what the host takes is concatenated, and of all else the first replica's
-value stands for the others'.
+The loss becomes the mean over replicas; tensors for the host part are concatenated; any other fetch
+is the first replica's.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
 class JoinReplicas:
-    """Joins the values of this machine's replicas, once all of them are there."""
+    """Joins the values of this machine's replicas, outside of the replicas' program."""
 
     def __init__(self, plan: StepPlan, strategy: tf.distribute.Strategy):
         self.plan, self.strategy = plan, strategy
 
     def exchanges(self, sent: list[tf.Tensor]) -> set[str]:
-        """Names of what the machines exchange so that the host has the tensors `sent`."""
+        """Names of the exchanges between machines that the tensors `sent` to the host take."""
         del sent
         return set()
 
@@ -37,14 +37,14 @@ class JoinReplicas:
         return value
 
     def fetched(self, tensor: tf.Tensor, value: Any) -> tf.Tensor:
-        """The value of a fetch, of the replicas' values."""
+        """The value of a fetch, from the replicas' values."""
         if self.plan.is_loss(tensor):
             mean = self.strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
-            return tf.cast(mean, tensor.dtype)  # that of integers is a float
+            return tf.cast(mean, tensor.dtype)  # the mean of integers is a float
         return self.first(value)
 
     def on_host(self, value: Any) -> tf.Tensor:
-        """The value that the host takes, of the replicas' values."""
+        """The value that the host takes, from the replicas' values."""
         parts = self.strategy.experimental_local_results(value)
         if len(parts) == 1 or self.plan.same_on_all_replicas:
             return parts[0]

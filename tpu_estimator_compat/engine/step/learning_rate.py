@@ -16,12 +16,15 @@ _COPIES = frozenset({"Identity", "Cast"})
 
 
 def find(train_ops: Sequence[tf.Operation], trainable: Collection[str]) -> list[tf.Tensor]:
-    """The learning rate of all updates of the variables `trainable`: a scalar, or its reads.
+    """The tensors of the one learning rate that all updates of the variables `trainable` use.
 
-    They are tensors of the graph on resource variables: see `resource_graph`.
+    An optimizer's op has the rate among its inputs; every other update must depend on the rate.
 
-    An optimizer's operation says which of its inputs is the rate. Another update may use the rate
-    as it likes, but must depend on it. The message of a ValueError is the reason why there is none.
+    Returns:
+      A scalar, or several reads of one, of the graph on resource variables (see `resource_graph`).
+
+    Raises:
+      ValueError: there is no such rate; the message is the reason.
     """
     resources = resource_graph.of(train_ops[0].graph)
     graph, train_ops = resources.graph, list(map(resources.operation, train_ops))
@@ -46,7 +49,7 @@ def find(train_ops: Sequence[tf.Operation], trainable: Collection[str]) -> list[
 
 
 def replace(rates: Sequence[tf.Tensor]) -> tf.Operation:
-    """Puts a variable, without a value yet, in the place of `rates`; returns its handle."""
+    """Replaces `rates` by a new variable without a value; returns its handle op."""
     graph, dtype = rates[0].graph, rates[0].dtype
     before = len(graph.get_operations())
     finalized = graph.finalized  # by a Scaffold
@@ -74,7 +77,7 @@ def _is_written(graph: tf.Graph, op: tf.Operation, names: Collection[str]) -> bo
 
 
 def _rate_of(op: tf.Operation) -> tf.Tensor | None:
-    """The tensor that an update takes as its rate, before copies; None if it says of none."""
+    """The tensor, before copies, that an update takes as its rate; None if there is none."""
     if not op.type.startswith(("ResourceApply", "ResourceSparseApply")):
         return _rate_by_hand(op)
     names = [argument.name for argument in op.op_def.input_arg]
@@ -85,8 +88,8 @@ def _rate_of(op: tf.Operation) -> tf.Tensor | None:
 def _rate_by_hand(op: tf.Operation) -> tf.Tensor | None:
     """The rate of an optimizer that is written in Python, such as BERT's.
 
-    Such a one assigns `variable - rate * update`, or subtracts `rate * update`. What is multiplied
-    by a constant may be something else than a step along a gradient.
+    It assigns `variable - rate * update`, or subtracts `rate * update`. A constant factor is not
+    taken for a rate: the product may be something else than a step along a gradient.
     """
     step = op.inputs[1] if op.type == "AssignSubVariableOp" else None
     if op.type == "AssignVariableOp":
@@ -102,7 +105,7 @@ def _rate_by_hand(op: tf.Operation) -> tf.Tensor | None:
 
 
 def _original(tensor: tf.Tensor) -> tf.Tensor:
-    """The tensor that a tensor is a copy of, perhaps in another precision."""
+    """The tensor of which `tensor` is a copy, perhaps in another precision."""
     while tensor.op.type in _COPIES and tensor.op.inputs[0].dtype.is_floating:
         tensor = tensor.op.inputs[0]
     return tensor
@@ -113,7 +116,7 @@ def _origin(rate: tf.Tensor) -> graph_ops.Key:
 
 
 def _behind(tensors: Sequence[tf.Tensor]) -> set[tf.Operation]:
-    """The tensors that the values of `tensors` depend on, without control inputs."""
+    """The operations on which the values of `tensors` depend, without control inputs."""
     seen: set[tf.Operation] = set()
     stack = [tensor.op for tensor in tensors]
     while stack:

@@ -1,4 +1,4 @@
-"""A step as a value: what one step of a mode computes. `cut` says where."""
+"""The plan of a step: the computation of one step of a mode, as a value; `cut` divides it."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ Structure = Any
 
 @dataclasses.dataclass(frozen=True)
 class StepPlan:
-    """The plan of one step of a mode: all that a runtime needs in order to run it.
+    """The plan of one step of a mode: all that a runtime needs to run it.
 
     Attributes:
       element_spec: structure of `tf.TypeSpec`s of one replica's input element.
       feeds: the tensors that stand for that element, flattened, composites expanded.
-      fetches, targets: what every step returns, and runs for its effect.
+      fetches, targets: tensors that each step returns; operations that it runs for their effect.
       loss: the loss, averaged over replicas where it is fetched; other fetches of the device part
         are the first replica's. None where a mode has none.
       replica_ops: names of ops that belong to the replicas even if they ignore the input.
       host_placeholders: placeholders for tensors of all replicas, by `key()`, each with
         the replicas' tensor.
       host_stage: the host's part of the step before the device part; None for none.
-      host_calls: names of those targets of the host that only the chief of several workers runs,
-        such as writing events.
+      host_calls: names of the host's targets that, of several workers, only the chief runs, such as
+        the writing of events.
       host_calls_every: host calls run in every n-th step of a loop, starting with the first.
       same_on_all_replicas: whether all replicas compute the same, so that the first one's tensors
         stand for all.
-      partition: for every feed the partition counts of its dimensions, or None; None in all for no
-        partition.
+      partition: for each feed, the number of parts along each dimension, or None to replicate it;
+        None for no partitioning at all.
       jit_compile: whether the device part is compiled with XLA.
-      stop_on_nan: whether no step is made after one whose loss is NaN.
+      stop_on_nan: whether a loop ends after a step whose loss is NaN.
       made_of: in place of `feeds`, the tensors of an element that the step computes itself.
     """
 
@@ -66,13 +66,13 @@ class StepPlan:
     )
 
     def of(self, fetches: Sequence[tf.Tensor], targets: Sequence[tf.Operation]) -> StepPlan:
-        """The step that computes something else of the same graph, and is not compiled."""
+        """A plan for other fetches and targets of the same graph, not compiled with XLA."""
         return dataclasses.replace(
             self, fetches=tuple(fetches), targets=tuple(targets), jit_compile=False
         )
 
     def needs_step(self, op: tf.Operation) -> bool:
-        """Whether `op` has a value within a step only."""
+        """Whether `op` has a value only within a step."""
         return (
             op.name in self.replica_ops
             or op.name in self.behind_input()
@@ -93,7 +93,7 @@ class StepPlan:
 
     @functools.cached_property
     def input_roots(self) -> frozenset[str]:
-        """Names of the ops whose values are those of the step's element."""
+        """Names of the ops that give the step's element: its feeds, iterators, Python functions."""
         made = graph_ops.ancestors([t.op for t in self.made_of], ())
         drawing = [op.name for op in made if graph_ops.draws(op)]
         return frozenset([*(t.op.name for t in self.replica_feeds), *drawing])
@@ -104,11 +104,11 @@ class StepPlan:
         return [*self.feeds, *(self.host_stage.placeholders if self.host_stage else ())]
 
     def is_of_stage(self, tensor: tf.Tensor) -> bool:
-        """Whether the host stage gives `tensor`, and not a replica."""
+        """Whether the host stage, not a replica, computes `tensor`."""
         return self.host_stage is not None and self.host_stage.gives(tensor)
 
     def behind_host_placeholders(self) -> set[str]:
-        """Names of ops that need something concatenated over replicas."""
+        """Names of ops that depend on tensors concatenated over replicas."""
         return self._reached("host", [name for name, _ in self.host_placeholders])
 
     def _reached(self, kind: str, roots: Iterable[str]) -> set[str]:

@@ -44,40 +44,40 @@ class StepProgram:
 
     @property
     def queue(self) -> HostCallQueue | None:
-        """The queue of its host calls; None where steps make their own from the start."""
+        """The queue of the host calls; None where steps make their calls from the start."""
         return self.host_calls.queue
 
     @property
     def is_flat(self) -> bool:
-        """Whether one replica runs it, with no functions (branches, loop bodies) in it."""
+        """Whether one replica runs the step, which calls no functions (branches, loop bodies)."""
         one = self.store.strategy.num_replicas_in_sync == 1
         return one and self.device.is_plain and not self.has_branches
 
     @property
     def has_branches(self) -> bool:
-        """Whether there are functions in it: branches, bodies of loops."""
+        """Whether the step calls functions: branches, bodies of loops."""
         calls = () if self.queue else self.host_calls.part.program.ops
         ops = [*self.device.program.ops, *self.host.program.ops, *calls]
         return self.host_calls.every is not None or any(map(graph_ops.calls_functions, ops))
 
     @property
     def size(self) -> int:
-        """The number of operations of the captured graph that it runs."""
+        """The number of operations of the captured graph in the step."""
         parts = self.device, self.host, self.host_calls.part
         return sum(len(part.program.ops) for part in parts)
 
     def exchanges(self) -> set[str]:
-        """Names of what replicas exchange in this step."""
+        """Names of the exchanges among replicas in this step."""
         own = self.device.exchanges()
         if self.stage is None or self.parts.plan.same_on_all_replicas:
             return own
         return own | self.stage.exchanges
 
     def shared_variables(self) -> list[str]:
-        """Names of the variables that every replica has one of, and of those of the host stage.
+        """Names of the variables of the replicas and of the host stage.
 
-        Of the latter every machine has one, and all make the same updates; or its rows, where the
-        plan says that they are sharded.
+        Each machine has a copy of a variable of the host stage, and all copies get the same
+        updates; of a sharded variable, it has its rows.
         """
         handles = list(self.device.program.handles)
         if self.stage:
@@ -88,7 +88,7 @@ class StepProgram:
         return [name for name in names if name in self.store]
 
     def contents(self) -> Contents | None:
-        """The contents of a function of this step; None where no other function may share them."""
+        """The contents of a function of this step; None where it may share no trace."""
         keys = [part.cache_key() for part in (self.device, self.host, self.host_calls)]
         if None in keys:
             return None
@@ -156,16 +156,14 @@ def build_step(
     streams: RandomStreams | None = None,
     tuning: Tuning = DEFAULTS,
 ) -> StepProgram:
-    """Builds the step of a plan on the replicas of a store's strategy.
-
-    The variables that it needs are created in `store`.
+    """Builds the step of a plan on the replicas of `store`, and creates its variables there.
 
     Args:
       fed: tensors whose values the caller gives with every step.
-      queued: leave host calls to a queue, where their effects are their own.
+      queued: whether host calls go through a queue, where the rest of the step does not need them.
       step_in_loop: counts the steps of a loop on the host; None where every step makes its host
         calls.
-      streams: of the replicas' random ops; None where every function has streams of its own.
+      streams: of the replicas' random ops; None where each function has its own streams.
     """
     group, kind = workers.of(store.strategy), kind_of(plan, store)
     one = store.strategy.num_replicas_in_sync == 1
@@ -176,7 +174,7 @@ def build_step(
         one_program=one and kind.is_plain,
         apart=plan.host_calls if queued or plan.host_calls_every > 1 else frozenset(),
     )
-    if group and not group.is_chief:  # it writes no events, and is fed the same
+    if group and not group.is_chief:  # only the chief writes events
         parts = parts.without_host_calls()
     device = kind(parts, store, streams)
     stage = None

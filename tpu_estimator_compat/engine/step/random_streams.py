@@ -1,12 +1,12 @@
-"""Streams of random ops, which go on whatever function draws the next number.
+"""Streams of random ops, which continue from one function to the next.
 
-A kernel of TF1's random ops keeps the state of its stream, and a session of TF1 has one kernel for
-an op. Here one function or another makes a step, as hooks and executors demand; each has kernels of
-its own, which would begin the stream of a seed anew, and a dropout would repeat its masks. So ops
-with a seed draw from a variable that all functions share. The state is Philox's, as in
-`tf.random.Generator`: a counter of 128 bits, low half first, and a key of 64 bits. It begins and
-advances as in the kernels (`tensorflow/core/util/guarded_philox_random.cc`: the seed is the key,
-the second one the upper half of the counter), so the numbers are the same.
+A random op's kernel keeps the state of its stream, and a TF1 session has one kernel per op. Here
+several functions make steps, as hooks and executors demand, each with its own kernels. They would
+all begin a seed's stream anew, and dropout would repeat its masks. So ops with a seed draw from a
+variable that all functions share. The state is Philox's, as in `tf.random.Generator`: a counter of
+128 bits, low half first, and a key of 64 bits. It begins and advances as in the kernels
+(`tensorflow/core/util/guarded_philox_random.cc`: the seed is the key, the second seed the upper
+half of the counter), so the numbers are the same.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ FROM_STATE = {
     "TruncatedNormal": "StatefulTruncatedNormal",
     "RandomUniformInt": "StatefulUniformInt",
 }
-"""The op that draws the same from a state, by the type of the op that has one in itself."""
+"""Types of ops that draw from a variable, by the types of the ops whose kernels keep the state."""
 
 ALGORITHM = "random_algorithm"
-"""Name of the constant that these take besides a state."""
+"""Name of the constant that these ops take besides a state."""
 
 _PHILOX = 1
 
 Stream = tuple[str, int, int, str]
-"""Name of an op, its seeds, of which replicas differ in the second, and its state's device."""
+"""An op's name, its seed, its second seed (different on each replica), and its state's device."""
 
 
 def draw_from(node: NodeDef, state: str, algorithm: str) -> None:
-    """Has a node, of a type in `FROM_STATE`, draw from a state: inputs of its graph, by name."""
+    """Rewrites a node, of a type in `FROM_STATE`, to draw from the inputs of these names."""
     controls = [name for name in node.input if name.startswith("^")]
     inputs = [name for name in node.input if not name.startswith("^")]
     result = "Tout" if node.op == "RandomUniformInt" else "dtype"
@@ -55,9 +55,9 @@ def add_algorithm(node: NodeDef) -> None:
 class RandomStreams:
     """The streams of a session, one for each op and replica: a `StateRewrite` of its programs.
 
-    Ops without any seed are left alone: every kernel of theirs begins somewhere else. So are those
-    in functions, of branches and loops. As a `traces.Holder`, it names a stream's state after its
-    op, seeds, and device.
+    Ops without a seed stay unchanged, since each of their kernels begins at random; so do ops in
+    branches and loops. As a `traces.Holder`, it names a stream's state after its op, seeds and
+    device.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class RandomStreams:
         return node.op in FROM_STATE and bool(node.attr["seed"].i or node.attr["seed2"].i)
 
     def apply(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
-        """`graph_def` with ops that draw from variables; these, by the inputs that stand for them.
+        """`graph_def` with ops that draw from variables, and these variables' handles, by input.
 
         Call it in replica context: variables are made on the replica's device.
         """
@@ -87,16 +87,16 @@ class RandomStreams:
         return changed, handles
 
     def handles(self) -> dict[Stream, tf.Tensor]:
-        """The states that there are."""
+        """Handles of all states, by stream."""
         return {(*key, device): state.handle for key, (device, state) in self._states.items()}
 
     def handle(self, stream: Stream) -> tf.Tensor:
-        """The state of a stream, made on its device if there is none on any."""
+        """The handle of a stream's state, which is made on the stream's device if there is none."""
         name, seed, seed2, device = stream
         key = name, seed, seed2
         if key not in self._states:
             with tf.init_scope(), tf.device(device):
-                # Not by tf.Variable, of which a strategy would make one for all replicas.
+                # Not by tf.Variable: a strategy would make one variable for all replicas.
                 state = resource_variable_ops.ResourceVariable(
                     tf.constant([0, seed2, seed], tf.int64), trainable=False, name="random_state"
                 )

@@ -1,9 +1,9 @@
-"""Third stage: a callable that runs a pruned, cut graph on the replica that calls it.
+"""A callable that runs a pruned graph, cut into stages, on the replica that calls it.
 
 Called inside `strategy.run` (or in a plain tf.function for host work), it imports the pieces into
 the function under construction, maps feeds to the replica's tensors and every variable handle to
 the replica's own variable. So a replica sees plain local variables, as on a TPU core: TF1
-optimizers never meet a strategy, and the only communication is what the graph asks for.
+optimizers never meet a strategy, and replicas communicate by the graph's collectives alone.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ HandleOf = Callable[[tf.Operation], tf.Tensor]
 
 
 class StateRewrite(Protocol):
-    """Gives nodes whose kernels keep state, such as random ops, a state from outside."""
+    """Makes nodes whose kernels keep state, such as random ops, take the state as an input."""
 
     def applies_to(self, node: graph_def.NodeDef) -> bool:
-        """Whether a node, not one in a function, is given its state."""
+        """Whether a node, not one in a function, takes its state as an input."""
 
     def apply(
         self, graph_def: graph_def.GraphDef
@@ -44,16 +44,17 @@ class StateRewrite(Protocol):
 
 
 class ReplicaProgram:
-    """A piece of a captured graph: feeds in, fetches out, targets run on the way.
+    """A part of a captured graph: takes feeds, returns fetches, runs targets.
 
     Args:
       replicas: the number of replicas that run this program together; 1 for host work.
-      native_collectives: leave collectives in place, for devices that have kernels (TPU).
-      rewrites: as for `graph_def.subgraph_def`; None for what collectives of one participant take.
+      native_collectives: leave collectives in place, for devices with kernels for them (TPU).
+      rewrites: as for `graph_def.subgraph_def`; None for `collectives.ALONE`, or for none with
+        native collectives.
       reads_first: read variables as they are before the step, where a read waits for nothing.
-      waits_for: feeds, or tensors of the program, that come before any change of a variable,
-        whether or not that is made of them: at the end of the data a step changes none.
-      done: operations that nothing here waits for, since they have run before.
+      waits_for: feeds, or tensors of the program, for which each change of a variable waits, even
+        if it does not depend on them: at the end of the data a step changes no variable.
+      done: operations that have run already, and for which nothing waits.
 
     Attributes:
       feeds, fetches: as given; the other attributes are of the graph on resource variables.
@@ -111,7 +112,7 @@ class ReplicaProgram:
         targets = set(self.targets)
         self._wanted = [[op for op in stage.ops if op in targets] for stage in self.stages]
         given = self._given
-        self._awaited = [  # feeds that a stage waits for without taking them
+        self._awaited = [  # feeds that are only control inputs of a stage
             {c.name: given[c] for op in stage.ops for c in op.control_inputs if c in given}
             for stage in self.stages
         ]
@@ -119,16 +120,16 @@ class ReplicaProgram:
 
     def _wait(self, stage: stages.Stage) -> importing.LateControlInputs:
         """The operations of a stage that wait for the element without depending on it."""
-        if not self._waits_for:  # as most programs, of which each hook and saver has some
+        if not self._waits_for:  # most programs, such as those of hooks and savers
             return importing.LateControlInputs()
         before = graph_ops.ancestors([t.op for t in self._waits_for], self.stops)
         late: list[str] = []
-        used: set[Key] = set()  # handles that the element needs later in the stage
+        used: set[Key] = set()  # handles that tensors of `waits_for` need later in the stage
         for op in reversed(stage.ops):
             if op in before:
                 used |= {key(t) for t in op.inputs if t.dtype == tf.resource}
             elif graph_ops.changes_resource(op) and used.isdisjoint(map(key, op.inputs)):
-                late.append(op.name)  # else it comes first: a function keeps their order
+                late.append(op.name)  # otherwise a function runs it first, in creation order
         if not late:
             return importing.LateControlInputs()
         ops = set(stage.ops)
@@ -139,7 +140,7 @@ class ReplicaProgram:
         )
 
     def written_handles(self) -> list[tf.Operation]:
-        """The variable handles that something other than a read consumes."""
+        """The variable handles that an op other than a read takes."""
         handles = set(self.handles)
         written = {
             t.op
@@ -151,7 +152,7 @@ class ReplicaProgram:
         return graph_ops.in_creation_order(written)
 
     def unfed_placeholders(self) -> list[tf.Operation]:
-        """Placeholders that the program needs and that nobody feeds."""
+        """Placeholders that the program needs and does not list among its feeds."""
         return [op for op in self.ops if op.type == "Placeholder"]
 
     def definitions(self) -> list[bytes]:
@@ -166,8 +167,8 @@ class ReplicaProgram:
     ) -> Hashable | None:
         """The key that programs of one replica, or the host, with the same computation share.
 
-        None where a kernel keeps state, such as a seeded random op that is not `rewritten`: the
-        runtime's function would go on where another call has left it.
+        None where a kernel keeps state, such as a seeded random op that is not `rewritten`: a
+        shared function would continue from the state that another program left.
         """
         if self.replicas > 1 or self.native_collectives:
             return None
@@ -216,7 +217,7 @@ class ReplicaProgram:
         return cached
 
     def _replica_of(self, index: int) -> int:
-        """The id of the replica that calls; 0 for all where a stage is the same for all."""
+        """The id of the calling replica; 0 where the stage is the same for all replicas."""
         if self.replicas > 1 and index not in self._differs:
             ops = self.stages[index].ops
             self._differs[index] = graph_def.differs_by_replica(self.graph, ops)
@@ -228,9 +229,9 @@ class ReplicaProgram:
         handle_of: HandleOf,
         state_rewrite: StateRewrite | None = None,
     ) -> list[tf.Tensor]:
-        """Builds the program, of one value per feed; returns one per fetch.
+        """Builds the program from one value per feed; returns one value per fetch.
 
-        `handle_of` gives the resource handle that stands for a handle op of the captured graph.
+        `handle_of` returns the resource handle for a handle op of the captured graph.
         """
         environment = {
             key(copy): value
@@ -258,7 +259,7 @@ class ReplicaProgram:
         after: list[tf.Operation],
         state_rewrite: StateRewrite | None,
     ) -> list[tf.Operation]:
-        """Builds a stage that runs after the operations `after`; returns those that must run."""
+        """Builds a stage that runs after the operations `after`; returns the ops that must run."""
         stage = self.stages[index]
         definition = self._graph_def(index)
         added: Mapping[str, tf.Tensor] = {}
@@ -284,7 +285,6 @@ class ReplicaProgram:
     def _inputs(
         self, index: int, environment: dict[Key, tf.Tensor], added: Mapping[str, tf.Tensor]
     ) -> dict[str, tf.Tensor]:
-        """The inputs of a stage, by their names in its definition."""
         under_construction = tf.compat.v1.get_default_graph()
         stage = self.stages[index]
         replica = 0 if self.native_collectives else self._replica_of(index)
@@ -325,9 +325,9 @@ class ReplicaProgram:
 
 
 def _given(feeds: Sequence[tf.Tensor]) -> dict[tf.Operation, tf.Tensor]:
-    """Operations whose values are given, each with a feed that is there when its values are.
+    """The operations of the feeds, each with its feed.
 
-    Besides those of the feeds, an iterator's whose element has composites: feeds are their parts.
+    Where feeds are parts of composites of an element, the iterator's operation is among them.
     """
     given = {t.op: t for t in feeds}
     for feed in feeds:
@@ -350,7 +350,7 @@ def _signature_of_variable(op: tf.Operation) -> tuple[str, ...]:
 
 
 def _replica_id(replicas: int) -> int:
-    """The id of the CPU or GPU replica that calls; 0 for what a sole one or the host runs."""
+    """The id of the calling CPU or GPU replica; 0 for a sole replica, and for the host."""
     context = tf.distribute.get_replica_context()
     if replicas == 1 or context is None:
         return 0

@@ -1,7 +1,7 @@
-"""The ops around a replicated TPU computation, for devices that have no kernels for them.
+"""Rewrites the ops around a replicated TPU computation, for devices without kernels for them.
 
-`tpu.replicate` and `tpu.rewrite` build them, and so do variables and constants of which each
-replica is to have its own. A replica's program has its own value in their place.
+`tpu.replicate` and `tpu.rewrite` build these ops, and so do variables and constants with a value
+for each replica. A replica's program has the replica's value in their place.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def rewrites(replica: int | None) -> Rewrites:
     """The rewrites of these ops for one replica, for `graph_def.subgraph_def`.
 
     Args:
-      replica: its id; 0 for the only one, and for the host. None for devices on which XLA divides
-        a replica's tensors as the graph says.
+      replica: its id; 0 for a sole replica, and for the host. None for devices on which XLA
+        partitions a replica's tensors as the graph says.
     """
     own: Rewrites = {
         INPUT: functools.partial(_own_input, replica or 0),
@@ -38,12 +38,7 @@ def rewrites(replica: int | None) -> Rewrites:
 
 
 def of_others(ops: Iterable[tf.Operation], replica: int) -> set[Key]:
-    """Tensors that other replicas' programs take and this one's does not, as `rewrites` makes it.
-
-    Args:
-      ops: of a part of the program.
-      replica: its id.
-    """
+    """Inputs of `ops` that, after `rewrites`, only programs of replicas but `replica` take."""
     taken: set[Key] = set()
     others: set[Key] = set()
     for op in ops:
@@ -56,7 +51,7 @@ def of_others(ops: Iterable[tf.Operation], replica: int) -> set[Key]:
 def owned(
     ops: Collection[tf.Operation], replicas: int, *, compiled: bool, alone: bool = True
 ) -> set[tf.Operation]:
-    """Handles of variables that only one of several replicas has.
+    """Handles of variables that belong to one of several replicas.
 
     Args:
       ops: the operations of the replicas' program; not those of functions that they call.
@@ -101,7 +96,7 @@ def _check_input(op: tf.Operation, count: int, replicas: int, compiled: bool) ->
 
 
 def _check_use(ops: Iterable[tf.Operation], own: set[tf.Operation]) -> None:
-    """Refuses uses of one replica's variable by all, for which each would need its own."""
+    """Refuses ops of every replica that use a variable of one replica."""
     for op in ops if own else ():
         for t in op.inputs:
             if t.op in own and op.type != INPUT:
@@ -115,7 +110,7 @@ def _check_use(ops: Iterable[tf.Operation], own: set[tf.Operation]) -> None:
 def _own_input(number: int, node: NodeDef) -> None:
     data = [name for name in node.input if not name.startswith("^")]
     waits = [name for name in node.input if name.startswith("^")]
-    # A host, and a replica that is alone, take the first; `check` has seen to the others.
+    # The host and a sole replica take the first input; `_check_input` refuses other numbers.
     graph_def.set_inputs(node, [data[number if len(data) > 1 else 0], *waits])
     node.op = "Identity"
     kept = node.attr["T"].type
@@ -129,7 +124,7 @@ def _nothing(node: NodeDef) -> None:
 
 
 def _success(node: NodeDef) -> None:
-    """An empty `CompilationResultProto` says that a TPU has compiled the computation."""
+    """Makes an empty `CompilationResultProto`: a TPU has compiled the computation."""
     node.op = "Const"
     node.attr.clear()
     node.attr["dtype"].type = tf.string.as_datatype_enum

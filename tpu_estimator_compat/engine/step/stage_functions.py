@@ -1,9 +1,8 @@
 """Stages as functions that all replicas of a machine call.
 
-Built into a function once for each replica, a step of eight replicas is eight times as large, and
-TensorFlow takes eight times as long to trace it, to optimise it, and to make its kernels. Where the
-replicas share a device, one function serves them all: TensorFlow makes a function once for each
-device that it is called on.
+Built into the step once for each of eight replicas, a stage takes TensorFlow eight times as long to
+trace, to optimise and to make kernels for. TensorFlow instantiates a function once per device, so
+replicas that share a device share one function.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from tpu_estimator_compat.engine.runtime import functions
 from tpu_estimator_compat.tf_internals import handle_data_util
 
 FEWEST_OPS = 500
-"""Smaller stages are built in for each replica: a call costs more than they do."""
+"""Stages with fewer ops are built in for each replica: a function call would cost more."""
 
 
 def is_shared(
     definition: graph_def.GraphDef, rewritten: Callable[[graph_def.NodeDef], bool]
 ) -> bool:
-    """Whether a stage is the same for all replicas, and is worth a function.
+    """Whether a stage is the same for all replicas, and large enough for a function.
 
-    `rewritten` tells the nodes, not those of functions, that are given their state from outside.
+    `rewritten` says which nodes, outside of functions, take their state as an input.
     """
     if len(definition.node) < FEWEST_OPS:
         return False
@@ -38,7 +37,7 @@ class StageFunction:
 
     Args:
       definition: the stage, with its library.
-      inputs: by their names in the definition, the first caller's tensors.
+      inputs: the first caller's tensors, by their names in the definition.
       outputs: names of tensors in the definition.
       wanted: names of operations in the definition that have to run.
     """
@@ -53,7 +52,7 @@ class StageFunction:
         self._definition, self._outputs, self._wanted = definition, outputs, wanted
         self._inputs = inputs
         specs = [tf.TensorSpec(t.shape, t.dtype) for t in inputs.values()]
-        # Inlined, it would be a part of every replica again.
+        # An inlined function would be a part of every replica again.
         made: Any = functions.function(self._build, experimental_attributes={"_noinline": True})
         self._function = made._get_concrete_function_garbage_collected(*specs)
         del self._definition, self._inputs

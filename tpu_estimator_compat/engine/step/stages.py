@@ -1,4 +1,4 @@
-"""Second stage of a replica program: the pruned graph, cut where replicas must exchange values.
+"""Cuts the pruned graph of a replica program into stages, where replicas must exchange values.
 
 Every op gets a level: the number of collectives on its longest path from a feed. Ops of one level
 form a stage; between stages the replicas exchange that stage's collective inputs.
@@ -72,7 +72,7 @@ def _levels(
     """
     levels: dict[tf.Operation, int] = {}
     written: dict[Key, int] = {}  # the level of the last write to a variable
-    touched: dict[Key, int] = {}  # and that of the last stage that reads or writes it
+    touched: dict[Key, int] = {}  # the level of the last read or write
     for op in order:
         before = [t.op for t in op.inputs if key(t) not in stops] + list(op.control_inputs)
         level = max((levels[b] + (b in exchanged) for b in before if b in levels), default=0)
@@ -92,10 +92,10 @@ def _postpone(
     levels: dict[tf.Operation, int],
     placed: Collection[tf.Operation],
 ) -> None:
-    """Moves operations that only a later stage needs, but for those `placed`, to the first such.
+    """Moves operations, except `placed`, to the first stage that needs their results.
 
-    Otherwise an optimizer's reads, and what it computes of its slots, would take memory while the
-    gradients are still to come.
+    Otherwise an optimizer's reads, and what it computes from slots, would take memory before the
+    gradients are there.
     """
     written: dict[Key, set[int]] = {}
     for op in order:
@@ -118,7 +118,7 @@ def _resources(op: tf.Operation) -> list[Key]:
 
 
 def _may_wait(op: tf.Operation) -> bool:
-    """Whether `op` gives the same later, as long as nothing is written to what it reads."""
+    """Whether `op` gives the same value later, unless a variable that it reads is written."""
     if op.type == "ReadVariableOp":
         return True
     return not op.op_def.is_stateful and not _resources(op)
@@ -139,7 +139,7 @@ def _stage(
 
 
 def _values(op: tf.Operation) -> Sequence[tf.Tensor]:
-    """The inputs of `op`; of a collective of one participant the one that is left."""
+    """The inputs of `op`; of a collective, which has one participant here, the first."""
     return op.inputs[:1] if op.type in collectives.OP_TYPES else op.inputs
 
 

@@ -1,4 +1,4 @@
-"""Cuts strings off a TPU's device part: cores have none, so summaries are made on the host."""
+"""Moves strings, such as summaries, from a TPU's device part to the host: cores have none."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 def host_program(
     graph: tf.Graph, fetches: Sequence[tf.Tensor], fed: Sequence[tf.Tensor]
 ) -> ReplicaProgram:
-    """The program that computes those of the device part's fetches that are made of strings.
+    """The host's program for the device part's fetches that depend on strings.
 
-    It is fed what the strings are made of; `fed` are tensors that come from outside the step.
+    Its feeds are the tensors from which the strings are made; `fed` come from outside the step.
     """
     stops = {key(t) for t in fed}
     on_host = _made_of_strings(fetches, stops)
@@ -34,7 +34,7 @@ def left_to_replicas(fetches: Sequence[tf.Tensor], program: ReplicaProgram) -> l
 
 
 def _made_of_strings(fetches: Sequence[tf.Tensor], stops: Collection[Key]) -> set[tf.Operation]:
-    """Ops that take or give strings, and all that is computed of what they give."""
+    """Ops with string inputs or outputs, and all ops that depend on them."""
     ops = graph_ops.ancestors([t.op for t in fetches if key(t) not in stops], stops)
     found: set[tf.Operation] = set()
     for op in graph_ops.in_creation_order(ops):

@@ -12,7 +12,7 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Kind
 
 
 class Advice(NamedTuple):
-    """A row of the table: why an op does not run, and what to write instead."""
+    """A row of the table: the kind of an op's fault, and the code to write instead."""
 
     kind: Kind
     text: str
@@ -27,5 +27,5 @@ def _table() -> list[tuple[str, Advice]]:
 
 @functools.cache
 def advice(op: str) -> Advice | None:
-    """The first row whose pattern fits an op's type."""
+    """The advice of the first row whose pattern matches an op's type; None without a row."""
     return next((found for pattern, found in _table() if fnmatch.fnmatchcase(op, pattern)), None)

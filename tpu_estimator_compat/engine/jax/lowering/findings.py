@@ -9,12 +9,12 @@ from tpu_estimator_compat.engine.graph.source_line import SourceLine
 
 
 class Severity(enum.Enum):
-    """The certainty of a finding."""
+    """The certainty of a fault."""
 
     FAILS = "fails"
     """The step certainly cannot run on a TPU as it is."""
     MIGHT = "might"
-    """The step may fail, or cost more than it seems; not known without a TPU."""
+    """The step may fail, or cost more than it seems; only a TPU can tell."""
 
 
 class Kind(enum.Enum):
@@ -32,7 +32,7 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing that is, or may be, wrong. What is not known, or does not exist, is empty.
+    """One fault, certain or possible. Fields that are unknown, or do not apply, are empty.
 
     Attributes:
       message: the fault, in one sentence.

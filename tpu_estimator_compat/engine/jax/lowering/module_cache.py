@@ -1,4 +1,4 @@
-"""The cache of lowered steps: the next start of the same training does not lower them again."""
+"""The cache of lowered steps, for the next start of the same training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.runtime import cache_files
 
 _PACKAGE = pathlib.Path(__file__).parents[3]
 _SOURCES = ("engine/jax/lowering/*.py", "engine/step/replica_program.py", "engine/step/stages.py")
-"""The code whose changes change modules."""
+"""The code that determines the modules: a change of it invalidates the cache."""
 
 
 @functools.cache
@@ -32,7 +32,7 @@ def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
     `shapes` is as for `stablehlo.lower`.
     """
     feeds = [[t.name, str(shapes.get(key(t), t.shape)), t.dtype.name] for t in step.feeds]
-    # The definitions have only their handles, without shapes.
+    # The definitions have only the variables' handles, without shapes.
     variables = [
         [op.name, str(tf.TensorShape(op.get_attr("shape"))), op.get_attr("dtype").name]
         for op in step.variables
@@ -46,7 +46,7 @@ def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
 
 
 def load(directory: pathlib.Path, name: str) -> StepModule | None:
-    """The module of that name; None where there is none, or its file is damaged."""
+    """The module with a name; None where there is none, or its file is damaged."""
     if (content := cache_files.read(directory / f"{name}.module")) is None:
         return None
     described, code = content.split(b"\n", 1)
@@ -54,6 +54,6 @@ def load(directory: pathlib.Path, name: str) -> StepModule | None:
 
 
 def store(directory: pathlib.Path, name: str, module: StepModule) -> None:
-    """Keeps a module, if the directory can be written to."""
+    """Writes a module to its file, if the directory is writable."""
     content = json.dumps(module.to_json()).encode() + b"\n" + module.code
     cache_files.write(directory / f"{name}.module", content)

@@ -12,9 +12,9 @@ OP_TYPE = "ResizeNearestNeighborGrad"
 def call(
     op_type: str, inputs: Sequence[tf.Tensor], switches: dict[str, bool]
 ) -> Sequence[tf.Tensor]:
-    """Adds up, for each pixel of the image before, the gradients of its copies.
+    """Adds up, for each pixel of the original image, the gradients of its copies.
 
-    The inputs are gradients [batch, rows, columns, channels] and the size of the image before,
+    The inputs are gradients [batch, rows, columns, channels] and the size of the original image,
     int32 [2]; the switches are `align_corners` and `half_pixel_centers`.
     """
     del op_type
@@ -29,9 +29,9 @@ def call(
 def _copies(
     after: tf.Tensor, before: tf.Tensor, dtype: tf.DType, *, align_corners: bool, **others: bool
 ) -> tf.Tensor:
-    """The pixel along a side that each pixel was copied from, as [after, before] of 0 and 1.
+    """A matrix [after, before] of 0 and 1: the original of each pixel along one side.
 
-    Places are computed in float32, as in TensorFlow's kernel.
+    Positions are computed in float32, as in TensorFlow's kernel.
     """
     to, of = tf.cast(after, tf.float32), tf.cast(before, tf.float32)
     scale = of / to
@@ -41,6 +41,6 @@ def _copies(
     if others["half_pixel_centers"]:
         place += 0.5
     place *= scale
-    # Half away from zero, which `tf.round` does not do.
+    # Rounds half away from zero, which `tf.round` does not.
     place = tf.floor(place + 0.5) if align_corners else tf.floor(place)
     return tf.one_hot(tf.cast(tf.minimum(place, of - 1), tf.int32), before, dtype=dtype)

@@ -1,8 +1,8 @@
-"""Random ops that draw from a state which the caller gives: fresh in every step, and repeatable.
+"""Makes random ops draw from a state that the caller gives: new in every step, and repeatable.
 
-XLA's own numbers for TF1's stateful random ops know neither a seed nor a step. So all ops of a step
-draw from one generator, a resource beside the variables, which is passed to every function that
-draws. The state is Philox's, as `tf.random.Generator` has it: a counter of 128 bits, low half
+XLA's own numbers for TF1's stateful random ops depend on neither a seed nor a step. So all ops of a
+step draw from one generator, a resource beside the variables, which is passed to every function
+that draws. The state is Philox's, as in `tf.random.Generator`: a counter of 128 bits, low half
 first, and a key of 64 bits.
 """
 
@@ -29,7 +29,7 @@ _LOOPS = ("While", "StatelessWhile")
 
 
 def _multinomial(logits: tf.Tensor, num_samples: tf.Tensor, *, output_dtype: tf.DType) -> tf.Tensor:
-    """Draws by the largest of logits with Gumbel noise."""
+    """Draws the class with the largest sum of logit and Gumbel noise."""
     rows, classes = tf.unstack(tf.shape(logits))
     shape = tf.stack([rows, num_samples, classes])
     noise = -tf.math.log(-tf.math.log(tf.raw_ops.RandomUniform(shape=shape, dtype=tf.float32)))
@@ -63,7 +63,7 @@ def _truncated(
         return tf.reshape(parameter, tf.concat([shape[:1], tf.ones_like(shape[1:])], 0))
 
     mean, stdev, low, high = map(column, (means, stdevs, minvals, maxvals))
-    # Drawn below the mean, and mirrored: above it, probabilities are too close to 1 to differ.
+    # Draws below the mean and mirrors: above it, probabilities are too close to 1 to differ.
     first, last = (low - mean) / stdev, (high - mean) / stdev
     above = first > 0
     first, last = (
@@ -97,7 +97,7 @@ _COMPOSED: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...]]] = {
     "RandomShuffle": (_shuffle, ()),
     "ParameterizedTruncatedNormal": (_truncated, ("dtype",)),
 }
-"""By op type, a function that draws by ops of `random_streams`, and its keywords: attributes."""
+"""By op type: a function that draws by ops of `FROM_STATE`, and the attributes that it takes."""
 
 DRAWING = frozenset({*FROM_STATE, *_COMPOSED})
 """Types of the ops that draw from the state."""
@@ -113,7 +113,7 @@ class RandomState:
         return node.op in DRAWING
 
     def apply(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
-        """`graph_def` with random ops that draw from the state, also in functions; the input map.
+        """`graph_def` with all random ops, also in functions, drawing from the state; an input map.
 
         Returns `graph_def` itself and an empty map where nothing draws.
         """
@@ -125,7 +125,7 @@ class RandomState:
 
 
 def thread(graph_def: GraphDef) -> bool:
-    """Adds the state to all that draws, in place; false where nothing does.
+    """Adds the state to all ops and functions that draw, in place; returns whether any does.
 
     The graph takes the state as an input that it does not define: `random_state:0`.
     """
@@ -151,7 +151,7 @@ def _all_nodes(graph_def: GraphDef) -> Iterator[NodeDef]:
 
 
 def _drawing(graph_def: GraphDef) -> set[str]:
-    """Names of the functions that take the state: they draw, or call or pair with one that does."""
+    """Names of the functions that draw, call such a function, or share a node with one."""
     functions = graph_def.library.function
     found = {f.signature.name for f in functions if any(x.op in FROM_STATE for x in f.node_def)}
     while True:
@@ -194,7 +194,7 @@ def _thread_function(function: Any, drawing: set[str], *, returns_state: bool) -
 
 
 def _thread_node(node: NodeDef, drawing: set[str], state: str, algorithm: str) -> bool:
-    """Gives a node the state, if it draws; whether it does."""
+    """Gives a node the state if it draws; returns whether it does."""
     if node.op in FROM_STATE:
         random_streams.draw_from(node, state, algorithm)
         return True

@@ -1,4 +1,4 @@
-"""Findings of XLA's refusals of a step, by the user's lines."""
+"""Findings from XLA's error for a step, with the user's lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError
 
 
 def refusals(error: LoweringError, graph: tf.Graph) -> list[Finding]:
-    """A finding for each operation that XLA's error names; one without an operation for none."""
+    """A finding for each operation that XLA's error names; a general one if it names none."""
     if not error.nodes:
         return [Finding(Severity.MIGHT, Kind.COMPILER, f"XLA does not lower it: {error.message}")]
     kind = Kind.NOT_CONSTANT if error.not_constant else Kind.UNSUPPORTED_OP

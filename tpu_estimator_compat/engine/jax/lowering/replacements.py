@@ -1,4 +1,4 @@
-"""Operations without a kernel in XLA, as functions of operations that have one."""
+"""Replaces operations without an XLA kernel by functions of operations that have one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TABLE = {
     **dict.fromkeys(
         sparse_updates.OP_TYPES, _Replacement(sparse_updates.is_lowered, sparse_updates.call)
     ),
-    # Always: XLA itself refuses a size that is not constant.
+    # It fits always: XLA itself refuses a size that is not constant.
     nearest_neighbor.OP_TYPE: _Replacement(lambda op: True, nearest_neighbor.call),
 }
 
@@ -44,7 +44,7 @@ def is_replaced(op: tf.Operation) -> bool:
 
 
 def rewrites(graph: tf.Graph) -> Rewrites:
-    """The rewrites of such operations in `graph`, for `graph_def.subgraph_def`."""
+    """The rewrites that replace operations of `graph`, for `graph_def.subgraph_def`."""
     return dict.fromkeys(_TABLE, functools.partial(_rewrite, Sources(graph)))
 
 

@@ -1,4 +1,4 @@
-"""The device part of a step on one replica, as compilers take it."""
+"""The device part of a step on one replica, in the form that compilers take."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ReplicaStep:
 
     @property
     def feeds(self) -> list[tf.Tensor]:
-        """Placeholders of a replica's input, and of what the host looks up for it."""
+        """Placeholders of a replica's input, and of its tensors from the host stage."""
         return self.program.feeds
 
     @property

@@ -1,6 +1,6 @@
 """Preflight's first depth: finds faults in the captured graph, without lowering it.
 
-XLA stops at the first op that it has no kernel for; this lists them all.
+XLA stops at the first op without a kernel; the scan lists all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def scan(step: ReplicaStep) -> list[Finding]:
 
 @functools.cache
 def supported_ops() -> frozenset[str]:
-    """Types of the ops for which the installed TensorFlow registers kernels of XLA."""
+    """Types of the ops for which the installed TensorFlow registers XLA kernels."""
     # The first compilation of a process registers them.
     with eager.eager_mode():
         tiny = tf.function(lambda x: x + 1, jit_compile=True)
@@ -68,14 +68,14 @@ def _variables(step: ReplicaStep) -> Iterator[Finding]:
 
 
 def _of_ops(ops: Sequence[tf.Operation], seen: set[str]) -> list[Finding]:
-    """The findings in `ops`, which are in creation order, and in their functions not yet `seen`."""
+    """The findings in `ops`, in creation order, and in their functions that are not yet `seen`."""
     found: list[Finding] = []
     behind: set[tf.Operation] = set()  # downstream of a dynamic shape, which is reported once
     for op in ops:
         is_behind = any(t.op in behind for t in op.inputs)
         of_op = _of_function(op, seen) or _of_op(op, is_behind)
         found += of_op
-        # `Unique` as replaced gives as many rows as there are ids: no finding, but dynamic here.
+        # The replaced `Unique` returns one row per id: no finding, but its static shape is unknown.
         dynamic = (of_op and not _is_static(op.outputs)) or replacements.is_replaced(op)
         if is_behind or dynamic:
             behind.add(op)

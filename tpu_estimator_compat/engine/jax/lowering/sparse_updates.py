@@ -2,8 +2,8 @@
 
 A gradient of `tf.gather` has rows and their ids. TensorFlow's optimizers find the distinct ids
 (`Unique`, whose number of results depends on data), add up rows of the same id, and update these
-ids' rows in a variable and its slots (`ResourceSparseApply...`). Here there are as many distinct
-ids as ids: those left over name no row, and XLA drops what is scattered to them.
+ids' rows in a variable and its slots (`ResourceSparseApply...`). Here the distinct ids are padded
+to the number of all ids with ids of no row, whose updates XLA drops.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def is_lowered(op: tf.Operation) -> bool:
     """Whether an op is replaced: a sparse update, or the `Unique` of its ids."""
     if op.type in _UPDATES:
         return _is_distinct(op.inputs[_inputs(op.type).index("indices")])
-    # `_distinct` gives places of 32 bits, as TensorFlow's optimizers ask for.
+    # `_distinct` returns int32 indices, the type that TensorFlow's optimizers ask for.
     return op.type == _UNIQUE and op.outputs[1].dtype == tf.int32 and _is_of_updates(op)
 
 
 def _is_distinct(ids: tf.Tensor) -> bool:
-    """Whether ids are those of `Unique`; TensorFlow updates the row of a repeated id twice."""
+    """Whether ids come from `Unique`; TensorFlow would update the row of a repeated id twice."""
     while ids.op.type == "Identity":
         ids = ids.op.inputs[0]
     return bool(ids.op.type == _UNIQUE and ids.value_index == 0)
 
 
 def _is_of_updates(op: tf.Operation) -> bool:
-    """Whether distinct ids serve only updates of the rows that they name."""
+    """Whether the distinct ids of a `Unique` are used only to update their rows."""
     takers = list(_takers(op.outputs[0]))
     shapes = [taker for taker in takers if taker.type == "Shape"]
     others = {taker.type for taker in takers} - {"Shape"}
@@ -77,7 +77,7 @@ def _inputs(op_type: str) -> list[str]:
 
 
 def _distinct(ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The distinct ids, padded with ids of no row, and each id's place among them."""
+    """The distinct ids, padded with ids of no row, and the index of each id among them."""
     count = tf.size(ids)
     ordered, order = gen_xla_ops.xla_key_value_sort(ids, tf.range(count))
     is_new = tf.concat([[False], ordered[1:] != ordered[:-1]], 0)
@@ -88,7 +88,6 @@ def _distinct(ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _update(op_type: str, values: dict[str, tf.Tensor], switches: dict[str, bool]) -> None:
-    """Updates rows of a variable and of its slots by the op's formula."""
     ids, dtype = values.pop("indices"), values["grad"].dtype
     handles = {name: value for name, value in values.items() if value.dtype == tf.resource}
     rows = {

@@ -1,6 +1,6 @@
 """Lowers a replica's step to a StableHLO module, by XLA on the CPU.
 
-The public TensorFlow cannot lower for a TPU, but what it lowers for a CPU is the same program.
+The public TensorFlow cannot lower for a TPU, but its program for a CPU is the same.
 """
 
 from __future__ import annotations

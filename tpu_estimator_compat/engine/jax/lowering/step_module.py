@@ -69,7 +69,7 @@ class StepModule:
 
     @property
     def stored(self) -> list[str]:
-        """Names of the variables that have values from one step to the next."""
+        """Names of the variables that keep their values from one step to the next."""
         return [name for name in self.variables if name != RANDOM_STATE]
 
 

@@ -1,7 +1,7 @@
 """Variables of any size whose values take no memory, for programs that are lowered and not run.
 
-XLA reads only shapes and types. So all values map the same sparse file into memory, whose pages
-nobody touches.
+XLA reads only shapes and types. So all values map the same sparse file into memory, and no page of
+it is ever read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-_SMALL = 2**20  # bytes that variables may simply take
+_SMALL = 2**20  # bytes: smaller variables have memory of their own
 
 
 class Untouched:

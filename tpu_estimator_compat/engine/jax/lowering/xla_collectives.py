@@ -1,7 +1,7 @@
-"""Collectives of replicas, in ops that XLA on a CPU can lower.
+"""Rewrites collectives to ops that XLA on a CPU can lower.
 
 A sum over replicas becomes XLA's all-reduce. Other exchanges have no such op: they become custom
-calls, which `jax/module.py` turns into StableHLO by their names.
+calls, which `jax/module.py` turns into the StableHLO ops that the calls name.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ TPU_ONLY = frozenset(
 def rewrites(graph: tf.Graph, replicas: int) -> Rewrites:
     """The rewrites of the collectives in `graph`, for `graph_def.subgraph_def`.
 
-    One replica has nothing to exchange, and XLA's partitioner refuses an exchange with itself where
-    several devices share it.
+    A single replica has nothing to exchange; where several devices share it, XLA's partitioner
+    would refuse an exchange with itself.
     """
     sources = Sources(graph)
     lowered = {
@@ -60,7 +60,7 @@ def _lower(sources: Sources, lowering: XlaOp | StableHloOp, node: NodeDef) -> No
 
 
 def _custom_call(sources: Sources, lowering: StableHloOp, node: NodeDef) -> None:
-    """Turns an exchange of input 0 into a call of StableHLO's op by its name and attributes."""
+    """Turns an exchange of input 0 into a custom call that names a StableHLO op and attributes."""
     op = sources.find(node.name)
     constant = None if op is None else collectives.participants(op)
     if op is None or constant is None:

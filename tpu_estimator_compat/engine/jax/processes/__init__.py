@@ -1,1 +1,1 @@
-"""The processes that run steps on JAX's devices together: they join, agree and run."""
+"""Several processes that run steps on JAX's devices together: joining, agreeing, running."""

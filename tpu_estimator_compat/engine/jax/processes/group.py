@@ -1,7 +1,7 @@
 """The group of `runtime/group.py` between the processes of `jax.distributed`.
 
-They meet in the key-value store of JAX's coordinator, in the chief's process. That takes no device,
-so they can agree on a step while the one before it runs. Arrays travel from device to device.
+They meet in the key-value store of JAX's coordinator, in the chief's process. This takes no device,
+so they can agree on a step while the previous step runs. Arrays travel from device to device.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from tpu_estimator_compat.engine.runtime.group import (
 Record = dict[str, Any]
 """A process's message to the others when they meet: its state, and other JSON values."""
 
-_PATIENCE = 1000  # milliseconds between two looks for signals
+_PATIENCE = 1000  # milliseconds between two times that signals are handled
 _LONGEST_WAIT = 60  # seconds
-_PAUSE = 0.05  # seconds between two looks for what others do
-_LARGEST_PIECE = 2**26  # bytes of a broadcast, as they take memory of devices
+_PAUSE = 0.05  # seconds between two polls of the store
+_LARGEST_PIECE = 2**26  # bytes of a broadcast, which takes memory of devices
 _BROKEN = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "Gloo", "NCCL", "Connection")
 
 
@@ -45,8 +45,8 @@ _BROKEN = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "CANCELLED", "Gloo", "
 class Processes(Group):
     """The processes of `jax.distributed`.
 
-    A server takes names of variables of which each process has parts, and puts together their
-    values in all processes.
+    A server takes names of variables of which each process has parts, and assembles their values in
+    all processes.
     """
 
     count: int
@@ -56,14 +56,14 @@ class Processes(Group):
     )
     _turn: int = 0
     _has_met_failed: bool = False  # in the last exchange
-    _calls: tuple[int, int] = (0, 0)  # a turn, and the number of calls in it
+    _calls: tuple[int, int] = (0, 0)  # a turn, and its number of calls
 
     def meet(self, state: State, place: str = "") -> np.ndarray:
         del place  # meetings are numbered
         return states_in(self.exchange({"state": state}))
 
     def exchange(self, record: Mapping[str, Any]) -> list[Record]:
-        """As `meet`, with records of JSON values, which may have a state; serves as it does."""
+        """The same as `meet`, for records of JSON values, which may include a state."""
         while True:
             records = self._all_say(record)
             asked = _asked_for(records)
@@ -76,7 +76,7 @@ class Processes(Group):
         with lost_if_broken():
             self.say(record)
             found = [json.loads(_get(self._key(turn, i))) for i in range(self.count)]
-            if self.is_chief and turn:  # all are here, so all have read the turn before
+            if self.is_chief and turn:  # all have come here: all have read the previous turn
                 _client().key_value_delete(f"{_PREFIX}/{turn - 1}")
         self._has_met_failed = State.FAILED in states_in(found)
         return found
@@ -94,12 +94,13 @@ class Processes(Group):
         return np.asarray([record["number"] for record in records], np.int64)
 
     def fail(self, place: str = "", *, owes_step: bool) -> None:
-        """Tells the others in the next exchange; ends this process unless they come to it.
+        """Tells the others in the next exchange that this process has failed.
 
-        Others would wait for an owed step as long as this process lives: they have a minute.
+        With an owed step, ends this process if they do not come within a minute: they would wait in
+        the step as long as this process lives.
         """
         del place
-        if self._has_met_failed:  # so have the others, which come to no further exchange
+        if self._has_met_failed:  # the others come to no further exchange either
             return
         turn = self._turn
         self.say({"state": State.FAILED})
@@ -121,7 +122,7 @@ class Processes(Group):
                 os._exit(1)
             time.sleep(1)
             client = distributed.global_state.client
-            if client is None:  # shut down: the others have lost their connection
+            if client is None:  # JAX was shut down: the others have lost their connection
                 return
             for index in list(missing):
                 with contextlib.suppress(jax.errors.JaxRuntimeError):  # not there yet
@@ -131,14 +132,14 @@ class Processes(Group):
     def values_of(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Whole values of variables of which each process has parts; raises MachineLostError.
 
-        The others serve in their next `exchange`, wherever that is.
+        The other processes serve in their next `exchange`.
         """
         records = self._all_say({"state": State.ASKING, "values of": list(names)})
         check_none_failed(states_in(records))
         return self.servers[-1](_asked_for(records))
 
     def gather(self, arrays: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
-        """Every process's arrays; each gives any number of them, of any shapes."""
+        """The arrays of each process, of any number and shapes."""
         told = self.exchange({"arrays": [(a.shape, a.dtype.name) for a in arrays]})
         sent = b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
         described = [
@@ -167,10 +168,10 @@ class Processes(Group):
         return np.frombuffer(np.concatenate(found).tobytes(), value.dtype).reshape(value.shape)
 
     def together(self, call: str) -> bool:
-        """Whether all processes come to this call of the estimator, so that they can share it.
+        """Waits for the other processes; returns whether all make this call, so that they share it.
 
-        Waits for them. False, in each process that makes the call, where one is at another call, in
-        a training, at its end, or does not come within a minute.
+        False, in each process that makes the call, if a process makes another call, trains, has
+        ended, or does not come within a minute.
         """
         made = self._calls[1] if self._calls[0] == self._turn else 0
         self._calls = self._turn, made + 1
@@ -195,7 +196,7 @@ class Processes(Group):
         return found["decision"] == _TOGETHER
 
     def _are_elsewhere(self) -> bool:
-        """Whether a process is at the next exchange already, or at its end."""
+        """Whether a process has come to the next exchange already, or has ended."""
         return bool(_listed(f"{_PREFIX}/{self._turn}") or _listed(f"{_PREFIX}/ended"))
 
     @staticmethod
@@ -209,7 +210,7 @@ _TOGETHER, _ALONE = "together", "alone"
 
 @functools.cache
 def processes() -> Processes | None:
-    """The processes of `jax.distributed`; None for one alone."""
+    """The processes of `jax.distributed`; None for a single process."""
     if jax.process_count() == 1:
         return None
     group = Processes(jax.process_count(), jax.process_index())
@@ -228,12 +229,12 @@ def states_in(records: Sequence[Record]) -> np.ndarray:
 
 
 def _asked_for(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The variables whose values some process asks for; sorted, so that all have the same order."""
+    """The variables for whose values a process asks; sorted, so that all have the same order."""
     return sorted({name for record in records for name in record.get("values of", ())})
 
 
 def _listed(folder: str) -> dict[str, str]:
-    """Values in a folder of the store, by the rest of their names."""
+    """Values in a folder of the store, by their names within the folder."""
     pairs = _client().key_value_dir_get(f"{folder}/")
     return {key.removeprefix(f"{folder}/"): value for key, value in pairs}
 
@@ -277,7 +278,7 @@ def _get(key: str) -> str:
 
 @contextlib.contextmanager
 def lost_if_broken() -> Iterator[None]:
-    """Within, errors of the connections to other processes become MachineLostError."""
+    """Turns errors of connections to other processes into MachineLostError."""
     try:
         yield
     except jax.errors.JaxRuntimeError as error:

@@ -13,18 +13,18 @@ from tpu_estimator_compat.engine.jax import installation, profiler
 from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
 from tpu_estimator_compat.engine.topology import cluster, rendezvous, tpu_system
 
-_HEARTBEAT_TIMEOUT = 30  # seconds without a sign of life after which JAX ends all other processes
-_LONGEST_FAREWELL = 7 * 86400  # seconds that a process waits at its end for others at work
+_HEARTBEAT_TIMEOUT = 30  # seconds without a heartbeat after which JAX ends all other processes
+_LONGEST_FAREWELL = 7 * 86400  # seconds that a process waits at its end for the others
 
 
 def join(config: RunConfig) -> RunConfig:
     """Joins the processes that `config` or a TPU pod names, before JAX makes its devices.
 
-    With several workers in TF_CONFIG, JAX's coordinator listens at the chief's address there, which
+    With several workers in TF_CONFIG, JAX's coordinator listens at the chief's address, which
     nothing else uses here. Otherwise, on a machine with a TPU, `jax.distributed.initialize()` looks
-    for processes. A script that has called that function itself is left alone.
+    for processes. If the script has called that function itself, nothing is done.
 
-    Returns `config`; in a process other than the first that no TF_CONFIG names, a copy of it whose
+    Returns `config`; without workers in TF_CONFIG, in any process but the first, a copy whose
     `is_chief` is False.
     """
     installation.check()
@@ -58,7 +58,7 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
         )
     cluster_addresses.check(addresses)
     logging.info("%s waits for the others of %s, for %d s at most.", own, addresses, seconds)
-    # Without it, CPU devices exchange nothing between processes. Other devices ignore it.
+    # CPU devices need it to exchange values between processes. Other devices ignore it.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         rendezvous.meet(addresses, index, seconds)
@@ -81,7 +81,7 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
 
 
 def _bind_address(addresses: tuple[str, ...]) -> str | None:
-    """The address of JAX's coordinator; None for all networks of this machine."""
+    """The address at which JAX's coordinator listens; None for all networks of this machine."""
     return addresses[0] if cluster_addresses.to_listen(addresses) else None
 
 
@@ -90,7 +90,7 @@ def _join_pod() -> None:
     try:
         _initialize()
     except (ValueError, RuntimeError, OSError, ImportError) as error:
-        # Perhaps there are none. If there are, the first exchange raises.
+        # There may be no other processes. If there are, the first exchange raises.
         logging.info("jax.distributed found no other processes: %s", error)
 
 

@@ -1,4 +1,4 @@
-"""Runs a plan's steps on the JAX devices of several processes: they agree on every dispatch."""
+"""Runs a plan's steps on the JAX devices of several processes, which agree on every dispatch."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 class ProcessesRunner(GroupRunner[Processes]):
     """A `Runner` on one of several processes of `jax.distributed`.
 
-    Before each dispatch the processes tell each other how many steps they can make, and what they
-    fetch. All run the same program: as many steps as every process can make; or, where some hook
-    fetches more than the plan, a single step that fetches what any of them wants. Each process may
-    have loop lengths of its own.
+    Before each dispatch the processes tell each other the number of steps that they can make, and
+    their fetches. All run the same program: as many steps as every process can make; or, where a
+    hook fetches more than the plan, one step with the fetches of all processes. Loop lengths may
+    differ between processes.
 
-    Where the elements of processes that are fed the same (see `JaxTopology`) differ, all take those
-    of the first of them.
+    Where processes that should be fed the same (see `JaxTopology`) read different elements, all
+    take the elements of the first of them.
 
     Args:
-      trains: whether steps train. Where one process stops a training, all stop; elsewhere that is
-        an error of the others.
+      trains: whether steps train. When one process stops a training, all stop; in an evaluation or
+        prediction, the others raise an error.
     """
 
     def __init__(
@@ -112,16 +112,15 @@ class ProcessesRunner(GroupRunner[Processes]):
             return losses.result(self.ended, None if self.ended else own.counter())
 
     def _read_ahead(self, iterator: Iterator, wanted: int) -> None:
-        """Reads elements for `wanted` steps, or as many as there are."""
         if self._steps.main.stage is None:
             self._input.read(iterator, wanted, self._elements)
         elif not self._elements and (parts := self._input.parts_for_stage(iterator)) is not None:
             self._elements.append(parts)
 
     def _agreed_dispatch(self, step: JaxStep, most: int) -> StartedSteps | None:
-        """Starts steps that all processes make together; None where one of them cannot make any.
+        """Starts up to `most` steps of all processes together; None where one can make no step.
 
-        At most `most` of them; one where some process wants another step than the plan's.
+        Starts one step where a process wants another step than the plan's.
         """
         offered = self._elements[:most]
         wanted = None if step is self._steps.main else dataclasses.asdict(step.device.wanted)
@@ -145,7 +144,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         if any(r["marks"][:steps] != records[f]["marks"][:steps] for r, f in self._pairs(records)):
             taken = self._of_readers(taken, steps)
         chunk = self._chunk(taken, step)
-        # All have seen the same numbers of steps: `_largest` is the same everywhere.
+        # All processes have seen the same numbers of steps, so `_largest` is the same in all.
         started = self._steps.dispatch(step, chunk, 1 if steps == 1 else self._largest)
         self._owes_step = False
         return started
@@ -155,7 +154,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         return list(zip(of_all, self._readers, strict=True))
 
     def _states_of_readers(self, records: Sequence[Record]) -> np.ndarray:
-        """The states; the first of processes that are fed the same says whether there is data."""
+        """The states; of processes fed the same, the first one decides whether there is data."""
         of_data = (State.READY, State.OUT_OF_DATA)
         return np.asarray(
             [
@@ -179,7 +178,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         )
 
     def _of_readers(self, elements: list[Any], steps: int) -> list[Any]:
-        """The elements that the first of the processes fed the same has for the steps."""
+        """The elements for `steps` steps of the first process that is fed the same."""
         logging.log_first_n(
             logging.WARN,
             "Processes that are to be fed the same read other elements: all take those of the "
