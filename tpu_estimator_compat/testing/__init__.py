@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.testing.processes import with_replicas
+    from tpu_estimator_compat.testing.results import Result
+    from tpu_estimator_compat.testing.running import run
 
-__all__ = ["with_replicas"]
+__all__ = ["Result", "run", "with_replicas"]
 
-_HOMES = {"with_replicas": "processes"}
+_HOMES = {"Result": "results", "run": "running", "with_replicas": "processes"}
 
 
 def __getattr__(name: str) -> Any:
