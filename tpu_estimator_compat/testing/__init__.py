@@ -1,4 +1,4 @@
-"""Unit tests of a model_fn on the CPU: one step of it, checks that find bugs, several replicas.
+"""Unit tests of a model_fn on the CPU: steps of it, checks that find bugs, several replicas.
 
 `run` makes steps of a model_fn on plain arrays, and `batches` shows what an input_fn feeds to each
 replica. The functions `check_...` raise AssertionError where a model_fn has a bug that is common in
@@ -10,13 +10,45 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tpu_estimator_compat.testing.checks.batch_independent import check_batch_independent
+    from tpu_estimator_compat.testing.checks.deterministic import check_deterministic
+    from tpu_estimator_compat.testing.checks.exports import check_exports
+    from tpu_estimator_compat.testing.checks.fits_tpu import check_fits_tpu
+    from tpu_estimator_compat.testing.checks.learns import check_learns
+    from tpu_estimator_compat.testing.checks.modes_agree import check_modes_agree
+    from tpu_estimator_compat.testing.checks.replicas_agree import check_replicas_agree
+    from tpu_estimator_compat.testing.checks.resumes import check_resumes
+    from tpu_estimator_compat.testing.checks.same_as_original import check_same_as_original
+    from tpu_estimator_compat.testing.feeding import Batch, batches
     from tpu_estimator_compat.testing.processes import with_replicas
     from tpu_estimator_compat.testing.results import Result
     from tpu_estimator_compat.testing.running import run
 
-__all__ = ["Result", "run", "with_replicas"]
+__all__ = [
+    "Batch",
+    "Result",
+    "batches",
+    "check_batch_independent",
+    "check_deterministic",
+    "check_exports",
+    "check_fits_tpu",
+    "check_learns",
+    "check_modes_agree",
+    "check_replicas_agree",
+    "check_resumes",
+    "check_same_as_original",
+    "run",
+    "with_replicas",
+]
 
-_HOMES = {"Result": "results", "run": "running", "with_replicas": "processes"}
+_HOMES = {
+    "Batch": "feeding",
+    "Result": "results",
+    "batches": "feeding",
+    "run": "running",
+    "with_replicas": "processes",
+    **{name: f"checks.{name[6:]}" for name in __all__ if name.startswith("check_")},
+}
 
 
 def __getattr__(name: str) -> Any:

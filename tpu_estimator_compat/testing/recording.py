@@ -19,7 +19,7 @@ from tpu_estimator_compat.testing.subject import Subject
 v1 = tf.compat.v1
 
 
-class Recorder(v1.train.SessionRunHook):
+class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
     """Stands in the place of a subject's model_fn, and among the hooks of the call.
 
     Attributes:
@@ -68,7 +68,9 @@ class Recorder(v1.train.SessionRunHook):
                 self.host_calls.append(dict(zip(names, copies, strict=True)))
 
             kept = tf.numpy_function(keep, values, [])
-            done = [as_operation(x) for x in tf.nest.flatten(function(*args, **kwargs)) if x is not None]
+            done = [
+                as_operation(x) for x in tf.nest.flatten(function(*args, **kwargs)) if x is not None
+            ]
             return tf.group(kept, *done)
 
         return host_call
@@ -149,6 +151,7 @@ def _kinds(kind: type) -> Iterator[type]:
     """The class and its subclasses with an `apply_gradients` of their own."""
     if "apply_gradients" in vars(kind):
         yield kind
+    each: type
     for each in kind.__subclasses__():
         yield from _kinds(each)
 

@@ -33,7 +33,8 @@ class Result:
       disagreement: the largest absolute difference between the replicas' values of a variable
         after the last step, for variables where there is one. Averages that each replica keeps for
         itself may differ, trainable variables must not.
-      summaries: per tag, the (step, value) pairs in the event files: floats, else the `Summary.Value`.
+      summaries: per tag, the (step, value) pairs in the event files: a float, or a
+        `Summary.Value`.
       host_calls: the arguments of each call of host_call's function, by name or position.
       global_step: after the last step.
       update_ops_ran: names of the operations in the collection UPDATE_OPS that train_op runs.

@@ -53,7 +53,7 @@ class Subject:
     save_input_state: bool = False
 
     def __post_init__(self) -> None:
-        takes = declared_arguments(self.model_fn, {"params": None}) if self.model_fn else {}
+        takes = callable(self.model_fn) and declared_arguments(self.model_fn, {"params": None})
         check_model_fn(self.model_fn, {} if takes and self.params is None else self.params)
         if taken := [key for key in RESERVED_PARAMS_KEYS if key in (self.params or {})]:
             raise ValueError(
@@ -69,10 +69,15 @@ class Subject:
 
     def _check_sizes(self) -> None:
         sizes = {name: _size(leaf) for name, leaf in self._named_arrays()}
-        if not sizes or None in sizes.values() or len(set(sizes.values())) > 1 or 0 in sizes.values():
+        if (
+            not sizes
+            or None in sizes.values()
+            or len(set(sizes.values())) > 1
+            or 0 in sizes.values()
+        ):
             raise ValueError(
-                "features and labels must be arrays with as many examples each along axis 0, one at "
-                f"least. Got {sizes or self.features}."
+                "features and labels must be arrays with as many examples each along axis 0, one "
+                f"at least. Got {sizes or self.features}."
             )
 
     def _named_arrays(self) -> Iterator[tuple[str, Any]]:

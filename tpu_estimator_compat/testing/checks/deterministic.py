@@ -48,7 +48,9 @@ def _differences(first: Result, second: Result) -> list[Finding]:
     names = sorted(first.before.keys() ^ second.before.keys())
     if names:
         advice = "name variables by what does not change between calls, not by a counter or a set"
-        return [Finding(f"{name}: a variable of one call of model_fn only.", advice) for name in names]
+        return [
+            Finding(f"{name}: a variable of one call of model_fn only.", advice) for name in names
+        ]
     advice = "draw initial values with TensorFlow's initializers, or with a seeded NumPy generator"
     initial = differing(first.before, second.before)
     if initial:
@@ -64,7 +66,8 @@ def _differences(first: Result, second: Result) -> list[Finding]:
     if not len(steps) and not differing(first.after, second.after):
         return []
     where = f"the loss of step {steps[0] + 1}" if len(steps) else "variables after the last step"
-    said = f"Equal initial values, but {where} differs: {', '.join(differing(first.after, second.after))}."
+    names = differing(first.after, second.after)
+    said = f"Equal initial values, but {where} differs: {', '.join(names)}."
     python = [op for op in evidence.needed([first.spec.train_op]) if "PyFunc" in op.type]
     advice = (
         "draw random numbers with TensorFlow's operations, not with NumPy's or Python's while "

@@ -50,7 +50,9 @@ def draws_random_numbers(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
 def uses_batch_statistics(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
     """Batch normalizations in training mode: fused ones, and moments over the examples."""
     fused = [op for op in ops if op.type in _BATCH_NORMS and op.get_attr("is_training")]
-    moments = [op for op in ops if op.type == "Mean" and "moments" in op.name and mixes_examples(op)]
+    moments = [
+        op for op in ops if op.type == "Mean" and "moments" in op.name and mixes_examples(op)
+    ]
     return one_per_line(sorted([*fused, *moments], key=lambda op: op._id))
 
 
@@ -73,9 +75,6 @@ def clips_before_sum(graph: tf.Graph) -> list[tf.Operation]:
     """Operations that clip gradients of one replica, which are then added up over replicas."""
     sums = [op for op in graph.get_operations() if op.type in collectives.SUMS]
     return one_per_line(op for op in needed(sums) if _clips(op))
-
-
-
 
 
 def _clips(op: tf.Operation) -> bool:

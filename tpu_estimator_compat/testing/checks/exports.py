@@ -68,7 +68,7 @@ def _exported(subject: Subject, model_dir: str, folder: str) -> str:
     """The path of a SavedModel of the checkpoint, whose inputs have any number of examples."""
     estimator = subject.estimator(1, model_dir)
 
-    def receiver_fn() -> export.ServingInputReceiver:
+    def receiver_fn() -> Any:
         inputs = {
             name: tf.compat.v1.placeholder(value.dtype, [None, *value.shape[1:]], name)
             for name, value in _named(subject.features).items()
@@ -92,7 +92,9 @@ def _compared(
                 outputs |= {key: value.numpy() for key, value in signature(**given).items()}
             except tf.errors.OpError as error:
                 said = f"Signature {name!r} fails on {rows} example(s): {error.message}"
-                advice = "take sizes from tf.shape(features) in PREDICT, not from params['batch_size']"
+                advice = (
+                    "take sizes from tf.shape(features) in PREDICT, not from params['batch_size']"
+                )
                 found.append(Finding(said, advice))
         wrong = _wrong(outputs, {key: value[:rows] for key, value in predicted.items()}, rtol, atol)
         found += [] if found else [Finding(f"{said} Given {rows} example(s).") for said in wrong]
@@ -108,10 +110,14 @@ def _wrong(outputs: Arrays, expected: Arrays, rtol: float, atol: float) -> list[
         if output is None:
             said.append(f"predictions[{key!r}]: no signature has it, but {sorted(outputs)}.")
         elif output.shape != value.shape:
-            said.append(f"{key!r}: of shape {output.shape} from the SavedModel, {value.shape} from predict.")
+            said.append(
+                f"{key!r}: of shape {output.shape} from the SavedModel, {value.shape} from predict."
+            )
         elif value.dtype.kind not in "fc" and not np.array_equal(output, value):
             said.append(f"{key!r}: another value from the SavedModel than from predict.")
-        elif value.dtype.kind in "fc" and not np.allclose(output, value, rtol, atol, equal_nan=True):
+        elif value.dtype.kind in "fc" and not np.allclose(
+            output, value, rtol, atol, equal_nan=True
+        ):
             worst = np.max(np.abs(output - value))
             said.append(f"{key!r}: from the SavedModel it differs by up to {worst:g} from predict.")
     return said

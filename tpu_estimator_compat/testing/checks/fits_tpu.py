@@ -29,8 +29,8 @@ def check_fits_tpu(
     Args:
       model_fn, features, labels, params, mode: as for `testing.run`. The examples are the global
         batch.
-      topology, depth: as for `TPUEstimator.preflight`. "scan" needs no JAX and takes below a second;
-        "compile" needs the extra `preflight`.
+      topology, depth: as for `TPUEstimator.preflight`. "scan" needs no JAX; "compile" needs the
+        extra `preflight`.
 
     Raises:
       AssertionError: the step certainly fails, or does not fit; the report, with lines.
@@ -42,4 +42,6 @@ def check_fits_tpu(
         estimator = subject.on(TPURunConfig(model_dir=folder))
         found = estimator.preflight(subject.input_fn(), topology, mode, depth=depth)
     if found.exit_code == 1:
-        raise AssertionError(f"check_fits_tpu found that the step does not run on {topology}:\n{found}")
+        raise AssertionError(
+            f"check_fits_tpu found that the step does not run on {topology}:\n{found}"
+        )

@@ -62,8 +62,12 @@ def check_learns(
     else:
         findings += _of_movement(first, last, tuple(frozen), steps)
         if not last.losses[-1] < loss_below * last.losses[0]:
-            said = f"loss: {last.losses[0]:g} in the first step, {last.losses[-1]:g} in step {steps}."
-            wanted = f"train longer or faster, if that is all; it should fall below {loss_below:g} times"
+            said = (
+                f"loss: {last.losses[0]:g} in the first step, {last.losses[-1]:g} in step {steps}."
+            )
+            wanted = (
+                f"train longer or faster, if that is all; it should fall below {loss_below:g} times"
+            )
             findings.append(Finding(said, f"{wanted} the first", first.spec.loss.op))
     raise_if_any("check_learns", findings)
 
@@ -106,7 +110,11 @@ def _of_movement(first: Result, last: Result, frozen: tuple[str, ...], steps: in
 
 def _reason(result: Result, name: str) -> tuple[str, str]:
     if name not in result.gradients:
-        shown = "None of its gradients is seen." if not result.gradients else "The optimizer leaves it out."
+        shown = (
+            "None of its gradients is seen."
+            if not result.gradients
+            else "The optimizer leaves it out."
+        )
         return shown, "give the optimizer all trainable variables, or name it in `frozen`"
     gradient = result.gradients[name]
     if gradient is None:

@@ -38,8 +38,8 @@ def check_modes_agree(
       frozen_batch_norm: whether batch normalization is to use its moving averages in training, too.
 
     Raises:
-      AssertionError: EVAL or PREDICT has a variable that TRAIN has not, or of another shape; dropout
-        or other random numbers change their results; batch normalization uses the batch's
+      AssertionError: EVAL or PREDICT has a variable that TRAIN has not, or of another shape;
+        dropout or other random numbers change their results; batch normalization uses the batch's
         statistics there, or moving averages in TRAIN.
     """
     subject = Subject(model_fn, features, labels, params, use_tpu, seed)
@@ -55,7 +55,9 @@ def check_modes_agree(
 def _of_training(result: Result) -> list[Finding]:
     said = "TRAIN: batch normalization uses its moving averages, and never updates them."
     advice = f"pass {_BY_MODE}; or frozen_batch_norm=True, if that is meant"
-    return [Finding(said, advice, op) for op in evidence.in_inference_mode(evidence.of_loss(result))]
+    return [
+        Finding(said, advice, op) for op in evidence.in_inference_mode(evidence.of_loss(result))
+    ]
 
 
 def _of_variables(trained: Result, result: Result) -> list[Finding]:
@@ -65,7 +67,9 @@ def _of_variables(trained: Result, result: Result) -> list[Finding]:
             said = f"{name}: a variable of {mode} that TRAIN has not, and no checkpoint will have."
             advice = "build the same layers, by the same names, in all modes"
         elif value.shape != trained.before[name].shape:
-            said = f"{name}: of shape {value.shape} in {mode}, {trained.before[name].shape} in TRAIN."
+            said = (
+                f"{name}: of shape {value.shape} in {mode}, {trained.before[name].shape} in TRAIN."
+            )
             advice = "let no shape of a variable depend on mode or batch size"
         else:
             continue
@@ -77,9 +81,7 @@ def _of_computed(result: Result, twice: Result) -> list[Finding]:
     mode, predicts = _NAMES[result.mode], result.mode == ModeKeys.PREDICT
     ops = evidence.of_predictions(result) if predicts else evidence.of_loss(result)
     said = f"{mode}: batch normalization uses the statistics of the batch."
-    found = [
-        Finding(said, f"pass {_BY_MODE}", op) for op in evidence.uses_batch_statistics(ops)
-    ]
+    found = [Finding(said, f"pass {_BY_MODE}", op) for op in evidence.uses_batch_statistics(ops)]
     if predicts:
         halves = [{n: np.split(v, 2)[i] for n, v in twice.predictions.items()} for i in (0, 1)]
         changed = differing(*halves)

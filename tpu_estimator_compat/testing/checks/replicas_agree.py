@@ -18,16 +18,16 @@ from tpu_estimator_compat.testing.running import of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 
 _WRAP = (
-    "wrap the optimizer: optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer). An optimizer of "
-    "your own must call apply_gradients of the wrapper, not of what is wrapped"
+    "wrap the optimizer: optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer). An optimizer "
+    "of your own must call apply_gradients of the wrapper, not of what is wrapped"
 )
 _SCALE = (
     "take the mean over the replica's examples, once: CrossShardOptimizer takes the mean over "
     "replicas. Or let it add: CrossShardOptimizer(optimizer, reduction=tf.losses.Reduction.SUM)"
 )
 _UNEVEN = (
-    "each replica counts for one, however many of its examples count: divide by a number that is the "
-    "same on all, such as params['batch_size'], and not by the sum of weights or of a mask"
+    "each replica counts for one, however many of its examples count: divide by a number that is "
+    "the same on all, such as params['batch_size'], and not by the sum of weights or of a mask"
 )
 
 
@@ -55,8 +55,8 @@ def check_replicas_agree(
       rtol: difference that counts as rounding, relative to the largest element.
 
     Raises:
-      AssertionError: losses, gradients or variables differ, with the cause if it is one of these: no
-        CrossShardOptimizer, a loss that is divided too often or not at all, gradients that are
+      AssertionError: losses, gradients or variables differ, with the cause if it is one of these:
+        no CrossShardOptimizer, a loss that is divided too often or not at all, gradients that are
         clipped before they are added up, batch statistics, random numbers.
       ValueError: fewer than two replicas, or a batch that they cannot share.
     """
@@ -138,18 +138,22 @@ class _Comparison:
         """The main finding: what differs, and how."""
         count = self.several.replicas
         ratio = self._common_ratio(wrong)
-        told = f"loss: {self.one.loss:g} on one replica, {self.several.loss:g} on {count}, on average."
+        told = (
+            f"loss: {self.one.loss:g} on one replica, {self.several.loss:g} on {count}, on average."
+        )
         if not wrong:
             return Finding(told, _UNEVEN, self.one.spec.loss.op)
         if ratio is None:
             named = ", ".join(f"{name} ({self._worst(name):.2g})" for name in wrong[:5])
             more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-            said = f"Other gradients on {count} replicas, by relative difference: {named}{more}. {told}"
-            return Finding(said)
+            said = f"Other gradients on {count} replicas, by relative difference: {named}{more}."
+            return Finding(f"{said} {told}")
         times = f"{ratio:.4g}" if ratio >= 1 else f"1/{1 / ratio:.4g}"
         said = f"All gradients on {count} replicas are {times} times those on one. {told}"
         if abs(ratio * count - 1) <= self.rtol:
-            said += f" The loss is divided by the number of replicas ({count}) once too often, or is "
+            said += (
+                f" The loss is divided by the number of replicas ({count}) once too often, or is "
+            )
             said += "a sum over the replica's examples."
         elif abs(ratio / count - 1) <= self.rtol:
             said += f" They are added up, and nothing divides by the number of replicas ({count})."
@@ -189,13 +193,13 @@ class _Comparison:
 
 _CLIPS = "Gradients of one replica are clipped, and added up after that."
 _CLIP_ADVICE = (
-    "clip what is added up: gradients = [tf.tpu.cross_replica_sum(g) / replicas for g in gradients], "
-    "then clip, then apply them with the optimizer that is not wrapped"
+    "clip what is added up: gradients = [tf.tpu.cross_replica_sum(g) / replicas for g in gradients]"
+    ", then clip, then apply them with the optimizer that is not wrapped"
 )
 _BATCH = "Batch normalization takes the statistics of a replica's share of the batch."
 _BATCH_ADVICE = (
-    "exchange them between replicas (the moments through tf.tpu.cross_replica_sum), or switch it to "
-    "its moving averages for this check: results depend on the number of replicas"
+    "exchange them between replicas (the moments through tf.tpu.cross_replica_sum), or switch it "
+    "to its moving averages for this check: results depend on the number of replicas"
 )
 _RANDOM = "Each replica draws random numbers of its own."
 _RANDOM_ADVICE = "switch dropout and noise off for this check, by a key of params"

@@ -64,8 +64,17 @@ def check_resumes(
         is seen: random numbers, an input that goes on elsewhere.
     """
     check_positive_integer(steps, "steps")
-    own = {"examples_per_step": batch_size, "own_input_fn": input_fn, "save_input_state": True}
-    subject = Subject(model_fn, features, labels, params, use_tpu, seed, **own)
+    subject = Subject(
+        model_fn,
+        features,
+        labels,
+        params,
+        use_tpu,
+        seed,
+        examples_per_step=batch_size,
+        own_input_fn=input_fn,
+        save_input_state=True,
+    )
     with tempfile.TemporaryDirectory(prefix="testing_") as folder:
         through, parts = (os.path.join(folder, name) for name in ("through", "parts"))
         whole = of_subject(subject, ModeKeys.TRAIN, replicas, 2 * steps, through)
