@@ -28,13 +28,13 @@ class Server:
     """A server, which is starting when this is made, and ends with its owner.
 
     Args:
-      modules: what it imports before it forks.
-      environment: the variables with which it starts.
+      modules: names of modules that it imports before it forks.
+      environment: all variables of its environment.
       owner: the process with which it ends.
       python: its interpreter.
 
     Attributes:
-      folder: where its socket and its log are. The server removes it when it ends.
+      folder: a folder with its socket and its log. The server removes it when it ends.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ def job(
     cwd: str | pathlib.Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What a server is told of `python WORDS...`.
+    """The message to a server that asks for a process `python WORDS...`.
 
     Args:
       *words: a script, `-m` and a module, or `-c` and code; then arguments.
@@ -106,7 +106,7 @@ class Forked:
 
     Args:
       address: the server's socket.
-      job: what the server is told.
+      job: the message to the server, of `job`.
 
     Attributes:
       pid: the process.

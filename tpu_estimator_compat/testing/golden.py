@@ -1,4 +1,4 @@
-"""What the fixture `golden` is: compares a test's values with those that its file has."""
+"""Comparison of a test's values with those of its golden file: what the fixture `golden` gives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Golden:
 
     Attributes:
       path: the file.
-      changes: what was written: for each name, the differences from what the file had.
+      changes: for each name that was written, the differences from the file before.
 
     Example:
 
@@ -51,7 +51,7 @@ class Golden:
           value: numbers, strings, bytes, bools, None and arrays, in dicts, lists and tuples; or an
             object that has `as_dict()`. Of an array with more than 200 elements, a summary is
             compared.
-          name: what the value is, where a test has several.
+          name: a name of the value, for a test that has several.
           rtol: the largest relative difference of floats. NaN equals NaN. Anything else, dtypes
             and shapes among it, must be equal.
           atol: a difference of floats below it is none.

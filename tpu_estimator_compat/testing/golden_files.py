@@ -105,7 +105,7 @@ def _parsed(path: pathlib.Path, number: int, line: str) -> tuple[str, Leaf]:
 
 
 def _fault(leaf: Leaf) -> str:
-    """What is wrong with the elements of a leaf; empty if nothing is."""
+    """The fault of a leaf's elements; empty if there is none."""
     if leaf.kind.startswith(("float", "bfloat", "complex", "int", "uint")):
         try:
             for token in leaf.tokens:

@@ -1,4 +1,4 @@
-"""Golden values in a session of pytest: the fixture, and what the session's end says of files."""
+"""Golden values in a session of pytest: the fixture, and the list of files at its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _GOLDEN = pytest.StashKey["Golden"]()
 _ATTRIBUTE = "tpu_estimator_compat_golden"
-"""Of a report: what was written. Reports pass from a process to another with their attributes."""
+"""The attribute of a report that lists what was written. Reports pass from a process to another with their attributes."""
 
 
 def fixture(request: pytest.FixtureRequest) -> Iterator[Golden]:

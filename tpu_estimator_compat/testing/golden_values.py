@@ -169,7 +169,7 @@ def _summary(name: str, array: np.ndarray, tokens: list[str]) -> list[str]:
 def differences(
     stored: Mapping[str, Leaf], now: Mapping[str, Leaf], rtol: float, atol: float
 ) -> list[Difference]:
-    """What differs by more than the tolerances, in the order of the paths."""
+    """The differences beyond the tolerances, in the order of the paths."""
     found = []
     for path in dict.fromkeys([*stored, *now]):
         if path not in now:

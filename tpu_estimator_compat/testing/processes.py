@@ -49,7 +49,7 @@ class Ended:
 
     Attributes:
       status: its exit status, negative for a signal.
-      answers: what it sent, in order.
+      answers: the values that it sent, in order.
       output: the end of what it printed; with what it had captured, if it was killed.
     """
 
@@ -58,7 +58,7 @@ class Ended:
     output: str
 
     def how(self) -> str:
-        """How it ended, with its last output, for an error message."""
+        """The end of a sentence that says how it ended, with its last output."""
         how = f"with exit status {self.status}"
         if self.status < 0:
             how = f"by signal {-self.status} ({signal.Signals(-self.status).name})"
@@ -74,7 +74,7 @@ def with_replicas(replicas: int, function: Callable[..., T], /, *args: Any, **kw
     the calls after it take the time of the function and a fork.
 
     Args:
-      replicas: how many.
+      replicas: the number of logical CPUs.
       function: one that another process can import by its name, such as a function at the top of
         a module.
       *args: its arguments, which are pickled.
@@ -140,7 +140,7 @@ def run_in_fork(
 
     Args:
       entry: the function's name.
-      request: what it is given, which is pickled.
+      request: values for it, which are pickled.
       live: print what it prints, while it does.
       cwd: its working directory; this process' by default.
       env: its environment; this process' by default.
@@ -189,7 +189,7 @@ def absolute_path() -> list[str]:
 
 
 def _preparation(function: Callable[..., Any]) -> dict[str, Any]:
-    """What `multiprocessing` tells a spawned process, so that it can import the main script."""
+    """The message by which `multiprocessing` lets a spawned process import the main script."""
     told = multiprocessing.spawn.get_preparation_data("replicas")
     del told["authkey"]  # which must not be pickled, and nobody needs
     if (

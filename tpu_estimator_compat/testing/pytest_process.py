@@ -33,7 +33,7 @@ def run(request: dict[str, Any], folder: pathlib.Path) -> None:
 
 
 class ReplicaProcess:
-    """The plugin that selects the test and sends what is reported."""
+    """The plugin that selects the test and sends its reports and warnings."""
 
     def __init__(self, request: dict[str, Any], answers: BinaryIO):
         self._request = request

@@ -52,7 +52,7 @@ def number_of(item: pytest.Item) -> int | None:
 
 
 def fault(item: pytest.Item) -> str:
-    """What is wrong with a test's mark; empty if nothing is."""
+    """The fault of a test's mark, in words; empty if there is none."""
     mark = item.get_closest_marker("replicas")
     if mark is None:
         return ""

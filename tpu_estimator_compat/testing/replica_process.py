@@ -1,4 +1,4 @@
-"""What runs in a process with replicas of its own: a function, or pytest with one test.
+"""Entries of a process that has replicas of its own: to call a function, or to run one test.
 
 The entries are `call` and `run_test`. Each is given a folder with a `request`, which
 `processes.run_in_fork` wrote, and adds to the file `answers` there.
