@@ -29,13 +29,13 @@ class ReplicaTests:
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Starts the server, while the first tests run, and notes what their processes get.
 
-        Tests and fixtures may change variables and the working directory later on.
+        Tests and fixtures may change variables and the path of imports later on.
         """
         config = session.config
         marked = any(replica_marks.number_of(item) for item in session.items)
         if config.option.collectonly or not marked or _debugs(config):
             return
-        self._environment, self._directory = dict(os.environ), os.getcwd()
+        self._environment, self._directory = dict(os.environ), str(config.invocation_params.dir)
         self._path = processes.absolute_path()
         processes.kept_server()
 
