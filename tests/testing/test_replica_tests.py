@@ -360,3 +360,30 @@ def test_session_that_is_ended_leaves_no_process(small, number, status):
 def server_folders(pid: int) -> list[pathlib.Path]:
     words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     return [pathlib.Path(word.decode()).parent for word in words if word.endswith(b"/socket")]
+
+
+def test_legacy_tests_have_replicas_under_the_command_run(tmp_path):
+    source = """
+        import pytest
+        import tensorflow as tf
+
+        class LegacyTest(tf.test.TestCase):
+            @pytest.mark.replicas(2)
+            def test_layers(self):
+                with self.test_session() as session:
+                    y = tf.layers.dense(tf.ones([2, 2]), 1)
+                    session.run(tf.global_variables_initializer())
+                    self.assertEqual(session.run(y).shape, (2, 1))
+                self.assertEqual(len(tf.config.list_logical_devices("CPU")), 2)
+    """
+    inner_pytest.write(tmp_path, test_m=source)
+    words = ["tpu_estimator_compat", "run", "-m", "pytest", "-p", inner_pytest.PLUGIN]
+    done = subprocess.run(
+        [sys.executable, "-m", *words, "-k", "layers"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert inner_pytest.Session(done.returncode, done.stdout).counts()["passed"] == 1, done.stdout
