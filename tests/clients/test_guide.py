@@ -44,6 +44,19 @@ def test_migrate(tmp_path, clients):
     assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-50")
 
 
+@pytest.mark.slow
+def test_testing(tmp_path, clients):
+    failed, written, passed = walk("testing.md", tmp_path, clients)
+    assert "4 failed" in failed
+    page = (GUIDE / "testing.md").read_text()
+    [shown] = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    printed = [line.removeprefix("E").strip() for line in failed.splitlines()]
+    for line in shown.splitlines():
+        assert line.strip() in [*printed, ""] or "AssertionError: " + line in printed
+    assert "test_losses" in written
+    assert "11 passed" in passed
+
+
 @pytest.mark.full
 def test_preflight(tmp_path, clients, with_gpu_compiler):
     """The reports on the page are those that the commands print."""
