@@ -267,6 +267,10 @@ SMALL = """
     import pytest
 
     @pytest.mark.replicas(2)
+    def test_golden(golden):
+        golden(1.5)
+
+    @pytest.mark.replicas(2)
     def test_prints(replicas):
         print("printed by test_prints", os.environ.get("PYTEST_XDIST_WORKER"))
         assert replicas == 2
@@ -299,8 +303,9 @@ def small(tmp_path):
 
 
 def test_first_failure_can_end_the_session_with_output_shown_live(small):
-    session = inner_pytest.run(small, "-x", "-s")
-    assert session.counts() == {"failed": 1, "passed": 1}
+    session = inner_pytest.run(small, "-x", "-s", "--update-golden")
+    assert session.counts() == {"failed": 1, "passed": 2}
+    assert "new: golden/test_s/test_golden.txt" in session.output
     assert "printed by test_prints None" in session.output
     assert "test session starts" not in session.output.partition("test session starts")[2]
 
@@ -309,6 +314,27 @@ def test_exit_in_a_test_ends_the_session(small):
     session = inner_pytest.run(small, "-k", "ends_the_session")
     assert session.status == 7
     assert "Exit: by a test" in session.output
+
+
+def test_variables_of_a_module_and_the_seed_reach_the_processes(tmp_path):
+    source = """
+        import os, pathlib
+        import pytest
+
+        os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # before TensorFlow is imported
+
+        def test_here(pytestconfig):
+            pathlib.Path("seed").write_text(str(pytestconfig.option.randomly_seed))
+
+        @pytest.mark.replicas(2)
+        def test_there(pytestconfig):
+            assert pathlib.Path("seed").read_text() == str(pytestconfig.option.randomly_seed)
+            with open(f"/proc/{os.getppid()}/environ", "rb") as file:
+                assert b"TF_ENABLE_ONEDNN_OPTS=0" in file.read().split(b"\\0")
+    """
+    inner_pytest.write(tmp_path, test_m=source)
+    args = ("-p", "pytest_randomly", "--randomly-dont-reorganize")
+    assert inner_pytest.run(tmp_path, *args).counts() == {"passed": 2}
 
 
 def test_debugger_has_the_test_in_the_process_itself(small):

@@ -178,6 +178,13 @@ def _server_of(pid: int) -> forks.Server:
     return server
 
 
+def start_server_anew() -> None:
+    """Starts another server in place of the kept one, for variables that modules read early."""
+    kept_server().close()
+    _server_of.cache_clear()
+    kept_server()
+
+
 def _close(pid: int, server: forks.Server) -> None:
     if pid == os.getpid():  # not in a fork of it
         server.close()

@@ -50,6 +50,8 @@ class ReplicaProcess:
         config.args = [self._request["test"]]
         if self._request["workerinput"] is not None:
             config.workerinput = self._request["workerinput"]  # type: ignore[attr-defined]
+        if self._request["seed"] is not None:  # pytest-randomly's
+            config.option.randomly_seed = self._request["seed"]
         for name, value in _options(self._request["basetemp"]).items():
             setattr(config.option, name, value)
 

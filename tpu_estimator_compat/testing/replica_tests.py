@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import tempfile
 from typing import Any
 
@@ -21,13 +22,25 @@ class ReplicaTests:
     """Runs the marked tests of a session; its hooks are those of pytest."""
 
     def __init__(self) -> None:
+        self._started_with: dict[str, str] | None = None
         self._environment: dict[str, str] = {}
         self._directory = ""
         self._path: list[str] = []
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_file(self, file_path: pathlib.Path, parent: pytest.Collector) -> None:
+        """Starts the server while this process imports the first module that may need it."""
+        config = parent.config
+        may_be_first = self._started_with is None and not _debugs(config)
+        if config.option.collectonly or not may_be_first or file_path.suffix != ".py":
+            return
+        if b"mark.replicas" in file_path.read_bytes():
+            self._started_with = _early_variables()
+            processes.kept_server()
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Starts the server, while the first tests run, and notes what their processes get.
+        """Notes what the processes of tests get, and starts the server if it is not yet.
 
         Tests and fixtures may change variables and the path of imports later on.
         """
@@ -37,6 +50,8 @@ class ReplicaTests:
             return
         self._environment, self._directory = dict(os.environ), str(config.invocation_params.dir)
         self._path = processes.absolute_path()
+        if self._started_with not in (None, _early_variables()):  # a module has set some
+            processes.start_server_anew()
         processes.kept_server()
 
     @pytest.hookimpl(tryfirst=True)
@@ -70,12 +85,22 @@ class ReplicaTests:
             "nodeid": item.nodeid,
             "basetemp": _own_basetemp(config),
             "workerinput": getattr(config, "workerinput", None),
+            "seed": getattr(config.option, "randomly_seed", None),
             "has_xdist": config.pluginmanager.hasplugin("xdist"),
         }
         live = config.option.capture == "no"
         directory, environment = self._directory, self._environment
         ended = processes.run_in_fork("run_test", request, live, directory, environment)
         _take(item, number, ended)
+
+
+def _early_variables() -> dict[str, str]:
+    """The variables that TensorFlow, Keras and JAX may read when they are imported.
+
+    TensorFlow sets one itself, of its log.
+    """
+    names = [name for name in os.environ if name.startswith(("TF_", "KERAS_", "XLA_", "JAX_"))]
+    return {name: os.environ[name] for name in names if name != "TF_CPP_MIN_LOG_LEVEL"}
 
 
 def _take(item: pytest.Item, number: int, ended: processes.Ended) -> None:
