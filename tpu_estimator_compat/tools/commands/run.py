@@ -161,8 +161,10 @@ def _dry_run(arguments: argparse.Namespace) -> int:
 
     flags = (*script_folders.FLAGS, *arguments.own_folder)
     source = _source(arguments)
+    started_in = os.getcwd()
     report = running.run(source, arguments.args, execute, flags, arguments.json)
-    print(f"\n{table(report, color=are_colors_shown())}")
+    with contextlib.chdir(started_in):  # the table names files from there
+        print(f"\n{table(report, color=are_colors_shown())}")
     assert report.status is not None
     return report.status
 

@@ -136,7 +136,8 @@ def _describe(recorder: Recorder, captured: CapturedMode, hooks: list[Any]) -> N
     call.replicas = captured.topology.num_replicas
     spec = captured.spec
     everyone = [*hooks, *spec.hooks, *(spec.chief_hooks if captured.mode == "train" else ())]
-    call.hooks = tuple(dict.fromkeys(type(hook).__name__ for hook in everyone))
+    names = dict.fromkeys(type(hook).__name__ for hook in everyone)
+    call.hooks = tuple(name for name in names if not name.startswith("_"))  # without our own
 
 
 def _keras(

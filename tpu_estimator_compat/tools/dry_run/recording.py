@@ -8,9 +8,10 @@ import os
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from tpu_estimator_compat.engine.graph.sources import is_users
 from tpu_estimator_compat.estimator.estimator import Estimator
@@ -151,7 +152,7 @@ class Recorder:
         call, result = self._results[key][-1]
         call.repeated += 1
         if call.repeated > MOST_REPEATED:
-            raise self.stop(f"The loop around {call.call} ({call.place}) was ended: it does not.")
+            raise self.stop(f"A loop around {call.call} in line {call.line} did not end by itself.")
         return result
 
     def _begin(self, call: Call) -> None:
@@ -167,7 +168,7 @@ class Recorder:
             yield
         except BaseException as error:
             if not isinstance(error, StopIteration | Endless):
-                call.error = traceback.format_exception_only(error)[0].strip()
+                call.error = f"{type(error).__name__}: {error}"
             raise
         finally:
             self._running -= 1
@@ -182,6 +183,8 @@ class Recorder:
             call.written += (self._folders.shown(os.fsdecode(result)),)
         elif isinstance(result, dict) and "loss" in result:
             call.loss = float(result["loss"])
+        elif isinstance(result, float | list):  # of Keras, the loss first
+            call.loss = float(np.ravel(result)[0])
         elif losses := getattr(result, "history", {}).get("loss"):
             call.loss = float(losses[-1])
         self._changed()

@@ -11,11 +11,12 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+import tensorflow as tf
 from absl import flags
 
 from tpu_estimator_compat.estimator import estimator, keras_models
 from tpu_estimator_compat.estimator.exporting import Exporting
-from tpu_estimator_compat.tf_internals import event_file_writer, file_io
+from tpu_estimator_compat.tf_internals import checkpoint_management, event_file_writer, file_io
 from tpu_estimator_compat.tools.dry_run.folders import Folders
 from tpu_estimator_compat.tools.dry_run.replacing import Function, replaced, wrapped
 
@@ -126,7 +127,17 @@ def _redirect_files(stack: contextlib.ExitStack, folders: Folders) -> None:
 
         return function
 
+    def state(get_checkpoint_state: Function) -> Function:
+        def function(checkpoint_dir: Any, *args: Any, **kwargs: Any) -> Any:
+            # Its answer holds paths in the folder that it is given, which C++ reads.
+            own = folders.to_read(os.fsdecode(checkpoint_dir))
+            return get_checkpoint_state(own, *args, **kwargs)
+
+        return function
+
     stack.enter_context(wrapped(shutil, "rmtree", rmtree))
+    for owner in (checkpoint_management, tf.train, tf.compat.v1.train):
+        stack.enter_context(wrapped(owner, "get_checkpoint_state", state))
     for owner, name in ((file_io, "_pywrap_file_io"), (event_file_writer, "_pywrap_events_writer")):
         own = _OwnPaths(getattr(owner, name), folders)
         stack.enter_context(replaced(owner, **{name: own}))

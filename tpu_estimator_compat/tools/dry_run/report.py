@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Sequence
 
 from tpu_estimator_compat.tools.reports import json_form
-from tpu_estimator_compat.tools.reports.numbers import duration
 
 _WIDEST = 100
 
@@ -122,8 +121,7 @@ def _cells(call: Call) -> tuple[str, ...]:
     steps = (str(call.replicas or "-"), str(call.steps or "-"))
     more = f"+{call.repeated} not run" if call.repeated else ""
     last = "failed" if call.error else more
-    time = duration(round(call.seconds, 3))
-    return (call.call, call.place, call.model_fn, *steps, time, loss, last)
+    return (call.call, call.place, call.model_fn, *steps, f"{call.seconds:.2f} s", loss, last)
 
 
 def _details(call: Call) -> list[str]:
@@ -146,7 +144,7 @@ def verdict(report: Report) -> str:
     ended = "did not end" if report.status is None else f"exit status {report.status}"
     told += f"{ended}."
     if report.stopped:
-        told += f" {report.stopped}"
+        told += f" {report.stopped} So it was ended there."
     if report.not_reached:
         told += f" Not reached: {_places(report.not_reached)}."
     return told

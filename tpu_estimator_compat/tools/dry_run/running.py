@@ -16,7 +16,7 @@ from tpu_estimator_compat.tools.dry_run.recording import Recorder
 from tpu_estimator_compat.tools.dry_run.redirecting import redirected
 from tpu_estimator_compat.tools.dry_run.report import Report
 from tpu_estimator_compat.tools.dry_run.source_calls import not_reached
-from tpu_estimator_compat.tools.dry_run.waiting import shortened
+from tpu_estimator_compat.tools.dry_run.waiting import others, shortened
 
 
 def run(
@@ -41,15 +41,18 @@ def run(
     folders = Folders(kept.enter_context(child_process.temporary_folder("dry_run_")))
     script = os.path.abspath(script) if script else ""
     json = os.path.abspath(json) if json else None
+    one_at_a_time = threading.Lock()
+    status: int | None = None
 
-    def report(status: int | None) -> Report:
+    def report() -> Report:
         calls = tuple(recorder.calls)
         missed = not_reached([*filter(None, [script]), *(call.file for call in calls)], calls)
         return Report(status, calls, missed, recorder.stopped)
 
     def changed() -> None:
-        if json:
-            report(None).write(json)
+        with one_at_a_time:
+            if json:
+                report().write(json)
 
     recorder = Recorder(folders, changed)
     for context in (redirected(folders, flags), limited(recorder), recorder.recorded()):
@@ -57,11 +60,11 @@ def run(
     kept.enter_context(shortened(recorder))
     before = set(threading.enumerate())
     status = _status(lambda: execute(script_folders.replaced(arguments, flags, folders.own)))
-    _join(before)
-    found = report(status if recorder.calls or status else 1)
-    if json:
-        found.write(json)
-    return found
+    for thread in others(before):  # as Python does when a script has ended
+        thread.join()
+    status = status if recorder.calls or status else 1
+    changed()
+    return report()
 
 
 def _status(execute: Callable[[], int]) -> int:
@@ -73,10 +76,3 @@ def _status(execute: Callable[[], int]) -> int:
             return left.code or 0
         print(left.code, file=sys.stderr)
         return 1
-
-
-def _join(before: set[threading.Thread]) -> None:
-    """Waits for the script's threads, as Python does when a script has ended."""
-    for thread in set(threading.enumerate()) - before:
-        if not thread.daemon:
-            thread.join()

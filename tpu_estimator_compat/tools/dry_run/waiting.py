@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -41,24 +42,35 @@ class _Sleeps:
         self._recorder = recorder
         self._count = 0
         self._calls = 0
+        self._before = set(threading.enumerate())
 
     def around(self, sleep: Function) -> Function:
         def function(seconds: float) -> None:
-            caller = sys._getframe(1).f_code.co_filename
-            if not (is_users(caller) or caller in _WAITS):
-                sleep(seconds)
-                return
-            self._count_one()
-            sleep(min(seconds, LONGEST))
+            if self._is_wait(sys._getframe(1).f_code.co_filename):
+                self._count_one()
+                seconds = min(seconds, LONGEST)
+            sleep(seconds)
 
         return function
 
+    def _is_wait(self, caller: str) -> bool:
+        """Whether the script sleeps itself, or TensorFlow for it."""
+        is_main = threading.current_thread() is threading.main_thread()
+        is_script = is_users(caller) and "site-packages" not in caller
+        return is_main and (is_script or caller in _WAITS)
+
     def _count_one(self) -> None:
         made = len(self._recorder.calls)
-        self._count = 0 if self._recorder.running or made != self._calls else self._count + 1
+        is_alone = made == self._calls and not self._recorder.running
+        self._count = self._count + 1 if is_alone and not others(self._before) else 0
         self._calls = made
         if self._count > MOST_SLEEPS:
-            raise self._recorder.stop("The script was ended: it waited for what did not come.")
+            raise self._recorder.stop("The script waited for what a dry run does not bring.")
+
+
+def others(before: set[threading.Thread]) -> list[threading.Thread]:
+    """The script's threads, for which Python waits at the end."""
+    return [t for t in threading.enumerate() if t not in before and not t.daemon]
 
 
 def _waiting(wait: Function) -> Function:
