@@ -25,7 +25,7 @@ class DryRun:
         process; None where it was killed after `time_limit`.
       calls: the calls of estimators' methods, in the order in which they began.
       not_reached: calls in the script's source that did not run.
-      output: what the script, and the dry run, wrote to standard output and standard error.
+      output: text that the process wrote to standard output and standard error.
     """
 
     script: str

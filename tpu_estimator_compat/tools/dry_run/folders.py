@@ -69,7 +69,7 @@ class Folders:
         return self._of(whole) if is_known else path
 
     def remove_tree(self, path: str) -> bool:
-        """Removes what stands for a user's folder, in place of the folder.
+        """Removes the stand-in of a user's folder, in place of the folder.
 
         Returns False for a folder below the root, which the caller is to remove.
         """
