@@ -62,6 +62,7 @@ def dry_run(
     replicas: int = 0,
     numpy_legacy: bool = False,
     own_folders: tuple[str, ...] = (),
+    whole_predictions: bool = False,
 ) -> DryRun:
     """Runs a script with two steps of each training, one of each evaluation, one batch predicted.
 
@@ -79,6 +80,7 @@ def dry_run(
       numpy_legacy: whether names that NumPy dropped work.
       own_folders: the script's flags that name folders which it writes to, besides model_dir,
         output_dir and job_dir.
+      whole_predictions: whether predictions are for all of the data, not for one batch.
 
     Returns:
       The result, whatever it is; `check()` raises where the script failed.
@@ -88,6 +90,7 @@ def dry_run(
         words = ["run", "--dry-run", f"--json={answer}", f"--behavior={behavior}"]
         words += [f"--logical-cpus={replicas}"] if replicas else []
         words += ["--numpy-legacy"] * numpy_legacy + ["-m"] * module
+        words += ["--whole-predictions"] * whole_predictions
         words += [f"--own-folder={flag}" for flag in own_folders]
         words += [os.fspath(script), *flags]
         command = child_process.module("tpu_estimator_compat", *words)

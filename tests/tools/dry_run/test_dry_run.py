@@ -186,6 +186,20 @@ list(est.predict(input_fn))
     assert "Not reached: predict (script.py:8)." in " ".join(found["output"].split())
 
 
+COUNTS = """
+est = estimator("made")
+est.train(train_fn, steps=5)
+assert len(list(est.predict(input_fn))) == 64, "count"
+"""
+
+
+@pytest.mark.parametrize(("options", "status"), [((), 1), (("--whole-predictions",), 0)])
+def test_a_script_that_counts_predictions_is_told_of_the_option(scripts, options, status):
+    found = scripts.run(COUNTS, options=options)
+    assert found["status"] == status
+    assert ("use --whole-predictions" in " ".join(found["output"].split())) == bool(status)
+
+
 @pytest.mark.parametrize(
     ("end", "status"),
     [

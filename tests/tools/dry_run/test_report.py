@@ -11,7 +11,7 @@ MISSED = (NotReached("export_saved_model", "a.py", 9),)
 
 
 def test_the_table_says_all_of_it():
-    text = table(Report(1, CALLS, MISSED), 100)
+    text = table(Report(2, CALLS, MISSED), 100)
     head, first, second, third, *rest = text.splitlines()
     assert head.split() == ["call", "where", "model_fn", "replicas", "steps", "time", "loss"]
     assert first.split() == ["train", "a.py:3", "model_fn", "2", "2", "1.23", "s", "0.5"]
@@ -20,7 +20,7 @@ def test_the_table_says_all_of_it():
     told = " ".join(rest)
     for words in ("wrote m/model.ckpt-2", "called Hook", "failed: ValueError: bad"):
         assert words in told
-    assert told.endswith("exit status 1. Not reached: export_saved_model (a.py:9).")
+    assert told.endswith("exit status 2. Not reached: export_saved_model (a.py:9).")
 
 
 def test_without_calls():

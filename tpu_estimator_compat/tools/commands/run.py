@@ -70,6 +70,11 @@ def _add_dry_run(parser: argparse.ArgumentParser) -> None:
         "of each train() does. The exit status is the script's, or 1 if it reached no call",
     )
     parser.add_argument(
+        "--whole-predictions",
+        action="store_true",
+        help="with --dry-run: predict for all of the data, as scripts need that count predictions",
+    )
+    parser.add_argument(
         "--own-folder",
         action="append",
         default=[],
@@ -162,7 +167,14 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     flags = (*script_folders.FLAGS, *arguments.own_folder)
     source = _source(arguments)
     started_in = os.getcwd()
-    report = running.run(source, arguments.args, execute, flags, arguments.json)
+    report = running.run(
+        source,
+        arguments.args,
+        execute,
+        flags,
+        arguments.json,
+        whole_predictions=arguments.whole_predictions,
+    )
     with contextlib.chdir(started_in):  # the table names files from there
         print(f"\n{table(report, color=are_colors_shown())}")
     assert report.status is not None

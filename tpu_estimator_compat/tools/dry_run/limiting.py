@@ -31,17 +31,23 @@ STEPS = 2
 
 
 @contextlib.contextmanager
-def limited(recorder: Recorder) -> Iterator[None]:
-    """Within, calls of estimators are short, and tell the recorder what they do."""
+def limited(recorder: Recorder, *, whole_predictions: bool) -> Iterator[None]:
+    """Within, calls of estimators are short, and tell the recorder what they do.
+
+    Args:
+      whole_predictions: whether predictions are for all of the data.
+    """
     with contextlib.ExitStack() as stack:
         stack.enter_context(wrapped(training, "train", _training(recorder)))
         # A reached max_steps would make no steps.
         stack.enter_context(replaced(training, is_reached=lambda *unused: False))
         stack.enter_context(replaced(training, StepLimit=_counting(recorder)))
         stack.enter_context(wrapped(evaluation.Evaluation, "__init__", _evaluation(recorder)))
-        stack.enter_context(wrapped(prediction, "predict", _prediction(recorder)))
+        predicting = _prediction(recorder, whole_predictions)
+        stack.enter_context(wrapped(prediction, "predict", predicting))
         stack.enter_context(wrapped(schedule._Evaluator, "__init__", _final))
         for name, limit in _KERAS.items():
+            limit = _none if whole_predictions and name == "predict" else limit
             stack.enter_context(wrapped(ModelFnModel, name, _keras(recorder, name, limit)))
         yield
 
@@ -98,13 +104,13 @@ def _evaluation(recorder: Recorder) -> Callable[[Function], Function]:
     return around
 
 
-def _prediction(recorder: Recorder) -> Callable[[Function], Function]:
+def _prediction(recorder: Recorder, whole: bool) -> Callable[[Function], Function]:
     def around(predict: Function) -> Function:
         def function(model: Any, captured: CapturedMode, data: Any, request: Any) -> Iterator[Any]:
             _describe(recorder, captured, request.hooks)
-            if call := recorder.current():
+            if (call := recorder.current()) and not whole:
                 call.steps = 1
-            hooks = [*request.hooks, _OneRun()]
+            hooks = [*request.hooks, *([] if whole else [_OneRun()])]
             return predict(model, captured, data, dataclasses.replace(request, hooks=hooks))
 
         return function
@@ -153,7 +159,7 @@ def _keras(
             call = recorder.current()
             if call is not None and call.call == f"keras_model().{name}":
                 call.replicas = self.modes.topology.num_replicas
-                call.steps = given.get("steps") or given["steps_per_epoch"]
+                call.steps = given.get("steps") or given.get("steps_per_epoch") or 0
                 call.hooks = _names(given.get("callbacks"))
             return method(**given)
 
@@ -165,6 +171,11 @@ def _keras(
 def _names(callbacks: Any) -> tuple[str, ...]:
     given = callbacks if isinstance(callbacks, list | tuple) else [callbacks] if callbacks else []
     return tuple(dict.fromkeys(type(callback).__name__ for callback in given))
+
+
+def _none(given: dict[str, Any]) -> dict[str, Any]:
+    del given
+    return {}
 
 
 def _fit(given: dict[str, Any]) -> dict[str, Any]:

@@ -168,7 +168,7 @@ class Recorder:
             yield
         except BaseException as error:
             if not isinstance(error, StopIteration | Endless):
-                call.error = f"{type(error).__name__}: {error}"
+                call.error = f"{type(error).__name__}: {error}".rstrip(": ")
             raise
         finally:
             self._running -= 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import pathlib
 import shutil
 from collections.abc import Sequence
 
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import json_form
+from tpu_estimator_compat.tools.reports.sources import place
 
 _WIDEST = 100
 
@@ -47,7 +48,7 @@ class Call:
 
     @property
     def place(self) -> str:
-        return f"{os.path.relpath(self.file)}:{self.line}"
+        return place(SourceLine(self.file, self.line))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +61,7 @@ class NotReached:
 
     @property
     def place(self) -> str:
-        return f"{os.path.relpath(self.file)}:{self.line}"
+        return place(SourceLine(self.file, self.line))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +132,7 @@ def _details(call: Call) -> list[str]:
     if call.hooks:
         found.append(f"called {', '.join(call.hooks)}")
     if call.error:
-        found.append(f"failed: {call.error}")
+        found.append(f"failed: {call.error.splitlines()[0]}")
     return found
 
 
@@ -145,9 +146,17 @@ def verdict(report: Report) -> str:
     told += f"{ended}."
     if report.stopped:
         told += f" {report.stopped} So it was ended there."
+    if report.status == 1 and [call.call for call in report.calls[-1:]] == ["predict"]:
+        told += f" {_CUT}" if report.calls[-1].steps and not report.calls[-1].error else ""
     if report.not_reached:
         told += f" Not reached: {_places(report.not_reached)}."
     return told
+
+
+_CUT = (
+    "The script failed after a prediction of one batch: where it expects more of them, use "
+    "--whole-predictions."
+)
 
 
 def _places(calls: Sequence[NotReached]) -> str:

@@ -25,6 +25,8 @@ def run(
     execute: Callable[[list[str]], int],
     flags: Collection[str] = script_folders.FLAGS,
     json: str | None = None,
+    *,
+    whole_predictions: bool = False,
 ) -> Report:
     """Runs a script that `execute` starts, given its arguments; returns what it came to.
 
@@ -35,6 +37,7 @@ def run(
       script: the path of its source; empty where there is none to read.
       flags: its flags that name folders which it writes to.
       json: a file that is given the report, after each call, too.
+      whole_predictions: whether predictions are for all of the data, not for one batch.
     """
     kept = contextlib.ExitStack()
     atexit.register(kept.close)
@@ -55,8 +58,9 @@ def run(
                 report().write(json)
 
     recorder = Recorder(folders, changed)
-    for context in (redirected(folders, flags), limited(recorder), recorder.recorded()):
-        kept.enter_context(context)
+    kept.enter_context(redirected(folders, flags))
+    kept.enter_context(limited(recorder, whole_predictions=whole_predictions))
+    kept.enter_context(recorder.recorded())
     kept.enter_context(shortened(recorder))
     before = set(threading.enumerate())
     status = _status(lambda: execute(script_folders.replaced(arguments, flags, folders.own)))
