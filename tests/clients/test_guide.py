@@ -14,6 +14,8 @@ def test_run(tmp_path, clients):
     printed = walk("run.md", tmp_path, clients)
     assert "Saving dict for global step 200" in printed[0]
     assert "on 2 local replica(s)" in printed[1]
+    assert "Dry run: 2 calls of estimators, 0 failed; exit status 0." in printed[2]
+    assert "1 passed" in printed[3]
     assert "1 passed" in printed[-1]
     assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-250")
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.testing.checks.replicas_agree import check_replicas_agree
     from tpu_estimator_compat.testing.checks.resumes import check_resumes
     from tpu_estimator_compat.testing.checks.same_as_original import check_same_as_original
+    from tpu_estimator_compat.testing.dry_running import dry_run
     from tpu_estimator_compat.testing.feeding import Batch, batches
     from tpu_estimator_compat.testing.processes import with_replicas
     from tpu_estimator_compat.testing.results import Result
@@ -37,6 +38,7 @@ __all__ = [
     "check_replicas_agree",
     "check_resumes",
     "check_same_as_original",
+    "dry_run",
     "run",
     "with_replicas",
 ]
@@ -45,6 +47,7 @@ _HOMES = {
     "Batch": "feeding",
     "Result": "results",
     "batches": "feeding",
+    "dry_run": "dry_running",
     "run": "running",
     "with_replicas": "processes",
     **{name: f"checks.{name[6:]}" for name in __all__ if name.startswith("check_")},
