@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from support.sharing import shared
-from tpu_estimator_compat.testing.forks import Forked, Server, job
+from tpu_estimator_compat.testing.replicas.forks import Forked, Server, job
 
 PLAIN_KERNELS = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 """TensorFlow reads it when it is imported: kernels that two of its versions have in common."""

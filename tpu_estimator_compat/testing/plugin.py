@@ -1,7 +1,7 @@
 """Plugin of pytest: the mark `replicas`, the fixtures `replicas` and `golden`, `--update-golden`.
 
 Pytest loads it wherever this package is installed, so it imports nothing of TensorFlow. To leave it
-out, give pytest `-p no:tpu_estimator_compat`. PYTEST_DONT_REWRITE: it has no tests.
+out, give pytest `-p no:tpu_estimator_compat.testing.plugin`. PYTEST_DONT_REWRITE: it has no tests.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tpu_estimator_compat.testing import golden_tests, replica_marks, replica_tests
+from tpu_estimator_compat.testing.golden import fixture
+from tpu_estimator_compat.testing.replicas import marked_tests, marks
 
 if TYPE_CHECKING:
-    from tpu_estimator_compat.testing.golden import Golden
+    from tpu_estimator_compat.testing.golden.comparison import Golden
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,14 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", replica_marks.DESCRIPTION)
-    if not config.stash.get(replica_tests.IS_CHILD, False):
-        config.pluginmanager.register(replica_tests.ReplicaTests())
-        config.pluginmanager.register(golden_tests.GoldenSummary(config))
+    config.addinivalue_line("markers", marks.DESCRIPTION)
+    if not config.stash.get(marked_tests.IS_CHILD, False):
+        config.pluginmanager.register(marked_tests.ReplicaTests())
+        config.pluginmanager.register(fixture.GoldenSummary(config))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    replica_marks.parametrize(metafunc)
+    marks.parametrize(metafunc)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -44,7 +45,7 @@ def pytest_make_collect_report(
     """Makes wrong marks errors of the collection."""
     report = yield
     found = [child for child in report.result or () if isinstance(child, pytest.Item)]
-    faults = dict.fromkeys(fault for item in found if (fault := replica_marks.fault(item)))
+    faults = dict.fromkeys(fault for item in found if (fault := marks.fault(item)))
     if not faults:
         return report
     return pytest.CollectReport(collector.nodeid, "failed", "\n".join(faults), [])
@@ -55,14 +56,14 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    golden_tests.attach(item, report)
+    fixture.attach(item, report)
     return report
 
 
 @pytest.fixture(scope="session")
 def replicas(pytestconfig: pytest.Config) -> int:
     """The number of replicas that the mark `replicas` gives this test."""
-    number = pytestconfig.stash.get(replica_tests.NUMBER, None)
+    number = pytestconfig.stash.get(marked_tests.NUMBER, None)
     if number is None:
         pytest.fail("`replicas` is for tests with the mark @pytest.mark.replicas(4)", pytrace=False)
     return number
@@ -75,4 +76,4 @@ def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
     `golden(value, name=None, rtol=1e-5, atol=1e-8)` fails, with a table of differences, where they
     differ. `pytest --update-golden` writes the file, `golden/MODULE/TEST.txt`.
     """
-    yield from golden_tests.fixture(request)
+    yield from fixture.fixture(request)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tpu_estimator_compat.testing import forks
+from tpu_estimator_compat.testing.replicas import forks
 
 PYTHONS = ["python3", *(f"python3.{minor}" for minor in range(7, 15))]
 

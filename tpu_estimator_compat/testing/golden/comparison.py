@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from tpu_estimator_compat.testing import golden_files, golden_values
-from tpu_estimator_compat.testing.golden_values import Difference
+from tpu_estimator_compat.testing.golden import files, values
+from tpu_estimator_compat.testing.golden.values import Difference
 
 _MOST_ROWS = 30
 _WIDEST = 60  # characters of a column
@@ -64,22 +64,22 @@ class Golden:
         """
         __tracebackhide__ = True
         self._take_name(name)
-        now = golden_values.leaves(value)
-        sections = golden_files.read(self.path)
+        now = values.leaves(value)
+        sections = files.read(self.path)
         stored = sections.get(name or "")
-        found = golden_values.differences(stored or {}, now, rtol, atol)
+        found = values.differences(stored or {}, now, rtol, atol)
         if not found and stored:
             return
         if self._updates:
             sections[name or ""] = now
-            golden_files.write(self.path, self._nodeid.partition("::")[2], sections)
+            files.write(self.path, self._nodeid.partition("::")[2], sections)
             self.changes[name or ""] = found if stored else []
         else:
             raise AssertionError(self._failure(name, found, is_stored=bool(stored)))
 
     def unused_names(self) -> list[str]:
         """The names in the file that the test did not give."""
-        return sorted(set(golden_files.read(self.path)) - self._used)
+        return sorted(set(files.read(self.path)) - self._used)
 
     def _take_name(self, name: str | None) -> None:
         if name is not None and (not name or any(sign in name for sign in "\r\n=")):

@@ -9,7 +9,7 @@ import re
 import uuid
 from collections.abc import Mapping
 
-from tpu_estimator_compat.testing.golden_values import MOST_ELEMENTS, Leaf
+from tpu_estimator_compat.testing.golden.values import MOST_ELEMENTS, Leaf
 
 Sections = dict[str, dict[str, Leaf]]
 """The leaves of each name that a test gave; of the one without a name under ""."""

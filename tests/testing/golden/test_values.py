@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tpu_estimator_compat.testing.golden_values import differences, leaves
+from tpu_estimator_compat.testing.golden.values import differences, leaves
 
 
 def texts(value):

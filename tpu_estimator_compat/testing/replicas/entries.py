@@ -32,9 +32,11 @@ def run_test(folder: str) -> None:
     """Runs pytest with one test, and answers with its reports."""
     request = _take_request(folder)
     set_devices(request["replicas"])
-    from tpu_estimator_compat.testing import pytest_process  # pytest need not be there for `call`
+    from tpu_estimator_compat.testing.replicas import (
+        child_session,  # pytest need not be there for `call`
+    )
 
-    pytest_process.run(request, pathlib.Path(folder))
+    child_session.run(request, pathlib.Path(folder))
 
 
 def set_devices(replicas: int) -> None:

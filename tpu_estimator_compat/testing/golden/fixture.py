@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tpu_estimator_compat.testing.golden import Golden
+    from tpu_estimator_compat.testing.golden.comparison import Golden
 
 _GOLDEN = pytest.StashKey["Golden"]()
 _ATTRIBUTE = "tpu_estimator_compat_golden"
@@ -18,11 +18,11 @@ _ATTRIBUTE = "tpu_estimator_compat_golden"
 
 def fixture(request: pytest.FixtureRequest) -> Iterator[Golden]:
     """The fixture `golden` of a test."""
-    from tpu_estimator_compat.testing import golden, golden_files
+    from tpu_estimator_compat.testing.golden import comparison, files
 
     item: pytest.Item = request.node
-    path = golden_files.file_of(item.config.rootpath, item.nodeid)
-    compares = golden.Golden(path, item.nodeid, item.config.option.update_golden)
+    path = files.file_of(item.config.rootpath, item.nodeid)
+    compares = comparison.Golden(path, item.nodeid, item.config.option.update_golden)
     item.stash[_GOLDEN] = compares
     yield compares
 
@@ -32,9 +32,10 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     compares = item.stash.get(_GOLDEN, None)
     if report.when != "teardown" or compares is None or not item.config.option.update_golden:
         return
-    from tpu_estimator_compat.testing import golden
+    from tpu_estimator_compat.testing.golden import comparison
 
-    changes = {name: golden.table(rows) if rows else "" for name, rows in compares.changes.items()}
+    written = compares.changes.items()
+    changes = {name: comparison.table(rows) if rows else "" for name, rows in written}
     noted = {"file": str(compares.path), "changes": changes, "unused": compares.unused_names()}
     setattr(report, _ATTRIBUTE, noted)
 
@@ -82,11 +83,11 @@ class GoldenSummary:
 
     def _unused_files(self) -> list[pathlib.Path]:
         """Files of no test, in the folders of modules that were run as a whole."""
-        from tpu_estimator_compat.testing import golden_files
+        from tpu_estimator_compat.testing.golden import files
 
         if self._is_selection():
             return []
-        of_tests = {golden_files.file_of(self._config.rootpath, test) for test in self._tests}
+        of_tests = {files.file_of(self._config.rootpath, test) for test in self._tests}
         folders = {path.parent for path in of_tests if path.parent.is_dir()}
         return sorted({path for folder in folders for path in folder.glob("*.txt")} - of_tests)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tpu_estimator_compat.testing.processes import whole_number
+from tpu_estimator_compat.testing.replicas.processes import whole_number
 
 PARAMETER = "_replicas"
 

@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO, TypeVar
 
-from tpu_estimator_compat.testing import forks
+from tpu_estimator_compat.testing.replicas import forks
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ _MODULES = (
     "tensorflow",
     "tpu_estimator_compat.tpu",
     "tpu_estimator_compat.v1",
-    "tpu_estimator_compat.testing.replica_process",
+    "tpu_estimator_compat.testing.replicas.entries",
 )
 
 _ONLY_CPUS = {
@@ -148,9 +148,8 @@ def run_in_fork(
     server = kept_server()
     folder = pathlib.Path(tempfile.mkdtemp(dir=server.folder))
     (folder / "request").write_bytes(pickle.dumps({"sys_path": absolute_path(), **request}))
-    code = (
-        f"from tpu_estimator_compat.testing import replica_process as p; p.{entry}({str(folder)!r})"
-    )
+    module = "tpu_estimator_compat.testing.replicas"
+    code = f"from {module} import entries; entries.{entry}({str(folder)!r})"
     outputs = [folder / "stdout", folder / "stderr"]
     environment = {**(os.environ if env is None else env), **_ONLY_CPUS}
     job = forks.job("-c", code, files=[os.devnull, *outputs], cwd=cwd, env=environment)

@@ -16,7 +16,7 @@ from support import TESTS, inner_pytest, python_path
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import testing
-from tpu_estimator_compat.testing import processes, replica_process
+from tpu_estimator_compat.testing.replicas import entries, processes
 
 pytestmark = pytest.mark.slow  # a process imports TensorFlow
 
@@ -167,9 +167,9 @@ def is_untouched():
 
 def test_devices_that_are_made_are_not_changed():
     made = len(tf.config.list_logical_devices("CPU"))
-    replica_process.set_devices(made)
+    entries.set_devices(made)
     with pytest.raises(RuntimeError, match=f"has made its devices already, {made} logical CPUs"):
-        replica_process.set_devices(made + 1)
+        entries.set_devices(made + 1)
 
 
 SCRIPT = """

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tpu_estimator_compat.testing import processes, replica_marks, replica_process
+from tpu_estimator_compat.testing.replicas import entries, marks, processes
 
 IS_CHILD = pytest.StashKey[bool]()
 """Of the config: this process is one of those, and has one test."""
@@ -45,7 +45,7 @@ class ReplicaTests:
         Tests and fixtures may change variables and the path of imports later on.
         """
         config = session.config
-        marked = any(replica_marks.number_of(item) for item in session.items)
+        marked = any(marks.number_of(item) for item in session.items)
         if config.option.collectonly or not marked or _debugs(config):
             return
         self._environment, self._directory = dict(os.environ), str(config.invocation_params.dir)
@@ -58,7 +58,7 @@ class ReplicaTests:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> bool | None:
-        number = replica_marks.number_of(item)
+        number = marks.number_of(item)
         if number is None:
             return None
         if _debugs(item.config):
@@ -168,7 +168,7 @@ def _run_here(item: pytest.Item, number: int) -> bool | None:
 
 def _set_devices_here(number: int) -> None:
     try:
-        replica_process.set_devices(number)
+        entries.set_devices(number)
     except RuntimeError as error:
         message = f"{error}. A debugger needs the test in this process: run this test alone."
         pytest.fail(message, pytrace=False)

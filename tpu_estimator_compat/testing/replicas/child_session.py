@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import _pytest.capture
 import pytest
 
-from tpu_estimator_compat.testing import replica_process, replica_tests
+from tpu_estimator_compat.testing.replicas import entries, marked_tests
 
 # Plugins that print, or write files that are those of the process that started this one.
 _LEFT_OUT = ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin", "pytest_cov")
@@ -45,8 +45,8 @@ class ReplicaProcess:
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
         self._config = config
-        config.stash[replica_tests.IS_CHILD] = True
-        config.stash[replica_tests.NUMBER] = self._request["replicas"]
+        config.stash[marked_tests.IS_CHILD] = True
+        config.stash[marked_tests.NUMBER] = self._request["replicas"]
         config.args = [self._request["test"]]
         if self._request["workerinput"] is not None:
             config.workerinput = self._request["workerinput"]  # type: ignore[attr-defined]
@@ -65,7 +65,7 @@ class ReplicaProcess:
             return
         try:
             # A conftest may have asked for other devices while it was imported.
-            replica_process.set_devices(self._request["replicas"])
+            entries.set_devices(self._request["replicas"])
         except RuntimeError as error:
             self._send("failure", f"{error}. They were made while the test was collected.")
             session.items.clear()

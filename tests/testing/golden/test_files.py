@@ -6,20 +6,20 @@ import pathlib
 import numpy as np
 import pytest
 
-from tpu_estimator_compat.testing import golden_files, golden_values
-from tpu_estimator_compat.testing.golden_files import DamagedFileError, file_of
+from tpu_estimator_compat.testing.golden import files, values
+from tpu_estimator_compat.testing.golden.files import DamagedFileError, file_of
 
 
 def sections():
     value = {"loss": 0.5, "text": "a = b [c] #", "p": np.ones([2, 2], np.float32), "n": None}
     large = {"large": np.arange(300), "words": np.array(["a b"] * 300)}
-    return {name: golden_values.leaves(each) for name, each in (("", value), ("after", large))}
+    return {name: values.leaves(each) for name, each in (("", value), ("after", large))}
 
 
 def test_what_is_written_is_read(tmp_path):
     path = tmp_path / "golden" / "test_a" / "test.txt"
-    golden_files.write(path, "test", sections())
-    assert golden_files.read(path) == sections()
+    files.write(path, "test", sections())
+    assert files.read(path) == sections()
     assert os.listdir(path.parent) == ["test.txt"]
     lines = path.read_text().splitlines()
     assert "loss = float 0.5" in lines
@@ -27,12 +27,12 @@ def test_what_is_written_is_read(tmp_path):
 
 
 def test_file_that_is_not_there_has_no_sections(tmp_path):
-    assert golden_files.read(tmp_path / "a.txt") == {}
+    assert files.read(tmp_path / "a.txt") == {}
 
 
 def test_failed_write_leaves_the_file(tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
-    golden_files.write(path, "test", sections())
+    files.write(path, "test", sections())
     before = path.read_bytes()
 
     def full(*unused):
@@ -40,7 +40,7 @@ def test_failed_write_leaves_the_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        golden_files.write(path, "test", {"": golden_values.leaves(1)})
+        files.write(path, "test", {"": values.leaves(1)})
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["a.txt"]
 
@@ -48,9 +48,9 @@ def test_failed_write_leaves_the_file(tmp_path, monkeypatch):
 def test_file_behind_a_link_is_written(tmp_path):
     (tmp_path / "real.txt").write_text("")
     (tmp_path / "link.txt").symlink_to("real.txt")
-    golden_files.write(tmp_path / "link.txt", "test", sections())
+    files.write(tmp_path / "link.txt", "test", sections())
     assert (tmp_path / "link.txt").is_symlink()
-    assert golden_files.read(tmp_path / "real.txt") == sections()
+    assert files.read(tmp_path / "real.txt") == sections()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_damage_is_named_with_its_line(tmp_path, line, fault):
     path.write_text(f"# a comment\n\n{line}\n")
     number = 3 + line.count("\n")
     with pytest.raises(DamagedFileError) as error:
-        golden_files.read(path)
+        files.read(path)
     assert fault in str(error.value)
     assert f"a.txt:{number}" in str(error.value)
     assert "--update-golden" in str(error.value)
@@ -80,7 +80,7 @@ def test_damage_is_named_with_its_line(tmp_path, line, fault):
 def test_binary_file_is_damaged(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(DamagedFileError, match="UTF-8"):
-        golden_files.read(tmp_path / "a.txt")
+        files.read(tmp_path / "a.txt")
 
 
 def test_file_is_beside_the_module():
@@ -93,6 +93,6 @@ def test_odd_names_have_files_of_their_own(tmp_path):
     paths = {file_of(tmp_path, f"test_x.py::test[{name}]") for name in odd}
     assert len(paths) == len(odd)
     for path in paths:
-        golden_files.write(path, "test", sections())
+        files.write(path, "test", sections())
         assert path.parent == tmp_path / "golden" / "test_x"
-        assert golden_files.read(path) == sections()
+        assert files.read(path) == sections()

@@ -5,7 +5,7 @@ import functools
 import pytest
 from support import inner_pytest
 
-from tpu_estimator_compat.testing import golden_files
+from tpu_estimator_compat.testing.golden import files
 
 XDIST = ("-p", "xdist", "-n2")
 
@@ -128,8 +128,8 @@ def test_unused_files_and_names_are_listed_and_stay(run, folder):
     run("--update-golden")
     kept = folder / "golden" / "test_m" / "test_gone.txt"
     kept.write_text("")
-    sections = golden_files.read(kept.with_name("test_one.txt"))
-    golden_files.write(kept.with_name("test_one.txt"), "t", {**sections, "old": sections[""]})
+    sections = files.read(kept.with_name("test_one.txt"))
+    files.write(kept.with_name("test_one.txt"), "t", {**sections, "old": sections[""]})
     session = run("--update-golden")
     assert "unused: golden/test_m/test_gone.txt (not removed)" in session.output
     assert "unused: golden/test_m/test_one.txt [old]" in session.output
