@@ -9,6 +9,8 @@ TensorFlow's MonitoredSession with its hooks.
 `tpu_estimator_compat.estimator` for `tf.estimator`; `import tpu_estimator_compat.v1 as tf` for the
 whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow, and does not
 import it before a name is used; an installation of TensorFlow that cannot work is an ImportError.
+
+PYTEST_DONT_REWRITE: pytest, which loads `testing.plugin`, need not rewrite asserts here.
 """
 
 from tpu_estimator_compat import command_path as _command_path

@@ -126,3 +126,8 @@ from tensorflow.python.feature_column import feature_column_v2 as columns_v2  # 
 from tensorflow.python.framework.random_seed import DEFAULT_GRAPH_SEED  # first values in shards
 from tensorflow.python.tpu import feature_column as tpu_columns  # columns of TensorFlow 1
 from tensorflow.python.tpu import feature_column_v2 as tpu_columns_v2  # columns of TensorFlow 2
+
+# Dry runs.
+from tensorflow.python.checkpoint import checkpoint_management  # the newest checkpoint
+from tensorflow.python.summary.writer import event_file_writer  # events by the user's folder names
+from tensorflow.python.training import checkpoint_utils  # waits for checkpoints

@@ -14,6 +14,8 @@ def test_run(tmp_path, clients):
     printed = walk("run.md", tmp_path, clients)
     assert "Saving dict for global step 200" in printed[0]
     assert "on 2 local replica(s)" in printed[1]
+    assert "Dry run: 2 calls of estimators, 0 failed; exit status 0." in printed[2]
+    assert "1 passed" in printed[3]
     assert "1 passed" in printed[-1]
     assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-250")
 
@@ -42,6 +44,19 @@ def test_migrate(tmp_path, clients):
     assert "old.py:5  tf.estimator.BoostedTreesRegressor  refused" in written
     assert "Loss for final step" in trained
     assert tf.train.latest_checkpoint(str(tmp_path / "old_model")).endswith("model.ckpt-50")
+
+
+@pytest.mark.slow
+def test_testing(tmp_path, clients):
+    failed, written, passed = walk("testing.md", tmp_path, clients)
+    assert "4 failed" in failed
+    page = (GUIDE / "testing.md").read_text()
+    [shown] = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    printed = [line.removeprefix("E").strip() for line in failed.splitlines()]
+    for line in shown.splitlines():
+        assert line.strip() in [*printed, ""] or "AssertionError: " + line in printed
+    assert "test_losses" in written
+    assert "11 passed" in passed
 
 
 @pytest.mark.full

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / "tpu_estimator_compat"
 PAGE = ROOT / "migration_guide" / "design.md"
 BEGIN, END = "<!-- modules: begin -->\n", "<!-- modules: end -->\n"
-MOST_ENTRIES = 16
+MOST_ENTRIES = 17
 """Modules and folders at the package's top level: as many as a reader holds in the head."""
 
 

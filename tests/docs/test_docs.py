@@ -23,7 +23,7 @@ GUIDE_PAGES = sorted(GUIDE.glob("*.md"))
 PAGES = [README, *GUIDE_PAGES]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-WALKED = {"bert.md", "compare.md", "migrate.md", "preflight.md", "run.md"}
+WALKED = {"bert.md", "compare.md", "migrate.md", "preflight.md", "run.md", "testing.md"}
 """Pages whose blocks depend on each other: tests/clients/test_guide.py runs them in their order."""
 
 EFFECTS = {

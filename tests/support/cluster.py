@@ -13,8 +13,9 @@ import signal
 import time
 from typing import Any
 
-from support.forks import Forked, Forks
+from support.forks import Forks
 from support.ports import free_ports
+from tpu_estimator_compat.testing.replicas.forks import Forked
 
 TIMEOUT = 240  # seconds; one scenario takes some 20 on an idle machine
 

@@ -44,11 +44,21 @@ def _new_graph(
     )
 
 
+def deploy_input(
+    rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
+) -> inputs.DeployedInput:
+    """The input of the replicas, without a model. Calls input_fn in a graph of its own.
+
+    `store` gets the live variables.
+    """
+    with _new_graph(rules, input_mode):
+        return _deployed_input(rules, input_fn, input_mode, store)
+
+
 def element_spec(rules: Rules, input_fn: InputFn, input_mode: InputMode) -> Any:
     """The structure of `tf.TypeSpec`s of one replica's input. Calls input_fn."""
     store = runtimes.of(input_mode.topology).new_store()
-    with _new_graph(rules, input_mode):
-        return _deployed_input(rules, input_fn, input_mode, store).element_spec
+    return deploy_input(rules, input_fn, input_mode, store).element_spec
 
 
 def capture(

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from tpu_estimator_compat.__main__ import main
 
 DEAD = "import tensorflow as tf\nx = tf.contrib.tpu.TPUConfig()\n"
@@ -23,6 +25,21 @@ def test_table(tree, capsys):
         "     1 refused    not provided; the advice says what to write instead",
         "     2 works      `migrate` rewrites these; `run` runs the script as it is",
     ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("test_train", DEAD, True),
+        ("train_test", REFUSED, True),
+        ("train", DEAD, False),
+        ("test_layers", "import tensorflow as tf\ntf.contrib.layers.flatten(x)\n", False),
+    ],
+)
+def test_tests_of_estimators_are_told_of_the_testing_module_once(tree, capsys, file, text, told):
+    tree(**{file: text + text})
+    main(["scan", "."])
+    assert capsys.readouterr().out.count("`tpu_estimator_compat.testing`") == told
 
 
 def test_json(tree, capsys):

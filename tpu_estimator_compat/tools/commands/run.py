@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import importlib.util
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from collections.abc import Iterator
 
 from tpu_estimator_compat.environment import PROFILE_VARIABLE, RUNTIME_VARIABLE, RUNTIMES
 from tpu_estimator_compat.old_names.legacy import locating
+from tpu_estimator_compat.tools import script_folders
 from tpu_estimator_compat.tools.commands import hints
 from tpu_estimator_compat.tools.reports.sources import say
 
@@ -51,7 +53,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a profile of some steps, for TensorBoard and for chrome://tracing. Sets the "
         f"environment variable {PROFILE_VARIABLE}",
     )
+    _add_dry_run(parser)
     add_script_arguments(parser)
+
+
+def _add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="make at most two steps of each train() and fit(), one of each evaluate(), one batch "
+        "of each predict(), with all hooks, listeners, callbacks and exporters, and say what was "
+        "reached. model_dirs, exports and the folders that model_dir, output_dir and job_dir flags "
+        "name are temporary ones; a model_dir begins with the newest checkpoint of the user's. "
+        "iterations_per_loop, save_checkpoints_steps, log_step_count_steps and intervals of hooks "
+        "stay: what needs more than two steps does not come to pass, but the checkpoint at the end "
+        "of each train() does. The exit status is the script's, or 1 if it reached no call",
+    )
+    parser.add_argument(
+        "--whole-predictions",
+        action="store_true",
+        help="with --dry-run: predict for all of the data, as scripts need that count predictions",
+    )
+    parser.add_argument(
+        "--own-folder",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="with --dry-run: another flag of the script that names a folder it writes to; may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="with --dry-run: write what was reached to a file, too"
+    )
 
 
 def add_script_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +146,50 @@ def run(arguments: argparse.Namespace) -> int:
         os.environ[PROFILE_VARIABLE] = arguments.profile
     if arguments.logical_cpus:
         _split_cpu(arguments.logical_cpus)
-    return run_script(arguments, NAME)
+    return _dry_run(arguments) if arguments.dry_run else run_script(arguments, NAME)
+
+
+def _dry_run(arguments: argparse.Namespace) -> int:
+    """Runs the script in a dry run, and prints what it reached; returns the exit status."""
+    try:
+        check_writable(arguments.json)
+    except OSError as error:
+        say(f"python -m tpu_estimator_compat {NAME}: error: --json: {error}", error=True)
+        return 2
+    with _imports():
+        from tpu_estimator_compat.tools.dry_run import running
+    from tpu_estimator_compat.tools.dry_run.report import table
+    from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
+
+    def execute(words: list[str]) -> int:
+        return run_script(argparse.Namespace(**{**vars(arguments), "args": words}), NAME)
+
+    flags = (*script_folders.FLAGS, *arguments.own_folder)
+    source = _source(arguments)
+    started_in = os.getcwd()
+    report = running.run(
+        source,
+        arguments.args,
+        execute,
+        flags,
+        arguments.json,
+        whole_predictions=arguments.whole_predictions,
+    )
+    with contextlib.chdir(started_in):  # the table names files from there
+        print(f"\n{table(report, color=are_colors_shown())}")
+    assert report.status is not None
+    return report.status
+
+
+def _source(arguments: argparse.Namespace) -> str:
+    """The path of the script's source; empty for a module of which there is none."""
+    if not arguments.module:
+        return str(arguments.script)
+    try:
+        spec = importlib.util.find_spec(arguments.script)
+    except ImportError:
+        spec = None
+    return (spec.origin or "") if spec else ""
 
 
 @contextlib.contextmanager
@@ -224,4 +300,8 @@ _OURS = {
     "tpu_estimator_compat.old_names.legacy.overlay",
     "tpu_estimator_compat.old_names.legacy.script",
     "tpu_estimator_compat.old_names.legacy.vendored",
+    "tpu_estimator_compat.tools.dry_run.limiting",
+    "tpu_estimator_compat.tools.dry_run.recording",
+    "tpu_estimator_compat.tools.dry_run.redirecting",
+    "tpu_estimator_compat.tools.dry_run.waiting",
 }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tpu_estimator_compat.environment import JAX, RUNTIME_VARIABLE, TENSORFLOW
 from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, dialect
-from tpu_estimator_compat.tools import child_process
+from tpu_estimator_compat.tools import child_process, script_folders
 from tpu_estimator_compat.tools.compare.report import Failure
 
 if TYPE_CHECKING:
@@ -52,24 +52,17 @@ class Script:
     legacy_packages: tuple[str, ...] = ()
     numpy_legacy: bool = False
     behavior: str = "auto"
-    own_folders: tuple[str, ...] = ("model_dir", "output_dir", "job_dir", "job-dir")
+    own_folders: tuple[str, ...] = script_folders.FLAGS
     modern_packages: tuple[str, ...] = ()
 
     def arguments_in(self, folder: pathlib.Path) -> list[str]:
         """The arguments, with folders in `folder` in place of those that the script writes to."""
-        given = list(self.arguments)
-        found: list[str] = []
-        own: dict[str, int] = {}
-        while given:
-            word = given.pop(0)
-            flag, equals, value = word.partition("=")
-            if flag.lstrip("-") in self.own_folders and flag.startswith("-"):
-                if not equals and given:
-                    value = given.pop(0)
-                number = own.setdefault(value, len(own))
-                word = f"{flag}={folder / f'model_dir-{number}'}"
-            found.append(word)
-        return found
+        numbers: dict[str, int] = {}
+
+        def own(value: str) -> str:
+            return str(folder / f"model_dir-{numbers.setdefault(value, len(numbers))}")
+
+        return script_folders.replaced(self.arguments, self.own_folders, own)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import json
+import os
+import re
 from collections.abc import Sequence
 
 from tpu_estimator_compat.tools.reports import json_form
@@ -69,7 +71,19 @@ def summary(findings: Sequence[ScanFinding], files: int) -> str:
     for status in Status:
         if counts[status]:
             lines.append(f"{counts[status]:6d} {status.value:10s} {_HINTS[status]}")
+    if any(_is_test_of_estimators(finding) for finding in findings):
+        lines.append(_TESTING)
     return "\n".join(lines)
+
+
+_TESTING = "For tests of estimators: `tpu_estimator_compat.testing`, on replicas without a TPU."
+_TEST_FILE = re.compile(r"test_.*|.*_test|conftest")
+_ESTIMATORS = re.compile(r"\b(estimator|testing|tpu)\b|Estimator")
+
+
+def _is_test_of_estimators(finding: ScanFinding) -> bool:
+    is_test = _TEST_FILE.fullmatch(os.path.splitext(os.path.basename(finding.file))[0])
+    return is_test is not None and _ESTIMATORS.search(finding.name) is not None
 
 
 def searched(findings: Sequence[ScanFinding], files: int) -> str:

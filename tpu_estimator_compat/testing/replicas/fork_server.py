@@ -4,8 +4,9 @@ A script, not a module: it knows nothing of tests, and runs under any Python fro
 
     fork_server.py SOCKET PID MODULE...
 
-It listens on the Unix socket SOCKET, and ends with the process PID. A client sends one line of
-JSON: `words` (what stands behind `python`: a script, `-m MODULE` or `-c CODE`, and arguments),
+It listens on the Unix socket SOCKET, and ends with the process PID, or by SIGTERM. The socket's
+folder is its own: it removes that then, with all that clients left there. A client sends one line
+of JSON: `words` (what stands behind `python`: a script, `-m MODULE` or `-c CODE`, and arguments),
 `cwd`, `env` (the whole environment) and `files` (paths of stdin, stdout and stderr; the last two
 may be one). It is told the number of the script's process, and in the end the status with which
 that ended, negative for a signal. A client that hangs up has the process killed.
@@ -18,6 +19,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -29,14 +31,18 @@ def serve(address, pid):
     listener.listen(16)
     os.rename(address + ".new", address)  # who sees the socket can connect
     running = {}  # connections by process
-    while _is_alive(pid):
-        ready, _, _ = select.select([listener, *running.values()], [], [], 0.02)
+    told_to_stop = []
+    signal.signal(signal.SIGTERM, lambda *unused_signal: told_to_stop.append(True))
+    while _is_alive(pid) and not told_to_stop:
+        pause = 0.02 if running else 0.2
+        ready, _, _ = select.select([listener, *running.values()], [], [], pause)
         for connection in ready:
             if connection is listener:
                 client, _ = listener.accept()
                 job = json.loads(client.makefile().readline())
                 child = os.fork()
                 if child == 0:
+                    signal.signal(signal.SIGTERM, signal.SIG_DFL)
                     for each in (listener, client, *running.values()):
                         each.close()
                     return job
@@ -49,6 +55,7 @@ def serve(address, pid):
         _tell_of_the_ended(running)
     for child in running:
         _kill(child)
+    shutil.rmtree(os.path.dirname(address), ignore_errors=True)
     os._exit(0)
 
 
@@ -92,7 +99,7 @@ def become(job):
     before = _folders(os.environ)
     os.environ.clear()
     os.environ.update(job["env"])
-    kept = [folder for folder in sys.path[1:] if folder not in before]
+    kept = [folder for folder in sys.path if folder not in before]
     sys.path[:] = [*_folders(os.environ), *kept]
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     for stream in (sys.stdout, sys.stderr):
@@ -105,6 +112,8 @@ def _folders(environment):
 
 def main():
     address, pid, modules = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    if sys.path[:1] == [os.path.dirname(os.path.abspath(__file__))]:
+        del sys.path[0]  # modules beside this file are no top-level ones
     for module in modules:
         importlib.import_module(module)
     gc.collect()

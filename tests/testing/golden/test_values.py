@@ -1,0 +1,173 @@
+"""Golden values as text: leaves of nested values, and their differences."""
+
+import dataclasses
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tpu_estimator_compat.testing.golden.values import differences, leaves
+
+
+def texts(value):
+    return {path: str(leaf) for path, leaf in leaves(value).items()}
+
+
+def differs(one, other, rtol=1e-5, atol=1e-8):
+    found = differences(leaves(one), leaves(other), rtol, atol)
+    return [(d.path, d.stored, d.now) for d in found]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "float 0.1"),
+        (3, "int 3"),
+        (True, "bool True"),
+        (None, "None"),
+        ("a b\n'", 'str "a b\\n\'"'),
+        (b"\xff", "bytes b'\\xff'"),
+        (1 + 2j, "complex (1+2j)"),
+        (np.float32(0.1), "float32 0.1"),
+        (np.float64(0.1), "float64 0.1"),
+        (np.array([0.1, np.nan, -np.inf], np.float16), "float16[3] 0.1 nan -inf"),
+        (np.array([[1, 2]]), "int64[1,2] 1 2"),
+        (np.array([True, False]), "bool[2] True False"),
+        (np.array(["a b", "c"]), "str[2] 'a b' 'c'"),
+        (np.array([b"a", b"b"], object), "bytes[2] b'a' b'b'"),
+        (np.array(0.5, ml_dtypes.bfloat16), "bfloat16 0.5"),
+        (np.zeros([0, 3], np.float32), "float32[0,3]"),
+        ([0.5] * 9, "floats[9] " + " ".join(["0.5"] * 9)),
+        ({}, "dict"),
+    ],
+)
+def test_leaf_has_dtype_shape_and_elements(value, text):
+    assert texts(value) == {"value": text}
+
+
+@dataclasses.dataclass
+class Result:
+    loss: float
+    parts: tuple
+
+
+class WithDict:
+    def as_dict(self):
+        return {"step": 2}
+
+
+def test_paths_lead_through_containers():
+    value = {
+        "dense/kernel:0": [1, {"a.b": 2}],
+        "odd = key": 3,
+        7: 4,
+        "result": Result(0.5, (1, 2)),
+        "run": WithDict(),
+    }
+    assert texts(value) == {
+        "dense/kernel:0[0]": "int 1",
+        "dense/kernel:0[1]['a.b']": "int 2",
+        "['odd \\x3d key']": "int 3",
+        "[7]": "int 4",
+        "result.loss": "float 0.5",
+        "result.parts[0]": "int 1",
+        "result.parts[1]": "int 2",
+        "run.step": "int 2",
+    }
+
+
+def test_tensor_is_its_array():
+    import tensorflow as tf
+
+    assert texts(tf.constant([1.5])) == {"value": "float32[1] 1.5"}
+
+
+def test_large_array_has_a_summary():
+    leaf = leaves(np.arange(1000, dtype=np.float32).reshape(10, 100))["value"]
+    assert leaf.kind == "float32[10,100] summary"
+    assert leaf.tokens[:5] == ("1000", "499.5", "288.67499", "0", "999")
+    assert leaf.tokens[5] == "0.0"
+    assert leaf.tokens[-1] == "999.0"
+    assert len(leaf.tokens) == 21
+
+
+def test_summary_of_a_changed_element_differs():
+    one = np.arange(1000, dtype=np.float32)
+    other = one.copy()
+    other[3] = 5000
+    [(path, stored, now)] = differs(one, other)
+    assert path.startswith("value: ")
+    assert stored != now
+
+
+def test_summary_counts_what_is_not_finite():
+    one = np.ones(1000, np.float32)
+    other = one.copy()
+    other[3] = np.nan
+    assert differs(one, other) == [("value: finite elements", "1000", "999")]
+
+
+def test_mean_near_zero_is_compared_by_the_size_of_the_elements():
+    one = np.tile(np.array([1.0, -1.0], np.float32), 500)
+    assert not differs(one, one + np.float32(1e-7))
+    assert differs(one, one + np.float32(1e-3))
+
+
+def test_summary_of_strings_has_a_hash():
+    one = np.array([str(i) for i in range(1000)])
+    other = one.copy()
+    other[3] = "x"
+    assert [path for path, *_ in differs(one, other)] == ["value: hash of all"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        (1.0, 1.000001, True),
+        (1.0, 1.0001, False),
+        (0.0, 1e-9, True),
+        (np.float32(np.nan), np.float32(np.nan), True),
+        (np.float32(np.nan), np.float32(1), False),
+        (np.float32(np.inf), np.float32(-np.inf), False),
+        (np.float32(1), np.float64(1), False),
+        (np.ones(2), np.ones([1, 2]), False),
+        (1000000, 1000001, False),
+        (np.arange(3), np.array([0, 1, 3]), False),
+        ("a", "b", False),
+        (True, False, False),
+        (None, 0, False),
+    ],
+)
+def test_floats_have_tolerances_and_nothing_else(one, other, equal):
+    assert (not differs(one, other)) == equal
+    assert not differs(one, one)
+
+
+def test_tolerances_are_those_given():
+    assert not differs(1.0, 1.1, rtol=0.2)
+    assert not differs(0.0, 0.05, rtol=0, atol=0.1)
+    assert differs(1.0, 1.0000001, rtol=0, atol=0)
+    assert not differs(np.float32(0.1), np.float32(0.1), rtol=0, atol=0)
+
+
+def test_differences_name_paths_and_the_worst_element():
+    one = {"loss": 1.0, "gone": 2, "p": np.array([[1.0, 2.0], [3.0, 4.0]])}
+    other = {"loss": 2.0, "p": np.array([[1.0, 2.1], [3.0, 8.0]]), "new": 3}
+    assert differs(one, other) == [
+        ("loss", "1.0", "2.0"),
+        ("gone", "int 2", "missing"),
+        ("p[1,1] (and 1 more of 4)", "4.0", "8.0"),
+        ("new", "missing", "int 3"),
+    ]
+
+
+def test_other_types_are_refused_by_path():
+    with pytest.raises(TypeError, match=r"parts\[1\] is a object"):
+        leaves({"parts": [1, object()]})
+    with pytest.raises(TypeError, match="value is an array of dict objects"):
+        leaves(np.array([{}, {}]))
+
+
+def test_too_many_parts_are_refused():
+    with pytest.raises(ValueError, match="has 501 parts"):
+        leaves([{"a": i} for i in range(501)])

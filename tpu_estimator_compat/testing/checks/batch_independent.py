@@ -1,0 +1,143 @@
+"""`check_batch_independent`: the prediction for an example depends on no other example."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.testing.checks import evidence
+from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.results import Result
+from tpu_estimator_compat.testing.running import of_subject
+from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
+
+Close = Callable[[np.ndarray, np.ndarray], bool]
+_NO_METRICS = ("loss", "global_step")
+"""What evaluation adds; the loss of a batch is one number, which cannot leave out examples."""
+
+_ADVICE = (
+    "reduce over other axes than 0, and let batch normalization use its moving averages in PREDICT"
+)
+
+
+def check_batch_independent(
+    model_fn: ModelFn,
+    features: Any,
+    labels: Any = None,
+    params: Any = None,
+    *,
+    padding: Mapping[str, Any] | None = None,
+    rtol: float = 1e-4,
+    atol: float = 1e-5,
+    seed: int = SEED,
+    use_tpu: bool = True,
+) -> None:
+    """Predicts a half of the examples beside different others, and fails if that changes it.
+
+    With `padding` it also evaluates the examples with and without as many that only fill up a
+    batch, as inputs for TPUs do, and fails if those change a metric.
+
+    Example:
+      testing.check_batch_independent(model_fn, features, labels, padding={"is_real_example": 0})
+
+    Args:
+      model_fn, features, labels, params, seed, use_tpu: as for `testing.run`. Two examples or more,
+        which differ from each other.
+      padding: the values of features that mark an example as padding; features are a dict then.
+      rtol, atol: relative and absolute difference that counts as rounding.
+
+    Raises:
+      AssertionError: the predictions depend on other examples, with the lines that mix examples; a
+        metric counts padding.
+      ValueError: there is one example only, or all are equal; `padding` has a feature that is not
+        there.
+    """
+    subject = Subject(model_fn, features, labels, params, use_tpu, seed)
+    leaves = tf.nest.flatten(subject.features)
+    if subject.batch_size < 2 or all(map(_are_equal, leaves)):
+        raise ValueError(
+            "check_batch_independent needs two examples at least that differ from each other. Got "
+            f"{subject.batch_size}, {'equal' if subject.batch_size > 1 else 'no more'}."
+        )
+    close = functools.partial(_close, rtol=rtol, atol=atol)
+    findings = _of_predictions(subject, close)
+    if padding is not None:
+        findings += _of_metrics(subject, padding, close)
+    raise_if_any("check_batch_independent", findings)
+
+
+def _of_predictions(subject: Subject, close: Close) -> list[Finding]:
+    size = subject.batch_size
+    whole = of_subject(subject, ModeKeys.PREDICT)
+    findings: dict[str, Finding] = {}
+    half = np.arange(size) < (size + 1) // 2
+    for kept in (half, ~half):
+        # Instead of the others, the first or last of those that are kept.
+        one = np.flatnonzero(kept)[0 if kept[0] else -1]
+        alone = of_subject(_taken(subject, np.where(kept, np.arange(size), one)), ModeKeys.PREDICT)
+        for key, value in whole.predictions.items():
+            if not close(value[kept], alone.predictions[key][kept]):
+                findings.setdefault(key, _finding(whole, alone, key, kept))
+    lines = evidence.mixing(evidence.of_predictions(whole)) if findings else []
+    return [*findings.values(), *(Finding("This mixes examples.", _ADVICE, op) for op in lines)]
+
+
+def _taken(subject: Subject, rows: np.ndarray) -> Subject:
+    """The subject with other examples, by their indices."""
+    features, labels = (
+        tf.nest.map_structure(lambda leaf: np.asarray(leaf)[rows], structure)
+        if structure is not None
+        else None
+        for structure in (subject.features, subject.labels)
+    )
+    return dataclasses.replace(subject, features=features, labels=labels)
+
+
+def _of_metrics(subject: Subject, padding: Mapping[str, Any], close: Close) -> list[Finding]:
+    given = subject.features if isinstance(subject.features, dict) else {}
+    if missing := sorted(padding.keys() - given.keys()):
+        raise ValueError(f"padding names {missing}, but features are {sorted(given) or 'no dict'}.")
+    size = subject.batch_size
+    padded = _taken(subject, np.concatenate([np.arange(size), np.arange(size)[::-1]]))
+    for name, value in padding.items():
+        padded.features[name][size:] = value
+    found, expected = (of_subject(each, ModeKeys.EVAL).metrics for each in (padded, subject))
+    return [
+        Finding(
+            f"{name}: {expected[name]:g} of {size} examples, {found[name]:g} with padding.",
+            f"give the metric weights that are zero there, from {sorted(padding)}",
+        )
+        for name in expected
+        if name not in _NO_METRICS
+        and not close(np.asarray(expected[name]), np.asarray(found[name]))
+    ]
+
+
+def _are_equal(leaf: Any) -> bool:
+    return bool(np.all(np.asarray(leaf) == np.asarray(leaf)[:1]))
+
+
+def _close(one: np.ndarray, other: np.ndarray, rtol: float, atol: float) -> bool:
+    if one.dtype.kind not in "fc":
+        return np.array_equal(one, other)
+    return np.allclose(one, other, rtol, atol, equal_nan=True)
+
+
+def _finding(whole: Result, alone: Result, key: str, kept: np.ndarray) -> Finding:
+    one, other = whole.predictions[key], alone.predictions[key]
+    rows = [i for i in np.flatnonzero(kept) if not np.array_equal(one[i], other[i])]
+    row = int(rows[0]) if rows else int(np.flatnonzero(kept)[0])
+    return Finding(
+        f"predictions[{key!r}]: of example {row} it is {_short(one[row])}, and "
+        f"{_short(other[row])} beside other examples."
+    )
+
+
+def _short(value: np.ndarray) -> str:
+    return np.array2string(np.ravel(value)[:4], precision=6, separator=", ")

@@ -1,0 +1,85 @@
+"""`check_deterministic`: two runs from one seed are equal bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.testing.checks import evidence
+from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.results import Arrays, Result
+from tpu_estimator_compat.testing.running import of_subject
+from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
+
+
+def check_deterministic(
+    model_fn: ModelFn,
+    features: Any,
+    labels: Any = None,
+    params: Any = None,
+    *,
+    steps: int = 3,
+    replicas: int = 1,
+    seed: int = SEED,
+    use_tpu: bool = True,
+) -> None:
+    """Trains twice from the same seed, and fails unless all values are equal.
+
+    Python's and NumPy's own random numbers go on from one training to the next, as they would in
+    two processes.
+
+    Example:
+      testing.check_deterministic(model_fn, images, digits)
+
+    Args:
+      model_fn, features, labels, params, steps, replicas, seed, use_tpu: as for `testing.run`.
+
+    Raises:
+      AssertionError: initial values, losses or trained values differ, by name.
+    """
+    subject = Subject(model_fn, features, labels, params, use_tpu, seed)
+    first, second = (of_subject(subject, ModeKeys.TRAIN, replicas, steps) for _ in range(2))
+    raise_if_any("check_deterministic", _differences(first, second))
+
+
+def _differences(first: Result, second: Result) -> list[Finding]:
+    names = sorted(first.before.keys() ^ second.before.keys())
+    if names:
+        advice = "name variables by what does not change between calls, not by a counter or a set"
+        return [
+            Finding(f"{name}: a variable of one call of model_fn only.", advice) for name in names
+        ]
+    advice = "draw initial values with TensorFlow's initializers, or with a seeded NumPy generator"
+    initial = differing(first.before, second.before)
+    if initial:
+        return [
+            Finding(
+                f"{name}: its initial values differ between two trainings.",
+                advice,
+                evidence.handle_of(first.graph, name),
+            )
+            for name in initial
+        ]
+    steps = np.flatnonzero(first.losses != second.losses)
+    if not len(steps) and not differing(first.after, second.after):
+        return []
+    where = f"the loss of step {steps[0] + 1}" if len(steps) else "variables after the last step"
+    names = differing(first.after, second.after)
+    said = f"Equal initial values, but {where} differs: {', '.join(names)}."
+    python = [op for op in evidence.needed([first.spec.train_op]) if "PyFunc" in op.type]
+    advice = (
+        "draw random numbers with TensorFlow's operations, not with NumPy's or Python's while "
+        "model_fn runs or in a py_func"
+    )
+    return [Finding(said, advice, python[0] if python else None)]
+
+
+def differing(first: Arrays, second: Arrays) -> list[str]:
+    """Names of the arrays that are not equal; NaN equals NaN."""
+    return [n for n, value in first.items() if not _equal(value, second[n])]
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")

@@ -1,0 +1,118 @@
+"""`check_resumes`: an interrupted training goes on as if it had run through."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tpu_estimator_compat.config import check_positive_integer
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.testing.checks import evidence
+from tpu_estimator_compat.testing.checks.deterministic import differing
+from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.results import Result
+from tpu_estimator_compat.testing.running import of_subject
+from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
+
+_SAVE = (
+    "keep it in a variable of GLOBAL_VARIABLES, and let no Saver, Scaffold or init_fn of model_fn "
+    "leave it out or set it anew"
+)
+_ELSEWHERE = (
+    "keep what a step needs from the steps before in variables: not in Python, in a py_func, or in "
+    "the order of calls"
+)
+_RANDOM = (
+    "random numbers begin anew: switch dropout and noise off for this check, or draw them by "
+    "tf.random.stateless_... from the global step"
+)
+
+
+def check_resumes(
+    model_fn: ModelFn,
+    features: Any = None,
+    labels: Any = None,
+    params: Any = None,
+    *,
+    batch_size: int | None = None,
+    input_fn: Callable[..., Any] | None = None,
+    steps: int = 2,
+    replicas: int = 1,
+    seed: int = SEED,
+    use_tpu: bool = True,
+) -> None:
+    """Trains in one go and with an interruption, and fails unless both end in the same place.
+
+    The position of the input is saved with the checkpoint, as `RunConfig(save_input_state=True)`
+    does.
+
+    Example:
+      testing.check_resumes(model_fn, images, digits, batch_size=8)
+
+    Args:
+      model_fn, features, labels, params, replicas, seed, use_tpu: as for `testing.run`.
+      batch_size: examples of a step of all replicas, a part of those given; None for all.
+      input_fn: gives the batches instead of the arrays, which are None then; it needs `batch_size`.
+      steps: before the interruption, and after it.
+
+    Raises:
+      AssertionError: variables that were not restored, or that end otherwise, with the cause if it
+        is seen: random numbers, an input that goes on elsewhere.
+    """
+    check_positive_integer(steps, "steps")
+    subject = Subject(
+        model_fn,
+        features,
+        labels,
+        params,
+        use_tpu,
+        seed,
+        examples_per_step=batch_size,
+        own_input_fn=input_fn,
+        save_input_state=True,
+    )
+    with tempfile.TemporaryDirectory(prefix="testing_") as folder:
+        through, parts = (os.path.join(folder, name) for name in ("through", "parts"))
+        whole = of_subject(subject, ModeKeys.TRAIN, replicas, 2 * steps, through)
+        first, second = (
+            of_subject(subject, ModeKeys.TRAIN, replicas, steps, parts) for _ in range(2)
+        )
+    raise_if_any("check_resumes", _lost(first, second) or _differences(whole, first, second))
+
+
+def _lost(first: Result, second: Result) -> list[Finding]:
+    return [
+        Finding(
+            f"{name}: the checkpoint does not restore it.",
+            _SAVE,
+            evidence.handle_of(second.graph, name),
+        )
+        for name in differing(first.after, second.before)
+    ]
+
+
+def _differences(whole: Result, first: Result, second: Result) -> list[Finding]:
+    names = [n for n in differing(whole.after, second.after) if not _close(whole, second, n)]
+    losses = np.concatenate([first.losses, second.losses])
+    if not names and np.allclose(whole.losses, losses, _RTOL, equal_nan=True):
+        return []
+    shown = [f"{value:g}" for value in (whole.losses[len(first.losses)], second.losses[0])]
+    said = (
+        f"After the interruption the first loss is {shown[1]}, and without one {shown[0]}. "
+        f"Different in the end: {', '.join(names) or 'losses'}."
+    )
+    drawn = evidence.draws_random_numbers(evidence.of_loss(second))
+    if drawn:
+        return [Finding(said, _RANDOM, op) for op in drawn]
+    return [Finding(said, _ELSEWHERE)]
+
+
+_RTOL = 1e-5
+
+
+def _close(one: Result, other: Result, name: str) -> bool:
+    return np.allclose(one.after[name], other.after[name], _RTOL, 1e-7, equal_nan=True)

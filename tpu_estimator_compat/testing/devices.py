@@ -1,0 +1,40 @@
+"""The CPU devices that stand for replicas in the process of a test."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tpu_estimator_compat.config import check_positive_integer
+from tpu_estimator_compat.tf_internals import context
+
+
+def require(replicas: int) -> None:
+    """Sees that this process has `replicas` logical CPUs, and hides its GPUs if that can be done.
+
+    TensorFlow makes its devices once in a process, when the first of them is used.
+
+    Raises:
+      ValueError: `replicas` is not positive.
+      TypeError: `replicas` is no int.
+      RuntimeError: TensorFlow has made its devices, and they are fewer.
+    """
+    check_positive_integer(replicas, "replicas")
+    if not _are_made():
+        [cpu] = tf.config.list_physical_devices("CPU")
+        asked = len(tf.config.get_logical_device_configuration(cpu) or [None])
+        if asked < replicas:
+            parts = [tf.config.LogicalDeviceConfiguration()] * replicas
+            tf.config.set_logical_device_configuration(cpu, parts)
+        tf.config.set_visible_devices([], "GPU")
+    there = len(tf.config.list_logical_devices("CPU"))
+    if there < replicas:
+        raise RuntimeError(
+            f"replicas={replicas}, but TensorFlow has made its devices in this process, and they "
+            f"are {there} logical CPU(s). It makes them once. Give the test a process of its own "
+            f"with @pytest.mark.replicas({replicas}), or call the function by "
+            f"testing.with_replicas({replicas}, function)."
+        )
+
+
+def _are_made() -> bool:
+    return context.context()._context_handle is not None

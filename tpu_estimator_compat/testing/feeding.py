@@ -1,0 +1,163 @@
+"""`testing.batches`: what an input_fn feeds to each replica and host."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.config import TPUConfig, TPURunConfig, check_positive_integer
+from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.padding import Padded
+from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.session.graph_session import GraphSession
+from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.estimator import preparation
+from tpu_estimator_compat.estimator.tpu_rules import TPURules
+from tpu_estimator_compat.spec import ModeKeys
+
+v1 = tf.compat.v1
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """The input of one replica in one step.
+
+    Attributes:
+      step, replica, host: 0-based indices; the host is the machine that feeds the replica.
+      features, labels: structures of NumPy arrays, examples along axis 0; no labels where None.
+      padding: of predictions, whether a row fills up the last batch; bool, of shape [batch]. Else
+        None.
+    """
+
+    step: int
+    replica: int
+    host: int
+    features: Any
+    labels: Any
+    padding: np.ndarray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Replicas(Topology):
+    """Replicas that need no devices, since they are fed and do not compute."""
+
+    replicas: int = 1
+
+    @property
+    def num_replicas(self) -> int:
+        return self.replicas
+
+
+def batches(
+    input_fn: Callable[..., Any],
+    params: Any = None,
+    mode: str = ModeKeys.TRAIN,
+    replicas: int = 1,
+    count: int = 3,
+    *,
+    batch_size: int,
+    hosts: int = 1,
+    tpu_config: TPUConfig | None = None,
+    batch_axis: Sequence[int] | None = None,
+    seed: int | None = 1,
+) -> list[list[Batch]]:
+    """Calls an input_fn as a `TPUEstimator` on a TPU does, and returns what replicas are fed.
+
+    No such devices are needed.
+
+    Example:
+      steps = testing.batches(input_fn, {"data_dir": "data"}, replicas=4, batch_size=32)
+      assert [batch.features.shape[0] for batch in steps[0]] == [8, 8, 8, 8]
+
+    Args:
+      input_fn, params, batch_axis: as for `TPUEstimator`.
+      mode: a `ModeKeys` value.
+      replicas: of all hosts.
+      count: steps to show.
+      batch_size: of all replicas; that of `params` in input_fn follows from it.
+      hosts: machines that call input_fn.
+      tpu_config: its `per_host_input_for_training` and `eval_training_input_configuration` say how
+        input_fn is called; None for the defaults.
+      seed: of TensorFlow's random operations.
+
+    Returns:
+      For each step a list with the `Batch` of each replica. Fewer than `count` steps where the data
+      ends.
+
+    Raises:
+      ValueError: replicas cannot share the batch or the hosts, or input_fn takes no params.
+      NotImplementedError: queue runners make the elements.
+    """
+    for name, value in (("replicas", replicas), ("count", count), ("hosts", hosts)):
+        check_positive_integer(value, name)
+    check_positive_integer(batch_size, "batch_size")
+    if replicas % hosts:
+        raise ValueError(f"{replicas} replicas cannot be spread evenly over {hosts} hosts.")
+    sizes = dict.fromkeys((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), batch_size)
+    config = TPURunConfig(tpu_config=tpu_config or TPUConfig(), tf_random_seed=seed)
+    given = {} if params is None else params
+    rules = TPURules(
+        lambda features, params: None,
+        given,
+        config,
+        config.tpu_config,
+        True,
+        True,
+        sizes,
+        batch_axis,
+    )
+    topology = _Replicas(tf.distribute.get_strategy(), True, hosts, replicas=replicas)
+    input_mode = rules.input_mode(mode, topology)
+    input_mode.check()
+    store = VariableStore(topology.strategy)
+    deployed = preparation.deploy_input(rules, input_fn, input_mode, store)
+    _initialize(deployed.called[0].graph, store)
+    return _dealt(deployed, replicas, count)
+
+
+def _initialize(graph: tf.Graph, store: VariableStore) -> None:
+    """Gives values to the tables and variables that elements are made of."""
+    if graph.get_collection(v1.GraphKeys.QUEUE_RUNNERS):
+        raise NotImplementedError(
+            "input_fn makes elements with queue runners, which need a session. Return a "
+            "tf.data.Dataset, or look at what model_fn gets in testing.run."
+        )
+    with graph.as_default():
+        made = [v1.global_variables_initializer(), v1.local_variables_initializer()]
+        GraphSession(graph, store).run([*made, v1.tables_initializer()])
+
+
+def _dealt(deployed: DeployedInput, replicas: int, count: int) -> list[list[Batch]]:
+    with eager.eager_mode(), tf.device("/cpu:0"):
+        iterators = [iter(dataset) for dataset in deployed.deal()]
+        of_host = replicas // len(iterators)
+        steps: list[list[Batch]] = []
+        for step in range(count):
+            found = []
+            for replica in range(replicas):
+                element = next(iterators[replica // of_host], None)
+                if element is None:
+                    return steps
+                found.append(_batch(step, replica, replica // of_host, element))
+            steps.append(found)
+        return steps
+
+
+def _batch(step: int, replica: int, host: int, element: Any) -> Batch:
+    padding = None
+    if isinstance(element, Padded):
+        padding = element.is_padding.numpy().astype(bool)
+        given = not (isinstance(element.labels, tuple) and not element.labels)
+        element = (element.features, element.labels) if given else element.features
+    whole = tf.nest.map_structure(_numpy, element)
+    features, labels = whole if isinstance(whole, tuple) and len(whole) == 2 else (whole, None)
+    return Batch(step, replica, host, features, labels, padding)
+
+
+def _numpy(tensor: Any) -> Any:
+    return tensor.numpy() if isinstance(tensor, tf.Tensor) else tensor

@@ -1,0 +1,1 @@
+"""Golden values: what the fixture `golden` compares with a file beside the test."""

@@ -1,0 +1,79 @@
+"""Plugin of pytest: the mark `replicas`, the fixtures `replicas` and `golden`, `--update-golden`.
+
+Pytest loads it wherever this package is installed, so it imports nothing of TensorFlow. To leave it
+out, give pytest `-p no:tpu_estimator_compat.testing.plugin`. PYTEST_DONT_REWRITE: it has no tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tpu_estimator_compat.testing.golden import fixture
+from tpu_estimator_compat.testing.replicas import marked_tests, marks
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.testing.golden.comparison import Golden
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tpu_estimator_compat")
+    group.addoption(
+        "--update-golden",
+        action="store_true",
+        help="Write the files of the fixture `golden` anew, where values have changed.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", marks.DESCRIPTION)
+    if not config.stash.get(marked_tests.IS_CHILD, False):
+        config.pluginmanager.register(marked_tests.ReplicaTests())
+        config.pluginmanager.register(fixture.GoldenSummary(config))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marks.parametrize(metafunc)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Makes wrong marks errors of the collection."""
+    report = yield
+    found = [child for child in report.result or () if isinstance(child, pytest.Item)]
+    faults = dict.fromkeys(fault for item in found if (fault := marks.fault(item)))
+    if not faults:
+        return report
+    return pytest.CollectReport(collector.nodeid, "failed", "\n".join(faults), [])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    fixture.attach(item, report)
+    return report
+
+
+@pytest.fixture(scope="session")
+def replicas(pytestconfig: pytest.Config) -> int:
+    """The number of replicas that the mark `replicas` gives this test."""
+    number = pytestconfig.stash.get(marked_tests.NUMBER, None)
+    if number is None:
+        pytest.fail("`replicas` is for tests with the mark @pytest.mark.replicas(4)", pytrace=False)
+    return number
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
+    """Compares values with those that a file beside the test has.
+
+    `golden(value, name=None, rtol=1e-5, atol=1e-8)` fails, with a table of differences, where they
+    differ. `pytest --update-golden` writes the file, `golden/MODULE/TEST.txt`.
+    """
+    yield from fixture.fixture(request)

@@ -1,0 +1,115 @@
+"""Entries of a process that has replicas of its own: to call a function, or to run one test.
+
+The entries are `call` and `run_test`. Each is given a folder with a `request`, which
+`processes.run_in_fork` wrote, and adds to the file `answers` there.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+import sys
+import traceback
+from typing import Any
+
+
+def call(folder: str) -> None:
+    """Calls a function, and answers with whether it returned, and what it returned or raised."""
+    request = _take_request(folder)
+    set_devices(request["replicas"])
+    try:
+        _prepare(request["main"])
+        function, args, kwargs = pickle.loads(request["call"])
+        answer = _pickled((True, function(*args, **kwargs)))
+    except BaseException as error:
+        answer = _pickled_error(error)
+    sys.stdout.flush()
+    pathlib.Path(folder, "answers").write_bytes(answer)
+
+
+def run_test(folder: str) -> None:
+    """Runs pytest with one test, and answers with its reports."""
+    request = _take_request(folder)
+    set_devices(request["replicas"])
+    from tpu_estimator_compat.testing.replicas import (
+        child_session,  # pytest need not be there for `call`
+    )
+
+    child_session.run(request, pathlib.Path(folder))
+
+
+def set_devices(replicas: int) -> None:
+    """Has TensorFlow and JAX make that many logical CPUs, and no GPU.
+
+    Raises:
+      RuntimeError: TensorFlow has made another number of devices already.
+    """
+    import tensorflow as tf
+
+    [cpu, *_] = tf.config.list_physical_devices("CPU")
+    asked_for = [tf.config.LogicalDeviceConfiguration()] * replicas
+    try:
+        tf.config.set_visible_devices([], "GPU")
+        tf.config.set_logical_device_configuration(cpu, asked_for)
+    except RuntimeError:  # "cannot be modified after being initialized"
+        made = len(tf.config.list_logical_devices("CPU"))
+        if made != replicas or tf.config.list_logical_devices("GPU"):
+            raise RuntimeError(
+                f"TensorFlow has made its devices already, {made} logical CPUs, where "
+                f"{replicas} alone are asked for"
+            ) from None
+    os.environ["JAX_NUM_CPU_DEVICES"] = str(replicas)
+    if "jax" in sys.modules:  # which has read its variables
+        _set_jax_devices(sys.modules["jax"], replicas)
+
+
+def _set_jax_devices(jax: Any, replicas: int) -> None:
+    for name, value in (("jax_platforms", "cpu"), ("jax_num_cpu_devices", replicas)):
+        if getattr(jax.config, name) != value:
+            jax.config.update(name, value)
+
+
+def _take_request(folder: str) -> dict[str, Any]:
+    request = pickle.loads(pathlib.Path(folder, "request").read_bytes())
+    sys.path[:] = request["sys_path"]
+    return request
+
+
+def _prepare(main: dict[str, Any]) -> None:
+    """Imports the main script, as processes of `multiprocessing` do that were spawned."""
+    import multiprocessing
+    from multiprocessing import spawn
+
+    process: Any = multiprocessing.current_process()
+    process._inheriting = True  # a script that is not protected is told how to be
+    try:
+        spawn.prepare(main)
+    finally:
+        del process._inheriting
+
+
+def _pickled(answer: tuple[bool, Any]) -> bytes:
+    try:
+        return pickle.dumps(answer)
+    except Exception as error:
+        raise TypeError(
+            f"with_replicas cannot give back what the function returned, a "
+            f"{type(answer[1]).__name__}, since it cannot be pickled ({error}). Return numbers, "
+            "strings, NumPy arrays, or lists, tuples and dicts of them."
+        ) from None
+
+
+def _pickled_error(error: BaseException) -> bytes:
+    """The error, if it can be pickled; else a RuntimeError that has its words."""
+    lines = "".join(traceback.format_exception(error))
+    note = f"\nIn the process that ran it:\n{lines}"
+    try:
+        error.add_note(note)
+        content = pickle.dumps((False, error))
+        pickle.loads(content)
+    except Exception:
+        other = RuntimeError(f"{type(error).__name__}: {error}")
+        other.add_note(note)
+        return pickle.dumps((False, other))
+    return content

@@ -1,0 +1,153 @@
+"""The client of `fork_server.py`: starts a server, and processes that it forks.
+
+To import TensorFlow takes seconds, a fork takes none. A process that was forked has imported the
+server's modules, and nothing of TensorFlow has run there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+SERVER = pathlib.Path(__file__).with_name("fork_server.py")
+
+START_LIMIT = 300.0  # seconds; it takes 3 on a quiet machine
+
+
+class Server:
+    """A server, which is starting when this is made, and ends with its owner.
+
+    Args:
+      modules: names of modules that it imports before it forks.
+      environment: all variables of its environment.
+      owner: the process with which it ends.
+      python: its interpreter.
+
+    Attributes:
+      folder: a folder with its socket and its log. The server removes it when it ends.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[str],
+        environment: Mapping[str, str],
+        owner: int,
+        python: str = sys.executable,
+    ):
+        # A socket's path may have a hundred characters at most.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="forks_"))
+        self._address = str(self.folder / "socket")
+        self._log = self.folder / "log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [python, str(SERVER), self._address, str(owner), *modules],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=dict(environment),
+            )
+
+    def address(self) -> str:
+        """The path of its socket, once it has imported its modules.
+
+        Raises:
+          RuntimeError: it ended before, or took longer than `START_LIMIT`; with the end of its log.
+        """
+        end = time.monotonic() + START_LIMIT
+        while not os.path.exists(self._address):
+            if self._process.poll() is not None or time.monotonic() > end:
+                self._process.kill()
+                raise RuntimeError(self._log.read_text(errors="replace")[-3000:])
+            time.sleep(0.02)
+        return self._address
+
+    def close(self) -> None:
+        """Ends it, with the processes that it forked."""
+        self._process.terminate()
+        self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)  # if it had not begun to serve
+
+
+def job(
+    *words: str | pathlib.Path,
+    files: Sequence[str | pathlib.Path],
+    cwd: str | pathlib.Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The message to a server that asks for a process `python WORDS...`.
+
+    Args:
+      *words: a script, `-m` and a module, or `-c` and code; then arguments.
+      files: paths of stdin, stdout and stderr.
+      cwd: the working directory; this process' by default.
+      env: all variables of the environment; this process' by default.
+    """
+    return {
+        "words": list(map(str, words)),
+        "cwd": str(cwd or pathlib.Path.cwd()),
+        "env": dict(os.environ if env is None else env),
+        "files": list(map(str, files)),
+    }
+
+
+class Forked:
+    """A script's process. Used as a context, it is killed in the end, unless it has ended.
+
+    Args:
+      address: the server's socket.
+      job: the message to the server, of `job`.
+
+    Attributes:
+      pid: the process.
+      returncode: the status with which it ended, negative for a signal; None before that.
+    """
+
+    def __init__(self, address: str, job: dict[str, Any]):
+        self.returncode: int | None = None
+        self._client = socket.socket(socket.AF_UNIX)
+        self._client.connect(address)
+        self._client.sendall(json.dumps(job).encode() + b"\n")
+        self._told = b""
+        self.pid = self._next_number(START_LIMIT)
+
+    def __enter__(self) -> Forked:
+        return self
+
+    def __exit__(self, *unused_error: object) -> None:
+        self._client.close()
+
+    def _next_number(self, timeout: float) -> int:
+        self._client.settimeout(timeout)
+        while b"\n" not in self._told:
+            received = self._client.recv(64)
+            if not received:
+                raise RuntimeError("the server of forks ended; see its log")
+            self._told += received
+        line, _, self._told = self._told.partition(b"\n")
+        return int(line)
+
+    def wait(self, timeout: float) -> int:
+        """Its status, once it has ended; raises TimeoutError where that takes longer."""
+        if self.returncode is None:
+            self.returncode = self._next_number(timeout)
+        return self.returncode
+
+    def poll(self, timeout: float = 0.001) -> int | None:
+        with contextlib.suppress(TimeoutError):
+            return self.wait(timeout)
+        return None
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)

@@ -1,0 +1,174 @@
+"""Tests with the mark `replicas`: each runs in a process of its own, and is reported here."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import pytest
+
+from tpu_estimator_compat.testing.replicas import entries, marks, processes
+
+IS_CHILD = pytest.StashKey[bool]()
+"""Of the config: this process is one of those, and has one test."""
+
+NUMBER = pytest.StashKey[int]()
+"""Of the config: the number of replicas of the test that runs in this process."""
+
+
+class ReplicaTests:
+    """Runs the marked tests of a session; its hooks are those of pytest."""
+
+    def __init__(self) -> None:
+        self._started_with: dict[str, str] | None = None
+        self._environment: dict[str, str] = {}
+        self._directory = ""
+        self._path: list[str] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_file(self, file_path: pathlib.Path, parent: pytest.Collector) -> None:
+        """Starts the server while this process imports the first module that may need it."""
+        config = parent.config
+        may_be_first = self._started_with is None and not _debugs(config)
+        if config.option.collectonly or not may_be_first or file_path.suffix != ".py":
+            return
+        if b"mark.replicas" in file_path.read_bytes():
+            self._started_with = _early_variables()
+            processes.kept_server()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Notes what the processes of tests get, and starts the server if it is not yet.
+
+        Tests and fixtures may change variables and the path of imports later on.
+        """
+        config = session.config
+        marked = any(marks.number_of(item) for item in session.items)
+        if config.option.collectonly or not marked or _debugs(config):
+            return
+        self._environment, self._directory = dict(os.environ), str(config.invocation_params.dir)
+        self._path = processes.absolute_path()
+        if self._started_with not in (None, _early_variables()):  # a module has set some
+            processes.start_server_anew()
+        processes.kept_server()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
+        number = marks.number_of(item)
+        if number is None:
+            return None
+        if _debugs(item.config):
+            return _run_here(item, number)
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        run = pytest.CallInfo.from_call(
+            lambda: self._run_in_process(item, number),
+            when="call",
+            reraise=(KeyboardInterrupt, pytest.exit.Exception),
+        )
+        if run.excinfo is not None:  # it ended early, or a plugin ran out of patience
+            _log(item, run)
+        _end_previous(item, nextitem)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def _run_in_process(self, item: pytest.Item, number: int) -> None:
+        config = item.config
+        request = {
+            "replicas": number,
+            "sys_path": self._path,
+            "args": list(map(str, config.invocation_params.args)),
+            "test": f"{item.path}::{item.nodeid.partition('::')[2]}",
+            "nodeid": item.nodeid,
+            "basetemp": _own_basetemp(config),
+            "workerinput": getattr(config, "workerinput", None),
+            "seed": getattr(config.option, "randomly_seed", None),
+            "has_xdist": config.pluginmanager.hasplugin("xdist"),
+        }
+        live = config.option.capture == "no"
+        directory, environment = self._directory, self._environment
+        ended = processes.run_in_fork("run_test", request, live, directory, environment)
+        _take(item, number, ended)
+
+
+def _early_variables() -> dict[str, str]:
+    """The variables that TensorFlow, Keras and JAX may read when they are imported.
+
+    TensorFlow sets one itself, of its log.
+    """
+    names = [name for name in os.environ if name.startswith(("TF_", "KERAS_", "XLA_", "JAX_"))]
+    return {name: os.environ[name] for name in names if name != "TF_CPP_MIN_LOG_LEVEL"}
+
+
+def _take(item: pytest.Item, number: int, ended: processes.Ended) -> None:
+    """Logs the reports that a process sent, and fails if they are not a whole test's."""
+    hook = item.config.hook
+    kinds = set()
+    for kind, content in ended.answers:
+        kinds.add(kind)
+        if kind == "report":
+            report = hook.pytest_report_from_serializable(config=item.config, data=content)
+            item.ihook.pytest_runtest_logreport(report=report)
+        elif kind == "warning":
+            hook.pytest_warning_recorded.call_historic(kwargs=content)
+        elif kind == "exit":
+            pytest.exit(*content)
+        elif kind == "failure":
+            pytest.fail(content, pytrace=False)
+    if "finished" not in kinds:
+        message = f"The process of this test, with {number} replicas, ended {ended.how()}"
+        pytest.fail(message, pytrace=False)
+
+
+def _log(item: pytest.Item, run: pytest.CallInfo[Any]) -> None:
+    report = item.ihook.pytest_runtest_makereport(item=item, call=run)
+    item.ihook.pytest_runtest_logreport(report=report)
+
+
+def _end_previous(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Ends the fixtures of this process that the next test does not need.
+
+    The test before this one left those that it could have shared with this one, such as a module's.
+    """
+    state = item.session._setupstate
+    run = pytest.CallInfo.from_call(
+        lambda: state.teardown_exact(nextitem),
+        when="teardown",
+        reraise=(KeyboardInterrupt, pytest.exit.Exception),
+    )
+    if run.excinfo is not None:
+        _log(item, run)
+
+
+def _own_basetemp(config: pytest.Config) -> str:
+    """A folder for `tmp_path` within that of this process: pytest empties the one it is given."""
+    factory: pytest.TempPathFactory = config._tmp_path_factory  # type: ignore[attr-defined]
+    return tempfile.mkdtemp(prefix="replicas", dir=factory.getbasetemp())
+
+
+def _debugs(config: pytest.Config) -> bool:
+    """Whether a debugger, which needs the terminal, may stop in a test."""
+    return bool(config.getoption("usepdb") or config.getoption("trace"))
+
+
+def _run_here(item: pytest.Item, number: int) -> bool | None:
+    """Sets the devices of this process, and leaves the test to pytest; True if it cannot."""
+    run = pytest.CallInfo.from_call(lambda: _set_devices_here(number), when="setup")
+    if run.excinfo is None:
+        item.config.stash[NUMBER] = number
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    _log(item, run)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _set_devices_here(number: int) -> None:
+    try:
+        entries.set_devices(number)
+    except RuntimeError as error:
+        message = f"{error}. A debugger needs the test in this process: run this test alone."
+        pytest.fail(message, pytrace=False)

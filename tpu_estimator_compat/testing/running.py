@@ -1,0 +1,159 @@
+"""`testing.run`: a few steps of a model_fn on plain arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.config import check_positive_integer
+from tpu_estimator_compat.config.arguments import check_path
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.testing.recording import Recorder
+from tpu_estimator_compat.testing.results import Result
+from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
+
+PREDICTIONS = "predictions"
+"""The key of predictions that are a sole tensor."""
+
+
+def run(
+    model_fn: ModelFn,
+    features: Any,
+    labels: Any = None,
+    *,
+    mode: str = ModeKeys.TRAIN,
+    params: Any = None,
+    replicas: int = 1,
+    steps: int = 1,
+    seed: int | None = SEED,
+    use_tpu: bool = True,
+    model_dir: str | os.PathLike[str] | None = None,
+    runtime: str = "tensorflow",
+) -> Result:
+    """Makes steps of a model_fn on CPUs, as a `TPUEstimator` makes them.
+
+    Each step gets all examples; replicas share them, by the estimator's rules for batches.
+
+    Example:
+      result = testing.run(model_fn, np.ones([8, 4], "float32"), np.zeros([8], "int32"), replicas=4)
+      assert result.loss < 1.0
+      assert set(result.moved) == {"dense/kernel", "dense/bias", "global_step"}
+
+    Args:
+      model_fn: as for `TPUEstimator`; it need not take `params`.
+      features: an array, or a dict or tuple of arrays, with examples along axis 0. Lists become
+        arrays of float32 and int32.
+      labels: likewise; None for none.
+      mode: a `ModeKeys` value: "train", "eval" or "infer".
+      params: hyperparameters, without `batch_size`.
+      replicas: logical CPUs of this process to run on; their number divides that of the examples.
+      steps: how many, at least 1.
+      seed: of TensorFlow's random operations, as `tf_random_seed`.
+      use_tpu: False for the rules of training off TPU, on one device. A model_fn that returns an
+        `EstimatorSpec` in evaluation or prediction needs it.
+      model_dir: a folder whose newest checkpoint gives the variables, and which gets another after
+        training. None for a folder that is removed.
+      runtime: "tensorflow" or "jax".
+
+    Returns:
+      A `Result`.
+
+    Raises:
+      ValueError: arrays without examples, or of different numbers; a batch that replicas cannot
+        share; whatever the estimator refuses.
+      TypeError: an argument of another type.
+      RuntimeError: this process has fewer logical CPUs than replicas: see `pytest.mark.replicas`.
+    """
+    check_positive_integer(steps, "steps")
+    if mode not in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
+        raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
+    subject = Subject(model_fn, features, labels, params, use_tpu, seed, runtime)
+    if model_dir is None:
+        return of_subject(subject, mode, replicas, steps)
+    check_path(model_dir, "model_dir")
+    return of_subject(subject, mode, replicas, steps, os.fspath(model_dir))
+
+
+_MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
+
+
+def of_subject(
+    subject: Subject, mode: str, replicas: int = 1, steps: int = 1, model_dir: str | None = None
+) -> Result:
+    """The result of `run`, for arguments that were checked."""
+    recorder = Recorder(subject)
+    with _folder(model_dir) as folder:
+        saves = {} if model_dir is None else {"save_checkpoints_steps": steps}
+        estimator = subject.estimator(replicas, folder, recorder.model_fn, **saves)
+        input_fn = subject.input_fn(steps)
+        metrics, predictions = {}, {}
+        if mode == ModeKeys.TRAIN:
+            estimator.train(input_fn, hooks=[recorder], steps=steps)
+        elif mode == ModeKeys.EVAL:
+            metrics = estimator.evaluate(input_fn, steps=steps, hooks=[recorder])
+        else:
+            found = estimator.predict(input_fn, hooks=[recorder])
+            predictions = _stacked(list(found))
+        ran, left_out = recorder.update_ops()
+        return Result(
+            mode=mode,
+            replicas=replicas,
+            losses=np.array([metrics["loss"]] if metrics else recorder.losses, float),
+            metrics=metrics,
+            predictions=predictions,
+            before=recorder.before,
+            after=recorder.after,
+            trainable=recorder.trainable,
+            gradients=recorder.gradients,
+            disagreement=recorder.disagreement,
+            summaries=_summaries(folder, mode),
+            host_calls=recorder.host_calls,
+            global_step=recorder.global_step,
+            update_ops_ran=ran,
+            update_ops_left_out=left_out,
+            graph=recorder.graph,
+            spec=recorder.spec,
+        )
+
+
+@contextlib.contextmanager
+def _folder(model_dir: str | None) -> Iterator[str]:
+    if model_dir is not None:
+        yield model_dir
+        return
+    with tempfile.TemporaryDirectory(prefix="testing_") as made:
+        yield made
+
+
+def _stacked(examples: list[Any]) -> dict[str, np.ndarray]:
+    """Arrays by key, of the predictions for one example each."""
+    if not isinstance(examples[0], dict):
+        return {PREDICTIONS: np.stack(examples)}
+    return {key: np.stack([example[key] for example in examples]) for key in examples[0]}
+
+
+def _summaries(folder: str, mode: str) -> dict[str, list[tuple[int, Any]]]:
+    """The values in the event files of a model_dir, in the order in which they were written."""
+    within = [folder, "eval"] if mode == ModeKeys.EVAL else [folder]
+    found: dict[str, list[tuple[int, Any]]] = {}
+    pattern = os.path.join(glob.escape(os.path.join(*within)), "events.out.tfevents.*")
+    for path in sorted(glob.glob(pattern)):
+        for event in tf.compat.v1.train.summary_iterator(path):
+            for value in event.summary.value:
+                found.setdefault(value.tag, []).append((event.step, _plain(value)))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A float where the summary is a scalar of either version."""
+    if value.WhichOneof("value") == "simple_value":
+        return value.simple_value
+    is_scalar = value.metadata.plugin_data.plugin_name == "scalars"
+    return float(tf.make_ndarray(value.tensor)) if is_scalar else value

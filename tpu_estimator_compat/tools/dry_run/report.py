@@ -1,0 +1,167 @@
+"""The result of a dry run, as a table and as JSON. Needs no TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import shutil
+from collections.abc import Sequence
+
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
+from tpu_estimator_compat.tools.reports import json_form
+from tpu_estimator_compat.tools.reports.sources import place
+
+_WIDEST = 100
+
+VERDICT = "Dry run: "
+"""The begin of the last paragraph of a table."""
+
+
+@dataclasses.dataclass
+class Call:
+    """A call of an estimator's method, or of its keras_model's.
+
+    Attributes:
+      call: the method, such as "train"; with "keras_model().fit" for those of a Keras model.
+      file, line: of the script's line that made the call, itself or by train_and_evaluate.
+      model_fn: the function's name.
+      replicas, steps: 0 where the call made no steps.
+      loss: of the last step, or the mean of an evaluation.
+      written: checkpoints and exports, by the user's names of their folders.
+      hooks: classes of hooks, listeners and callbacks, those of model_fn too.
+      error: the error that ended it, such as "ValueError: ..."; else empty.
+      repeated: later calls that were given the result of this one.
+    """
+
+    call: str
+    file: str
+    line: int
+    model_fn: str = ""
+    replicas: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    loss: float | None = None
+    written: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    error: str = ""
+    repeated: int = 0
+
+    @property
+    def place(self) -> str:
+        return place(SourceLine(self.file, self.line))
+
+
+@dataclasses.dataclass(frozen=True)
+class NotReached:
+    """A call in the source of the script that did not run."""
+
+    call: str
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        return place(SourceLine(self.file, self.line))
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """A dry run.
+
+    Attributes:
+      status: the exit status; None while the script runs, and where its process was killed.
+      stopped: why the dry run ended the script; empty where it ended by itself.
+    """
+
+    status: int | None
+    calls: tuple[Call, ...] = ()
+    not_reached: tuple[NotReached, ...] = ()
+    stopped: str = ""
+
+    def to_json(self) -> str:
+        return json_form.text(json_form.encoded(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """The report that `to_json` wrote; ValueError for other text."""
+        found: Report = json_form.decoded(cls, json_form.parsed(text))
+        return found
+
+    def write(self, path: str) -> None:
+        """Writes a file that is whole at any time."""
+        new = pathlib.Path(f"{path}.new")
+        new.write_text(self.to_json(), encoding="utf-8")
+        new.replace(path)
+
+
+def table(report: Report, width: int | None = None, *, color: bool = False) -> str:
+    """A row for each call, with what it wrote and its hooks below; then what did not run."""
+    from tpu_estimator_compat.tools.reports.terminal import Sheet, cell, grid
+
+    sheet = Sheet(width or min(shutil.get_terminal_size((_WIDEST, 0)).columns, _WIDEST), color)
+    if report.calls:
+        rows = [tuple(cell(word, "bold") for word in _HEAD)]
+        for call in report.calls:
+            style = "red" if call.error else "green"
+            first, *others = _cells(call)
+            rows.append((cell(first, style), *map(cell, others)))
+        sheet.draw(grid(rows))
+        sheet.blank()
+    for call in report.calls:
+        for text in _details(call):
+            sheet.add(f"{call.call} ({call.place}) {text}", indent="    ")
+    sheet.add(verdict(report), style="bold")
+    return str(sheet)
+
+
+_HEAD = ("call", "where", "model_fn", "replicas", "steps", "time", "loss", "")
+
+
+def _cells(call: Call) -> tuple[str, ...]:
+    loss = "-" if call.loss is None else f"{call.loss:.4g}"
+    steps = (str(call.replicas or "-"), str(call.steps or "-"))
+    more = f"+{call.repeated} not run" if call.repeated else ""
+    last = "failed" if call.error else more
+    return (call.call, call.place, call.model_fn, *steps, f"{call.seconds:.2f} s", loss, last)
+
+
+def _details(call: Call) -> list[str]:
+    found = []
+    if call.written:
+        found.append(f"wrote {', '.join(call.written)}")
+    if call.hooks:
+        found.append(f"called {', '.join(call.hooks)}")
+    if call.error:
+        found.append(f"failed: {call.error.splitlines()[0]}")
+    return found
+
+
+def verdict(report: Report) -> str:
+    """The end of the script, and the calls in its source that it did not come to."""
+    failed = sum(bool(call.error) for call in report.calls)
+    told = f"{VERDICT}{_counted(len(report.calls), 'call')} of estimators, {failed} failed; "
+    if not report.calls:
+        told = f"{VERDICT}the script reached no call of an estimator; "
+    ended = "did not end" if report.status is None else f"exit status {report.status}"
+    told += f"{ended}."
+    if report.stopped:
+        told += f" {report.stopped} So it was ended there."
+    if report.status == 1 and [call.call for call in report.calls[-1:]] == ["predict"]:
+        told += f" {_CUT}" if report.calls[-1].steps and not report.calls[-1].error else ""
+    if report.not_reached:
+        told += f" Not reached: {_places(report.not_reached)}."
+    return told
+
+
+_CUT = (
+    "The script failed after a prediction of one batch: where it expects more of them, use "
+    "--whole-predictions."
+)
+
+
+def _places(calls: Sequence[NotReached]) -> str:
+    return ", ".join(f"{call.call} ({call.place})" for call in calls)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

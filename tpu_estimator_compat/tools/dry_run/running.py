@@ -1,0 +1,82 @@
+"""Runs a script in a dry run: short, redirected, recorded."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Collection, Sequence
+
+from tpu_estimator_compat.tools import child_process, script_folders
+from tpu_estimator_compat.tools.dry_run.folders import Folders
+from tpu_estimator_compat.tools.dry_run.limiting import limited
+from tpu_estimator_compat.tools.dry_run.recording import Recorder
+from tpu_estimator_compat.tools.dry_run.redirecting import redirected
+from tpu_estimator_compat.tools.dry_run.report import Report
+from tpu_estimator_compat.tools.dry_run.source_calls import not_reached
+from tpu_estimator_compat.tools.dry_run.waiting import others, shortened
+
+
+def run(
+    script: str,
+    arguments: Sequence[str],
+    execute: Callable[[list[str]], int],
+    flags: Collection[str] = script_folders.FLAGS,
+    json: str | None = None,
+    *,
+    whole_predictions: bool = False,
+) -> Report:
+    """Runs a script that `execute` starts, given its arguments; returns what it came to.
+
+    The limits and the temporary folder last until the process ends: functions that the script has
+    given to `atexit` are called before.
+
+    Args:
+      script: the path of its source; empty where there is none to read.
+      flags: its flags that name folders which it writes to.
+      json: a file that is given the report, after each call, too.
+      whole_predictions: whether predictions are for all of the data, not for one batch.
+    """
+    kept = contextlib.ExitStack()
+    atexit.register(kept.close)
+    folders = Folders(kept.enter_context(child_process.temporary_folder("dry_run_")))
+    script = os.path.abspath(script) if script else ""
+    json = os.path.abspath(json) if json else None
+    one_at_a_time = threading.Lock()
+    status: int | None = None
+
+    def report() -> Report:
+        calls = tuple(recorder.calls)
+        missed = not_reached([*filter(None, [script]), *(call.file for call in calls)], calls)
+        return Report(status, calls, missed, recorder.stopped)
+
+    def changed() -> None:
+        with one_at_a_time:
+            if json:
+                report().write(json)
+
+    recorder = Recorder(folders, changed)
+    kept.enter_context(redirected(folders, flags))
+    kept.enter_context(limited(recorder, whole_predictions=whole_predictions))
+    kept.enter_context(recorder.recorded())
+    kept.enter_context(shortened(recorder))
+    before = set(threading.enumerate())
+    status = _status(lambda: execute(script_folders.replaced(arguments, flags, folders.own)))
+    for thread in others(before):  # as Python does when a script has ended
+        thread.join()
+    status = status if recorder.calls or status else 1
+    changed()
+    return report()
+
+
+def _status(execute: Callable[[], int]) -> int:
+    """The exit status that the process would have; what `sys.exit` is given is printed as there."""
+    try:
+        return execute()
+    except SystemExit as left:
+        if left.code is None or isinstance(left.code, int):
+            return left.code or 0
+        print(left.code, file=sys.stderr)
+        return 1
