@@ -35,7 +35,7 @@ def labels(reports: Sequence[Report]) -> list[str]:
 
 
 def rows(reports: Sequence[Report]) -> list[Row]:
-    """The figures, without those that no report has."""
+    """The figures that at least one report has."""
     made = [Row(name, tuple(cell(report) for report in reports)) for name, cell in _ROWS]
     return [row for row in made if any(row.cells)]
 
