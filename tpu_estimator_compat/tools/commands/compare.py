@@ -161,14 +161,14 @@ def _of_dirs(arguments: argparse.Namespace) -> Report:
         raise ValueError(f"--rtol must be 0 or more, got {arguments.rtol!r}.")
     for path in (arguments.script, arguments.args[0]):
         _check_run(path)
-    # It takes seconds: mistakes in the arguments are reported before.
+    # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
     return comparing.directories(arguments.script, arguments.args[0], arguments.rtol)
 
 
 def _check_run(path: str) -> None:
-    """Refuses paths that are no model_dir, by file names alone; buckets are checked later."""
+    """Raises ValueError for a path that is no model_dir, by file names alone; skips buckets."""
     if "://" in path:
         return
     if not os.path.exists(path):
@@ -220,7 +220,7 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
     setting = runs.Setting.parse(arguments.against) if arguments.against else None
     progress = Progress()
     python = None if setting else _original(arguments, progress)
-    # It takes seconds: mistakes in the arguments are reported before.
+    # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
     script = runs.Script(
@@ -274,7 +274,7 @@ def _original(arguments: argparse.Namespace, progress: Progress) -> str:
 
 @contextlib.contextmanager
 def _folder(keep: str | None) -> Iterator[pathlib.Path]:
-    """A new folder for the runs; it is removed afterwards, unless it is to be kept."""
+    """A new folder for the runs: `keep`, or a temporary one, which is removed afterwards."""
     if keep:
         os.makedirs(keep)
         yield pathlib.Path(keep).absolute()

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Drafts a mapping, or copies and compares; returns 1 where outputs differ."""
     return_working_directory()
     _check(arguments)
-    # They take seconds: help and mistakes in the arguments come before.
+    # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools import weight_map
 
     model = _model(arguments.model)
@@ -111,7 +111,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _check_checkpoint(path: str) -> None:
-    """Refuses paths without variables, by file names alone; buckets are checked later."""
+    """Raises SystemExit for a path without variables, by file names alone; skips buckets."""
     if not os.path.isdir(path) and not os.path.exists(f"{path}.index"):
         raise SystemExit(
             f"{NAME}: No checkpoint {path}. Give its prefix, such as model_dir/model.ckpt-1000, a "

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         with scan_command.each_file(_WORK) as of:
             for file in files:
                 run.migrate(of, file)
-    finally:  # however it ends, what was written is said
+    finally:  # an interrupted run, too, says what it has written
         status = run.finish(len(files))
     return status
 

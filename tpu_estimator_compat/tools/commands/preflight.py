@@ -97,7 +97,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 
 class _Reached(SystemExit):
-    """Ends the script at the call that is checked: scripts let a SystemExit pass."""
+    """Ends the script at the checked call, as a SystemExit, which scripts do not catch."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         say(f"{NAME}: error: {error}", error=True)
         return _UNKNOWN
-    # It takes seconds: mistakes in the arguments are reported before.
+    # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools.preflight import interception
 
     results: list[Any] = []
@@ -146,7 +146,7 @@ def _topologies(arguments: argparse.Namespace) -> list[str]:
 
 
 def _check_saving(arguments: argparse.Namespace) -> None:
-    """Raises, before the script runs, where --save-step cannot work."""
+    """Raises an error where --save-step cannot work, before the script runs."""
     from tpu_estimator_compat.config.arguments import check_empty_folder
     from tpu_estimator_compat.engine.jax import installation as jax_installation
 

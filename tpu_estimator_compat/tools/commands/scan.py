@@ -56,7 +56,7 @@ def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
 
 @contextlib.contextmanager
 def each_file(work: tuple[str, str]) -> Iterator[Callable[..., Any]]:
-    """Gives `work`, a module and its function, on a file and more, in a child; shows progress."""
+    """A function that calls `work`, a module and its function, in a child, and shows progress."""
     from tpu_estimator_compat.tools.scan import EachFile
 
     progress = Progress()
@@ -82,7 +82,7 @@ def _findings(of: Callable[[str], list[ScanFinding]], file: str) -> list[ScanFin
 
 
 def width() -> int | None:
-    """Characters of a line of the terminal; None where standard output is none."""
+    """The terminal's width in characters; None where standard output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
