@@ -22,7 +22,7 @@ from typing import Any
 
 _PATIENCE = 10.0  # seconds to wait for the end of a killed process
 _TOOLS = pathlib.Path(__file__).absolute().parent
-# Runs a module of this package, whose folder comes last on sys.path, to hide no other package.
+# Runs a module of this package, whose parent folder comes last on sys.path and hides nothing.
 _RUN_MODULE = (
     "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
@@ -84,7 +84,7 @@ def wait(
     progress: Callable[[float], None] = lambda seconds: None,
     every: float = 1.0,
 ) -> Ending:
-    """Waits for a process of `start`; kills it and its descendants if the wait ends earlier.
+    """Waits for a process of `start`, and leaves neither it nor its descendants running.
 
     Args:
       time_limit: seconds after which the process is killed; None for no limit.

@@ -1,9 +1,9 @@
 """Runs a command for a tool and kills it when the tool ends: `python -I -S keeper.py PARENT`.
 
-Standard input has one line of JSON and stays open. The line `{"run": COMMAND}` starts the command.
-When the command has ended, standard input is closed or has a second line, or the process PARENT is
-gone, the keeper kills the command and all its descendants, in whatever session. With the line
-`{"remove": FOLDER}` it removes the folder instead when the parent asks for it or is gone.
+Standard input has one line of JSON and stays open. `{"run": COMMAND}` runs the command until it
+ends, standard input is closed or has a second line, or the process PARENT is gone. The keeper then
+kills all descendants of the command, in whatever session. `{"remove": FOLDER}` removes a folder
+when the input or PARENT ends in this way.
 """
 
 from __future__ import annotations
@@ -53,10 +53,7 @@ def run(parent: int, command: Sequence[str]) -> int:
 
 
 def remove(parent: int, folder: str) -> None:
-    """Removes a folder when the parent asks for it or is gone.
-
-    After the parent's end its children may make the folder again. It is removed until they stop.
-    """
+    """Removes a folder when the parent asks or is gone, and again while its children remake it."""
     while _is_there(parent):
         pass
     is_asked = select.select([0], [], [], 0)[0] and os.read(0, 1)

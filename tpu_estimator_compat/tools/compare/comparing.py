@@ -17,7 +17,7 @@ from tpu_estimator_compat.tools.compare.runs import Runner, Setting
 FACTOR = 20.0
 """The yardstick samples few disturbances, so a rounding difference can be several times larger.
 
-Kernels of two releases round in every operation of a step, the yardstick's runs only in variables.
+Kernels of two releases round differently in every operation; the yardstick disturbs variables only.
 In BERT's pretraining, Adam's squares of gradients differed by 12 times the yardstick's difference.
 """
 

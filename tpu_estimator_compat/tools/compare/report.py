@@ -169,7 +169,7 @@ class CurveComparison:
       steps: global steps of both runs.
       difference: at each of `steps`, |new - old| / |old|; |new - old| where old is 0.
       tolerance: at each of `steps`, the limit of `difference`.
-      first_step: the first of `steps` beyond the tolerance; None where all are within.
+      first_step: the first step beyond the tolerance, or of one run only; None without any.
     """
 
     name: str

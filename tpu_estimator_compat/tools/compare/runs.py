@@ -105,7 +105,7 @@ class Runner:
       new_script: the script to run with this package; None for the same.
       first_step: whether to record activations and gradients of the first step.
       folder: the parent of the runs' folders.
-      steps: maximum of training steps of a run.
+      steps: maximum number of training steps of a run.
       time_limit: seconds that a run may take.
     """
 

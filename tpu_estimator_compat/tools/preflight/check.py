@@ -55,8 +55,6 @@ def check(subject: Subject, names: Sequence[str], options: Options) -> list[Repo
 
 
 class _Check:
-    """The check of a mode on one topology."""
-
     def __init__(self, subject: Subject, target: Target, programs: Programs, options: Options):
         self._subject = subject
         self._target = target

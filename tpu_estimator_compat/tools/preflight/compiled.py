@@ -1,4 +1,4 @@
-"""The results of compiling a step for devices that are not there."""
+"""The results of compiling a step for absent devices."""
 
 from __future__ import annotations
 

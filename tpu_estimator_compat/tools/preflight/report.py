@@ -143,7 +143,7 @@ class Report:
       layers: memory by layer, in the order of the graph.
       memory: memory by kind; None if not compiled. For a step that is too large, code is 0.
       buffers: the largest buffers; empty where the step fits or was not compiled.
-      dispatch_steps: maximum of steps in one dispatch of the JAX runtime; None if not compiled.
+      dispatch_steps: the most steps of one dispatch of the JAX runtime; None if not compiled.
       flops, bytes_accessed: as in `Compiled`.
       largest_batch: None where there was no search.
       seconds: wall time by part: "capture", "scan", "lower", "compile".

@@ -46,7 +46,7 @@ def save_step(
     Args:
       estimator: the model; its variables get initial values, as in a new training.
       folder: must not exist, or be empty.
-      largest: maximum of saved bytes; larger variables get random values instead.
+      largest: the most bytes of values to save; larger variables get random values instead.
       platforms: JAX platforms, such as ("cpu", "cuda", "tpu").
       estimates: bytes of memory that preflight expects, by topology.
 

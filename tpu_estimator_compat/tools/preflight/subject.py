@@ -26,8 +26,7 @@ from tpu_estimator_compat.tools.preflight.planned import PlannedStep, PlannedTop
 class Subject:
     """One mode of an estimator, on topologies of absent devices.
 
-    In the methods, `share` is the number of examples of one replica's step; None for the
-    estimator's.
+    `share` is the number of examples of one replica's step; None for the estimator's.
 
     Attributes:
       cores_per_replica: devices that share a replica, at least 1.

@@ -114,7 +114,6 @@ def _is_random(op: Any) -> bool:
 
 
 def _replace(op: Any, step: Any) -> None:
-    """Replaces `op` by a stateless operation."""
     number = (op.get_attr("seed") ^ op.get_attr("seed2")) % (2**31 - 1)
     old = op.outputs[0]
     with tf.name_scope(None), tf.device(op.device or None):

@@ -41,12 +41,12 @@ class Recorder:
     """Records one run of a script.
 
     Args:
-      job: `folder`: where to write the record; `first_step`: whether to record activations and
-        gradients of the first step; `steps`: maximum of training steps; `checkpoint`: the path of a
-        checkpoint to start from, or the folder of a run with the same starts, or None; `disturb`:
-        None, or a seed: before each step all trainable variables move by one unit in the last
-        place, up or down at random; `config`: arguments of the script's RunConfig to replace;
-        `started`: the start of the process, in seconds since the epoch.
+      job: `folder`, of the record; `first_step`, whether to record activations and gradients of the
+        first step; `steps`, the maximum number of training steps; `checkpoint`, a path to start
+        from, or the folder of a run with the same starts, or None; `disturb`, None, or a seed to
+        move all trainable variables before each step by one unit in the last place, up or down;
+        `config`, arguments to replace in the script's RunConfig; `started`, the time when the
+        process was started, in seconds since the epoch.
     """
 
     def __init__(self, job: dict[str, Any]):

@@ -11,7 +11,6 @@ from tpu_estimator_compat.tools.preflight.report import Collectives, LargestBatc
 from tpu_estimator_compat.tools.reports import numbers
 
 VERDICT = "verdict"
-"""The name of the row of verdicts."""
 
 
 @dataclasses.dataclass(frozen=True)
