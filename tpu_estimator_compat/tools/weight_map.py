@@ -112,8 +112,6 @@ def assign(values: Values, model: keras.Model, mapping: WeightMap) -> list[str]:
 
 
 class _Target:
-    """The destination of one variable of the checkpoint."""
-
     def __init__(self, name: str, entry: Any):
         options = dict(entry) if isinstance(entry, Mapping) else {"variable": entry}
         self.name = name

@@ -3,7 +3,7 @@
     python -m tpu_estimator_compat migrate train.py
     python -m tpu_estimator_compat migrate --write src
 
-Without --write it only prints a diff. After it comes a line for each name that needs a person, with
+Without --write it only prints a diff. A line follows for each name that a person must look at, with
 advice. The exit status is 0 if all is done, 1 if something needs a person, 2 if a file could not be
 read or written.
 """

@@ -3,7 +3,7 @@
     python -m tpu_estimator_compat scan src --exclude third_party
 
 It prints a line for each use: file and line, in a notebook also the cell, then name, status and
-advice. Nothing is imported or run. The exit status is 0 if `run` and `migrate` can do the rest, 1
+advice. Nothing is imported or run. The exit status is 0 if `run` and `migrate` handle all names, 1
 if something needs a person, 2 if a file could not be read.
 """
 

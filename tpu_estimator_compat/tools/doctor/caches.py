@@ -71,13 +71,10 @@ def _write_to(folder: pathlib.Path) -> None:
 
 
 def _is_damaged(path: pathlib.Path) -> bool:
-    """Whether a file of this package differs from its checksum, or a file of JAX is empty.
-
-    JAX checks the checksums in its own files, and warns.
-    """
+    """Whether a file of this package differs from its checksum, or a file of JAX is empty."""
     if path.suffix in (".json", ".module"):
         return not cache_files.is_whole(path)
-    return path.exists() and not _size(path)
+    return path.exists() and not _size(path)  # JAX checks the checksums in its own files
 
 
 def _size(path: pathlib.Path) -> int:

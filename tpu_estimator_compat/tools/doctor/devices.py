@@ -77,7 +77,7 @@ def _of_tensorflow() -> list[dict[str, Any]]:
     for device in tf.config.list_physical_devices():
         kind, name = device.device_type, device.name.removeprefix("/physical_device:")
         if kind not in ("CPU", "GPU", "TPU"):
-            continue  # TPU_SYSTEM and XLA_CPU name devices that are listed already
+            continue  # TPU_SYSTEM and XLA_CPU are not devices of their own
         used = None
         if kind != "TPU":  # only the check of training connects to a TPU
             with tf.device(name):
@@ -91,7 +91,7 @@ def _of_tensorflow() -> list[dict[str, Any]]:
 
 
 def _of_jax(chips: int) -> tuple[int, list[dict[str, Any]]]:
-    """The number of JAX's processes, one per host of a slice, and the devices of this process."""
+    """The number of JAX's processes, and the devices of this process."""
     from tpu_estimator_compat.config import TPURunConfig
     from tpu_estimator_compat.engine import topology
 

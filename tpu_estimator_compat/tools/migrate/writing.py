@@ -45,7 +45,7 @@ def write(path: str, source: FileText, text: str) -> None:
     """Replaces a file's text; all else stays: encoding, owner, mode, attributes, links to it.
 
     A symbolic link stays: its target is replaced. After an OSError the file is unchanged. Where a
-    new file cannot have all of that, the text is written in place, and in a file beside meanwhile.
+    new file cannot have all of that, the text is written in place, with a copy beside until then.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)

@@ -43,8 +43,7 @@ class RawBuffer:
       op_name: the operation that makes it, as the module's locations name it, or the variable
         whose value it holds; empty where the compiler named none.
       place: kind of buffer; an argument that an output overwrites is an ARGUMENT.
-      feed: index of the step's input whose values, for all steps of a dispatch, the buffer holds;
-        None for other buffers.
+      feed: index of the step's input whose values, of all steps, it holds; None for other buffers.
     """
 
     size: int

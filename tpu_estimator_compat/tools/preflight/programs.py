@@ -21,7 +21,7 @@ Progress = Callable[[str, float], None]
 
 
 def stops(finding: Finding) -> bool:
-    """Whether a finding stops XLA; those on input_fn, model_fn and configuration do not."""
+    """Whether a finding surely stops XLA; those on input_fn, model_fn, configuration do not."""
     around = finding.kind in (Kind.CONFIGURATION, Kind.INPUT, Kind.MODEL_FN)
     return finding.severity is Severity.FAILS and not around
 

@@ -145,7 +145,6 @@ def _at(path: str, patterns: list[str]) -> list[str]:
 
 
 def _starts_python(path: str) -> bool:
-    """Whether the first line of a file names a Python to run it."""
     with contextlib.suppress(OSError):
         regular_file.check(path)
         with open(path, "rb") as file:

@@ -1,7 +1,7 @@
 """Gives `import tensorflow as tf` the meaning of TensorFlow 1, on a TensorFlow 2.
 
-Old names lead to TensorFlow 2's. `tf.contrib` has only the names that TensorFlow 2 and tf_slim
-kept. A script that needs more must be compared on TensorFlow 1.15.
+`tf` becomes `tf.compat.v1`, with a `tf.contrib` of the names that TensorFlow 2 and tf_slim kept. A
+script that needs more must be compared on TensorFlow 1.15.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ Where the code gives no seed, TensorFlow derives one from the number of operatio
 Each random operation draws from a stream of its own, which restarts with each compilation of a
 step. Graphs and times of compilation differ between the sides. So this module derives the seed from
 the place in the script (`seeds_by_place`), and the random numbers of a training step from that seed
-and the global step (`draw_by_step`). Kernels of both sides draw the same numbers from the same
-seeds.
+and the global step (`draw_by_step`). Kernels of both sides draw equal numbers from equal seeds.
 """
 
 from __future__ import annotations
