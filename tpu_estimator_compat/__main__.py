@@ -60,10 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors name the word that was probably meant."""
+    """A parser whose errors name the option or command that was probably meant."""
 
     def error(self, message: str) -> NoReturn:
-        """Ends the process with status 2, after saying what is wrong and what is like it."""
+        """Prints the error and the word that was probably meant, and exits with status 2."""
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             wrong, known = found[1], re.findall(r"[\w.:-]+", found[2])
         else:
@@ -79,6 +79,6 @@ class _Parser(argparse.ArgumentParser):
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except BrokenPipeError:  # `scan . | head` has seen enough
+    except BrokenPipeError:  # the reader closed the pipe, as in `scan . | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,8 +1,8 @@
-"""Child processes: a time limit, output in a file, and an end with the parent, however it ends.
+"""Child processes with a time limit and output in a file; none outlives this process.
 
-What a tool runs has a `keeper` between itself and this process, which is told by the end of a pipe
-that this process is gone, and which ends the child with all that it started. A folder for children
-has one, too, which removes it.
+Each child runs under a `keeper`, a process that reads a pipe from this one. When the pipe ends,
+even because this process was killed, the keeper kills the child and all its descendants. A
+temporary folder has a keeper, too, which removes it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-_PATIENCE = 10.0  # seconds until a process that was killed has ended
+_PATIENCE = 10.0  # seconds to wait for the end of a killed process
 _TOOLS = pathlib.Path(__file__).absolute().parent
-# A module of this package, whatever is in the working directory, and last on the path.
+# Runs a module of this package, whose parent folder comes last on sys.path and hides nothing.
 _RUN_MODULE = (
     "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
@@ -34,9 +34,9 @@ class Ending:
     """The end of a child process.
 
     Attributes:
-      code: its exit status, or minus the number of the signal that ended it; None where it took
-        too long and was killed.
-      is_stuck: whether it runs nevertheless: it waits in the kernel, for a device.
+      code: exit status, or minus the number of the signal that ended the process; None where it
+        was killed at the time limit.
+      is_stuck: whether it could not be killed: it waits in the kernel for a device.
     """
 
     code: int | None
@@ -51,7 +51,7 @@ class Ending:
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this package: nothing in the working directory hides it."""
+    """The command that runs a module of this package, never one of the working directory."""
     return [sys.executable, "-P", "-c", _RUN_MODULE, str(_TOOLS.parents[1]), name, *arguments]
 
 
@@ -63,9 +63,9 @@ def start(
     folder: str | os.PathLike[str] | None = None,
     descriptors: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Starts a command, its input empty, its output in the file `log`, to `wait` for.
+    """Starts a command with empty input, and with its output and errors in the file `log`.
 
-    `descriptors` are open files that it inherits.
+    The command inherits `descriptors`. The result is its keeper, for `wait` or `end`.
     """
     with open(log, "wb") as output:
         return _keeper(
@@ -84,12 +84,11 @@ def wait(
     progress: Callable[[float], None] = lambda seconds: None,
     every: float = 1.0,
 ) -> Ending:
-    """Waits for the end of a process of `start`; however this call ends, nothing of it is left.
+    """Waits for a process of `start`, and leaves neither it nor its descendants running.
 
     Args:
-      time_limit: seconds after which it is killed, with its children; None for none.
-      progress: called at the beginning and at intervals with the seconds since the beginning.
-      every: seconds between two calls of `progress`.
+      time_limit: seconds after which the process is killed; None for no limit.
+      progress: called with the elapsed seconds, at once and then every `every` seconds.
     """
     started = time.monotonic()
     code = None
@@ -104,9 +103,9 @@ def wait(
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process of `start`, and all that it started."""
+    """Kills a process of `start` and its descendants."""
     assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # for where a fork of this process holds the pipe
+    with contextlib.suppress(BrokenPipeError):  # a fork may keep the pipe open: send a line, too
         os.write(process.stdin.fileno(), b"\n")
     process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -115,7 +114,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(prefix: str) -> Iterator[pathlib.Path]:
-    """A new folder, which goes at the end, or with this process, however that ends."""
+    """A new folder, removed at the context's end, or when this process ends, even if killed."""
     made = tempfile.mkdtemp(prefix=prefix)
     keeper = _keeper({"remove": made}, cwd="/")
     try:
@@ -129,7 +128,7 @@ def _keeper(asked: Mapping[str, Any], **options: Any) -> subprocess.Popen[bytes]
     keeper = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **options)
     assert keeper.stdin is not None
     keeper.stdin.write(json.dumps(asked).encode() + b"\n")
-    keeper.stdin.flush()  # it stays open: its end tells the keeper that this process is gone
+    keeper.stdin.flush()  # stays open: its end tells the keeper that this process is gone
     return keeper
 
 

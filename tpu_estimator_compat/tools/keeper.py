@@ -1,9 +1,9 @@
-"""The process between a tool and its child: `python -I -S keeper.py PARENT`.
+"""Runs a command for a tool and kills it when the tool ends: `python -I -S keeper.py PARENT`.
 
-Standard input has a line of JSON, `{"run": COMMAND}`, and stays open. This process lives until that
-is closed or has a second line, or until its parent, the process PARENT, is gone, however that came.
-Then nothing of the command is left: not what it started, either, in whatever session. With the line
-`{"remove": FOLDER}` a folder is removed then.
+Standard input has one line of JSON and stays open. `{"run": COMMAND}` runs the command until it
+ends, standard input is closed or has a second line, or the process PARENT is gone. The keeper then
+kills all descendants of the command, in whatever session. `{"remove": FOLDER}` removes a folder
+when the input or PARENT ends in this way.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-_EVERY = 1.0  # seconds between two looks at the parent, whose own children may hold the pipe
-_QUIET = 2.0  # seconds in which nobody has made a removed folder anew
+_EVERY = 1.0  # seconds between checks of the parent, whose own children may keep the pipe open
+_QUIET = 2.0  # seconds without a process that makes the removed folder again
 _DEATH_SIGNAL, _SUBREAPER = 1, 36  # of prctl(2)
 
 
 def run(parent: int, command: Sequence[str]) -> int:
-    """Runs a command while the parent is there; its exit status, or minus its signal's number."""
+    """Runs a command until the parent is gone; its exit status, or minus its signal's number."""
     ended, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    prctl = getattr(ctypes.CDLL(None), "prctl", lambda *unused: None)  # Linux has it
-    prctl(_SUBREAPER, 1)  # orphans come to this process
+    prctl = getattr(ctypes.CDLL(None), "prctl", lambda *unused: None)  # on Linux only
+    prctl(_SUBREAPER, 1)  # orphaned descendants become children of this process
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -53,21 +53,21 @@ def run(parent: int, command: Sequence[str]) -> int:
 
 
 def remove(parent: int, folder: str) -> None:
-    """Removes a folder when the parent is gone, or asks for it, once its children have ended."""
+    """Removes a folder when the parent asks or is gone, and again while its children remake it."""
     while _is_there(parent):
         pass
     is_asked = select.select([0], [], [], 0)[0] and os.read(0, 1)
     shutil.rmtree(folder, ignore_errors=True)
     quiet = time.monotonic()
     while not is_asked and time.monotonic() < quiet + _QUIET:
-        if os.path.isdir(folder):  # by a process that is being killed
+        if os.path.isdir(folder):  # made by a process that is being killed
             shutil.rmtree(folder, ignore_errors=True)
             quiet = time.monotonic()
         time.sleep(0.05)
 
 
 def _is_there(parent: int, *others: int) -> bool:
-    """Whether the parent is there and the input open, when one of the others or time speaks."""
+    """Waits for a descriptor or `_EVERY` seconds; whether the parent runs and has sent nothing."""
     ready, _, _ = select.select([0, *others], [], [], _EVERY)
     for other in others:
         if other in ready:
@@ -76,7 +76,7 @@ def _is_there(parent: int, *others: int) -> bool:
 
 
 def _kill_children() -> None:
-    """Kills all children, and theirs, which come here when they are orphans."""
+    """Kills all descendants: orphans become children of this process."""
     while children := list(_children()):
         for child in children:
             with contextlib.suppress(PermissionError):  # it runs as another user
@@ -96,14 +96,14 @@ def _end_as(code: int) -> None:
     """Ends this process with an exit status, or by the signal that ended its child."""
     if code >= 0:
         os._exit(code)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has written its own
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has written its own core file
     if -code != signal.SIGKILL:
         signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 
 
 if __name__ == "__main__":
-    with open(0, "rb", buffering=0, closefd=False) as lines:  # one, and no more
+    with open(0, "rb", buffering=0, closefd=False) as lines:  # a second line stays in the pipe
         asked = json.loads(lines.readline())
     if "remove" in asked:
         remove(int(sys.argv[1]), asked["remove"])

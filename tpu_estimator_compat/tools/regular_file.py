@@ -1,4 +1,4 @@
-"""Files that nobody vouches for: regular ones are read, up to a limit, and no others are opened."""
+"""Reads untrusted files: only regular ones are opened, and read up to a limit."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _KINDS = {
 
 
 class NotRegular(OSError):
-    """The path leads to something other than a regular file; says to what."""
+    """The path leads to a pipe, a device or another file that is not regular."""
 
 
 class TooLarge(OSError):
-    """The file is larger than the limit; says both."""
+    """The file is larger than the limit."""
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Raises OSError unless the path leads to a regular file: to open another may hang."""
+    """Raises OSError unless the path leads to a regular file: opening a pipe may hang."""
     _check(os.stat(path).st_mode)
 
 
 def read(path: str | os.PathLike[str], most: int) -> bytes:
-    """The bytes of a file; OSError for one that is not regular, or has more than `most`."""
+    """The bytes of a regular file; OSError for another, or for more than `most` bytes."""
     check(path)
-    # Without waiting: it may have been replaced by a pipe in the meantime.
+    # O_NONBLOCK: a pipe may have replaced the file in the meantime.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with open(handle, "rb") as file:
         _check(os.fstat(handle).st_mode)

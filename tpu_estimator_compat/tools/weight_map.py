@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.runtime import user_files
 
 Values = Mapping[str, np.ndarray]
 WeightMap = Mapping[str, Any]
-"""Name in the checkpoint to the path of a Keras variable; or to a dict of it: `variable`, the path;
+"""Maps names in the checkpoint to paths of Keras variables, or to dicts: `variable`, the path;
 `transpose`, a permutation of dimensions; `reshape`, true to take the Keras variable's shape."""
 
 
@@ -44,7 +44,7 @@ def read_variables(path: str) -> dict[str, np.ndarray]:
 
 
 def propose(values: Values, model: keras.Model) -> dict[str, str]:
-    """A draft of a mapping: variables of equal shape, those with the most similar names first.
+    """Proposes a mapping: pairs variables of equal shape, the most similar names first.
 
     Slots and averages, whose names continue the name of another variable, are left out. The result
     maps names in the checkpoint to paths in the built model, in the model's order. It may lack
@@ -93,8 +93,8 @@ def _weights(model: keras.Model) -> dict[str, keras.Variable]:
 def assign(values: Values, model: keras.Model, mapping: WeightMap) -> list[str]:
     """Copies variables into a built Keras model, all of them or, after an error, none.
 
-    The mapping must name every weight of the model. Returns the names in the checkpoint that it
-    lacks, slots left out.
+    The mapping must name every weight of the model. Returns the names in the checkpoint that the
+    mapping lacks, without slots.
 
     Raises:
       ValueError: a name or path does not exist, a variable gets no value or two values, or a shape
@@ -112,8 +112,6 @@ def assign(values: Values, model: keras.Model, mapping: WeightMap) -> list[str]:
 
 
 class _Target:
-    """The destination of one variable of the checkpoint."""
-
     def __init__(self, name: str, entry: Any):
         options = dict(entry) if isinstance(entry, Mapping) else {"variable": entry}
         self.name = name
@@ -166,15 +164,15 @@ def output_differences(
 
     Args:
       saved_model: a SavedModel with a graph tagged `serve`.
-      model: the Keras model. It gets the one input, or a dict of all.
+      model: the Keras model, called on the one input, or on a dict of several.
       inputs: the signature's inputs by name.
       signature: the name of the signature to call.
       output: the signature's output to compare with, where the model returns a bare tensor and the
         signature has several.
 
     Returns:
-      The largest difference by output, absolute for values below 1 and relative above; of the
-      outputs that both have.
+      The largest difference of each output that both models have, by name: absolute for values
+      below 1, relative above.
 
     Raises:
       ValueError: unknown signature, inputs or outputs, or shapes differ.

@@ -1,7 +1,7 @@
-"""Commands of `python -m tpu_estimator_compat`: a module each, listed here.
+"""The commands of `python -m tpu_estimator_compat`, a module each.
 
 A module has `NAME`, `add_arguments(parser)` and `run(arguments)`, which returns the exit status.
-The first line of its docstring is its help.
+Its docstring is the text of --help: one sentence, examples, details, and the exit statuses.
 """
 
 from tpu_estimator_compat.tools.commands import (

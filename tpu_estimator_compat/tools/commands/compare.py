@@ -3,11 +3,11 @@
     python -m tpu_estimator_compat compare --steps 20 train.py --its_flags
     python -m tpu_estimator_compat compare --dirs old_model new_model
 
-Both sides begin with one checkpoint, the original's first, in model_dirs of their own. Losses,
-variables, evaluations, predictions, and what is written are compared. With `--dirs`, SCRIPT and the
-word after it are the model_dirs of an old and a new run instead, and nothing is run. The exit
-status is 0 if all is the same, or differs by no more than rounding; 1 if it differs; 2 if that
-cannot be told.
+Both sides start from one checkpoint, the original's first, in model_dirs of their own. Losses,
+variables, evaluations, predictions and the names in written files are compared. With --dirs, SCRIPT
+and the argument after it are the model_dirs of an old and a new run, and nothing is run. The exit
+status is 0 if all is equal or differs only by rounding, 1 if it differs, 2 if the runs cannot be
+judged.
 """
 
 from __future__ import annotations
@@ -48,38 +48,42 @@ def _add_sides(parser: argparse.ArgumentParser) -> None:
         "--original",
         choices=sorted(environment.RELEASES),
         default="2.15",
-        help="the TensorFlow whose TPUEstimator is the original; default: 2.15. Its environment is "
-        "made once, in the cache directory",
+        help="the release of TensorFlow with the original, whose environment is made once, in the "
+        "cache directory; default: 2.15",
     )
     parser.add_argument(
         "--original-python",
         metavar="PATH",
-        help="the interpreter of an environment of your own that has the original",
+        help="the Python of an environment of your own that has the original",
     )
     parser.add_argument(
         "--original-package",
         action="append",
         default=[],
         metavar="NAME",
-        help="what pip installs in the original's environment besides; may be repeated",
+        help="a further package for pip to install in the original's environment; may be repeated",
     )
     parser.add_argument(
         "--against",
         metavar="SETTING",
-        help="instead of the original, run the script here with another setting: tf or jax, what "
-        "runs the steps under use_tpu=True; jit, compiled by XLA; replicas=N, with N logical CPUs",
+        help="compare with a run here, not with the original, under a setting: tf or jax, the "
+        "runtime under use_tpu=True; jit, steps compiled by XLA; replicas=N, N logical CPUs",
     )
     parser.add_argument(
         "--new-script",
         metavar="PATH",
-        help="what is run here, where that is another file than the original runs, such as a "
-        "migrated one; it is given the same arguments",
+        help="the script to run here, such as a migrated one, while the original runs SCRIPT; both "
+        "get the same arguments",
     )
 
 
 def _add_extent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--steps", type=_positive, default=50, metavar="N", help="training steps; default: 50"
+        "--steps",
+        type=_positive,
+        default=50,
+        metavar="N",
+        help="training steps to run; default: 50",
     )
     parser.add_argument(
         "--first-step",
@@ -90,41 +94,41 @@ def _add_extent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint",
         metavar="PATH",
-        help="a checkpoint that both sides begin with; default: the original's first",
+        help="the checkpoint from which both sides start; default: the original's first",
     )
     parser.add_argument(
         "--own-folder",
         action="append",
         default=[],
         metavar="FLAG",
-        help="a flag of the script that names a folder it writes to, besides model_dir, output_dir "
-        "and job_dir: each side is given another; may be repeated",
+        help="a flag of the script, besides model_dir, output_dir and job_dir, that names a folder "
+        "to write to: each side gets a folder of its own; may be repeated",
     )
     parser.add_argument(
         "--time-limit",
         type=float,
         default=3600,
         metavar="SECONDS",
-        help="for one run; default: 3600",
+        help="the longest time of one run; default: 3600",
     )
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--keep", metavar="FOLDER", help="keep what the runs wrote in this new folder"
+        "--keep", metavar="FOLDER", help="keep the files of the runs in this new folder"
     )
     parser.add_argument(
-        "--dirs", action="store_true", help="compare two model_dirs that are there already"
+        "--dirs", action="store_true", help="compare two existing model_dirs, and run nothing"
     )
     parser.add_argument(
         "--rtol",
         type=float,
         default=1e-4,
-        help="with --dirs: relative difference that counts as rounding; default: 1e-4",
+        help="with --dirs: the relative difference that counts as rounding; default: 1e-4",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
     parser.add_argument(
-        "--html", metavar="FILE", help="write the report as a page with curves, too"
+        "--html", metavar="FILE", help="also write the report as an HTML page, with curves"
     )
 
 
@@ -161,14 +165,14 @@ def _of_dirs(arguments: argparse.Namespace) -> Report:
         raise ValueError(f"--rtol must be 0 or more, got {arguments.rtol!r}.")
     for path in (arguments.script, arguments.args[0]):
         _check_run(path)
-    # It takes seconds: mistakes in the arguments are reported before.
+    # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
     return comparing.directories(arguments.script, arguments.args[0], arguments.rtol)
 
 
 def _check_run(path: str) -> None:
-    """Refuses paths that are no model_dir, by file names alone; buckets are checked later."""
+    """Raises ValueError for a path that is no model_dir, by file names alone; skips buckets."""
     if "://" in path:
         return
     if not os.path.exists(path):
@@ -220,7 +224,7 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
     setting = runs.Setting.parse(arguments.against) if arguments.against else None
     progress = Progress()
     python = None if setting else _original(arguments, progress)
-    # It takes seconds: mistakes in the arguments are reported before.
+    # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
     script = runs.Script(
@@ -274,7 +278,7 @@ def _original(arguments: argparse.Namespace, progress: Progress) -> str:
 
 @contextlib.contextmanager
 def _folder(keep: str | None) -> Iterator[pathlib.Path]:
-    """A new folder for the runs; it is removed afterwards, unless it is to be kept."""
+    """A new folder for the runs: `keep`, or a temporary one, which is removed afterwards."""
     if keep:
         os.makedirs(keep)
         yield pathlib.Path(keep).absolute()

@@ -2,9 +2,9 @@
 
     python -m tpu_estimator_compat doctor --model_dir gs://bucket/runs --report doctor.md
 
-Versions, devices, steps of small models on each of them, sums over devices, a checkpoint and the
-caches are checked; a probe that hangs or dies is a failure of its own. The exit status is 0 without
-failures, 1 with one, 2 if the checks could not be made.
+The checks are of versions, devices, steps of small models on each device, sums over devices, a
+checkpoint, and the caches. A probe that hangs or dies counts as a failure. The exit status is 0 if
+no check failed, 1 if one failed, 2 if the checks could not be made.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model_dir",
         "--model-dir",
         metavar="DIR",
-        help="a folder or a bucket where a checkpoint is tried; default: a temporary folder. "
-        "What is made there is deleted",
+        help="a folder or a bucket for a trial checkpoint, which is deleted again; default: a "
+        "temporary folder",
     )
     parser.add_argument(
         "--time_limit",
@@ -32,14 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=120.0,
         metavar="SECONDS",
-        help="for one probe, of about ten; default: 120",
+        help="the longest time of one probe, of about ten; default: 120",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
     parser.add_argument(
         "--report",
         metavar="FILE",
-        help="also write the findings as markdown for an issue, without host names, user names "
-        "and paths",
+        help="also write the report as markdown for an issue, without host names, user names and "
+        "paths",
     )
 
 

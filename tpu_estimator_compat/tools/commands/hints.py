@@ -1,4 +1,4 @@
-"""Hints at the end of a script's traceback: what to do where today's libraries are the cause."""
+"""Hints after a script's traceback: remedies for errors that today's libraries cause."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def of(error: BaseException, *, numpy_legacy: bool) -> Iterator[str]:
 
 
 def _of_warning(error: BaseException | None) -> Iterator[str]:
-    """The way past a warning that was made an error, and that AutoGraph met.
+    """The hint on a warning, turned into an error, that stopped AutoGraph.
 
-    It leaves the function unconverted then, whose `if x:` ends in the error.
+    AutoGraph then leaves the function unconverted, and its `if x:` raises.
     """
     if type(error).__name__ != "OperatorNotAllowedInGraphError":
         return
@@ -48,7 +48,7 @@ def _of_warning(error: BaseException | None) -> Iterator[str]:
 
 
 def _of_line(error: BaseException, numpy_legacy: bool) -> Iterator[str]:
-    """The hints on the line at fault: the last one that is not NumPy's."""
+    """The hints on the line at fault, the traceback's last that is not NumPy's."""
     from tpu_estimator_compat.old_names.legacy import numpy_errors, python2_errors
 
     frames = [
@@ -93,7 +93,7 @@ def _of_package(package: str, missing: tuple[str, str] | None) -> str:
 
 
 def _young_package(error: BaseException) -> str | None:
-    """The package, not run as legacy code, whose error an older TensorFlow may not have caused.
+    """The package, not run as legacy code, whose error today's TensorFlow may have caused.
 
     None if the error came from legacy code, or is not about TensorFlow.
     """
@@ -122,7 +122,7 @@ def _missing(error: ImportError) -> tuple[str, str] | None:
 
 
 def _is_served(module: str, name: str) -> bool:
-    """Whether the import that failed succeeds in an old package."""
+    """Whether the failed import would succeed in legacy code."""
     from tpu_estimator_compat.old_names.legacy import imports
     from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 

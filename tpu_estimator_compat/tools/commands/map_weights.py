@@ -4,8 +4,9 @@
     python -m tpu_estimator_compat map-weights runs/1 models.py:make --mapping names.json
 
 Without --mapping it writes a draft: a JSON object from names in the checkpoint to paths in the
-Keras model, to be checked by eye. With --mapping it copies; with --saved-model and --inputs it
-checks that the outputs agree; with --out it saves the weights.
+Keras model, for you to check. With --mapping it copies the variables; with --saved-model and
+--inputs it checks that the outputs agree; with --out it saves the weights. The exit status is 0 if
+all went well, 1 if the outputs differ or an error ended the command, 2 for wrong options.
 """
 
 from __future__ import annotations
@@ -25,25 +26,47 @@ NAME = "map-weights"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", help="a checkpoint, a model_dir, or a SavedModel")
+    parser.add_argument("checkpoint", help="a checkpoint, a model_dir, or a SavedModel's directory")
     parser.add_argument(
-        "model", help="module:function or file.py:function, which returns a built keras.Model"
+        "model", help="module:function or file.py:function that returns a built keras.Model"
     )
-    parser.add_argument("--draft", help="file for the draft of a mapping; default: print it")
-    parser.add_argument("--mapping", help="file with the mapping to use")
-    parser.add_argument("--out", help="file for the weights: NAME.weights.h5")
-    parser.add_argument("--saved-model", help="exported model whose outputs must be the same")
-    parser.add_argument("--inputs", help=".npz with inputs of the SavedModel's signature, by name")
-    parser.add_argument("--signature", default="serving_default")
-    parser.add_argument("--output", help="the signature's output, where the model has just one")
-    parser.add_argument("--tolerance", type=float, default=1e-5, help="of outputs; default 1e-5")
+    parser.add_argument(
+        "--draft", metavar="FILE", help="the file for the draft of a mapping; default: print it"
+    )
+    parser.add_argument("--mapping", metavar="FILE", help="the JSON file with the mapping to use")
+    parser.add_argument(
+        "--out", metavar="FILE", help="the file for the weights, such as NAME.weights.h5"
+    )
+    parser.add_argument(
+        "--saved-model", metavar="DIR", help="the exported model whose outputs must be the same"
+    )
+    parser.add_argument(
+        "--inputs", metavar="FILE", help="the .npz file with the signature's inputs, by name"
+    )
+    parser.add_argument(
+        "--signature",
+        default="serving_default",
+        metavar="NAME",
+        help="the signature of the exported model; default: serving_default",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="NAME",
+        help="the signature's output to compare, where the Keras model has only one",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-5,
+        help="the largest difference of outputs, relative for values above 1; default: 1e-5",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Drafts a mapping, or copies and compares; returns 1 where outputs differ."""
     return_working_directory()
     _check(arguments)
-    # They take seconds: help and mistakes in the arguments come before.
+    # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools import weight_map
 
     model = _model(arguments.model)
@@ -111,7 +134,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _check_checkpoint(path: str) -> None:
-    """Refuses paths without variables, by file names alone; buckets are checked later."""
+    """Raises SystemExit for a path without variables, by file names alone; skips buckets."""
     if not os.path.isdir(path) and not os.path.exists(f"{path}.index"):
         raise SystemExit(
             f"{NAME}: No checkpoint {path}. Give its prefix, such as model_dir/model.ckpt-1000, a "

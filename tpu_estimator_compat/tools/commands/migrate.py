@@ -1,11 +1,11 @@
-"""Rewrites imports and dead names to `tpu_estimator_compat.v1`, and shows what it would change.
+"""Rewrites imports and names that TensorFlow dropped to `tpu_estimator_compat.v1`.
 
     python -m tpu_estimator_compat migrate train.py
     python -m tpu_estimator_compat migrate --write src
 
-Without --write it only prints a diff. What needs a person is listed after it, with what to do. The
-exit status is 0 if all is done, 1 if something needs a person, 2 if a file could not be read or
-written.
+Without --write it only prints a diff. A line follows for each name that a person must look at, with
+advice. The exit status is 0 if all is done, 1 if something needs a person, 2 if a file could not be
+read or written.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ _WORK = "tpu_estimator_compat.tools.migrate.of_file", "of_file"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     scan_command.add_paths(parser)
-    parser.add_argument("--write", action="store_true", help="change the files")
-    parser.add_argument("--color", action="store_true", help="color the diff, terminal or not")
+    parser.add_argument("--write", action="store_true", help="write the files, not a diff")
+    parser.add_argument(
+        "--color", action="store_true", help="color the diff even if it goes to no terminal"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         with scan_command.each_file(_WORK) as of:
             for file in files:
                 run.migrate(of, file)
-    finally:  # however it ends, what was written is said
+    finally:  # an interrupted run, too, says what it has written
         status = run.finish(len(files))
     return status
 

@@ -1,11 +1,11 @@
-"""Compiles a script's step for TPUs or GPUs that are not there, and says whether it fits.
+"""Compiles a script's step for TPUs or GPUs that this machine lacks, and says whether it fits.
 
     python -m tpu_estimator_compat preflight --topology v5e:2x4,h100:8 train.py --its_flags
 
 The script runs up to its first train() (or, with --mode, evaluate() or predict()), whose step is
 then checked: ops that no TPU has, shapes that depend on data, memory. No data is read, and nothing
-is trained. The exit status is 0 if the step compiles and fits on all topologies, 1 if it does not
-on one, 2 if that cannot be told or is close.
+is trained. The exit status is 0 if the step compiles and fits on all topologies, 1 if it fails on
+one, 2 if the result is unknown or close to the limit.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topology",
         action="append",
         metavar="NAME",
-        help="TPUs such as v5e:2x2 (the default), v3:2x2, v5p:2x2x1, or GPUs such as h100:8, "
-        "a100-80:4, t4:1; may be repeated",
+        help="TPUs such as v5e:2x2, v3:2x2, v5p:2x2x1, or GPUs such as h100:8, a100-80:4, t4:1; "
+        "may be repeated; default: v5e:2x2",
     )
     parser.add_argument(
         "--memory-share",
         type=float,
         default=0.75,
         metavar="SHARE",
-        help="the share of a GPU's memory that JAX takes; default: 0.75, as JAX's",
+        help="the share of a GPU's memory that JAX takes; default: 0.75, which is JAX's default",
     )
     _add_extent(parser)
     _add_results(parser)
@@ -53,15 +53,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_extent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--mode", choices=["train", "eval", "predict"], default="train", help="default: train"
+        "--mode",
+        choices=["train", "eval", "predict"],
+        default="train",
+        help="the mode whose step is checked; default: train",
     )
     parser.add_argument(
         "--depth",
         choices=["scan", "lower", "compile"],
         default="compile",
-        help="scan: read the graph; lower: with XLA to StableHLO, too; compile (the default): also "
-        f"with the devices' own compiler. For TPUs: {environment.pip_line('preflight')}. For "
-        f"GPUs: {environment.pip_line('preflight-gpu')}",
+        help="scan: search the graph; lower: also lower it to StableHLO by XLA; compile: also "
+        "compile it by the devices' own compiler, which needs for TPUs "
+        f"{environment.pip_line('preflight')}, and for GPUs "
+        f"{environment.pip_line('preflight-gpu')}; default: compile",
     )
     parser.add_argument(
         "--largest-batch",
@@ -73,31 +77,31 @@ def _add_extent(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=3600,
         metavar="SECONDS",
-        help="for one compilation; default: 3600",
+        help="the longest time of one compilation; default: 3600",
     )
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
-    parser.add_argument("--html", metavar="FILE", help="also write a page to look at")
+    parser.add_argument("--html", metavar="FILE", help="also write the report as an HTML page")
     parser.add_argument(
         "--save-step",
         metavar="DIR",
-        help="also save the training step in a new folder, with a script that needs only JAX: it "
-        "compares the step on a chip with this CPU, and measures it",
+        help="also save the training step in this new folder, with a script that needs only JAX, "
+        "compares the step on a chip with this CPU, and measures its speed",
     )
     parser.add_argument(
         "--save-values",
         type=float,
         default=64,
         metavar="MIB",
-        help="values of variables that --save-step saves, in MiB; larger ones are drawn. Default: "
-        "64",
+        help="with --save-step: the most MiB of variables to save; larger ones get random values; "
+        "default: 64",
     )
 
 
 class _Reached(SystemExit):
-    """Ends the script at the call that is checked: scripts let a SystemExit pass."""
+    """Ends the script at the checked call, as a SystemExit, which scripts do not catch."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -116,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         say(f"{NAME}: error: {error}", error=True)
         return _UNKNOWN
-    # It takes seconds: mistakes in the arguments are reported before.
+    # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools.preflight import interception
 
     results: list[Any] = []
@@ -146,7 +150,7 @@ def _topologies(arguments: argparse.Namespace) -> list[str]:
 
 
 def _check_saving(arguments: argparse.Namespace) -> None:
-    """Raises, before the script runs, where --save-step cannot work."""
+    """Raises an error where --save-step cannot work, before the script runs."""
     from tpu_estimator_compat.config.arguments import check_empty_folder
     from tpu_estimator_compat.engine.jax import installation as jax_installation
 

@@ -15,7 +15,7 @@ _SECONDS = 30.0  # between two lines where there is no terminal
 
 
 class Progress:
-    """One line of a terminal, which is replaced; elsewhere a line at most every 30 seconds."""
+    """Updates one line of a terminal; elsewhere prints a line per activity, and every 30 s."""
 
     def __init__(self) -> None:
         self._live = _live() if sys.stderr.isatty() else None
@@ -38,7 +38,7 @@ class Progress:
         self._last = what
 
     def clear(self) -> None:
-        """Removes the line."""
+        """Removes the terminal's line."""
         if self._live is not None:
             self._live.stop()
 
@@ -47,7 +47,7 @@ def _live() -> Live:
     from rich.console import Console
     from rich.live import Live
 
-    # A script that prints meanwhile keeps its own streams.
+    # rich must not redirect the output of a script that runs meanwhile.
     return Live(
         console=Console(stderr=True, force_jupyter=False),
         transient=True,

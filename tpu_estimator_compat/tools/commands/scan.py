@@ -2,9 +2,9 @@
 
     python -m tpu_estimator_compat scan src --exclude third_party
 
-A line for each: file and line, of a notebook also the cell, then name, status, advice. The exit
-status is 0 if `run` and `migrate` can do the rest, 1 if something needs a person, 2 if a file could
-not be read. Nothing is imported or run.
+It prints a line for each use: file and line, in a notebook also the cell, then name, status and
+advice. Nothing is imported or run. The exit status is 0 if `run` and `migrate` handle all names, 1
+if something needs a person, 2 if a file could not be read.
 """
 
 from __future__ import annotations
@@ -28,18 +28,21 @@ _WORK = "tpu_estimator_compat.tools.scan.notebooks", "of_file"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_paths(parser)
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments that name the files to read."""
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, or a folder of them")
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="a Python file, a notebook, or a folder of them"
+    )
     parser.add_argument(
         "--exclude",
         action="append",
         default=[],
         metavar="PATTERN",
-        help="what to leave out below folders, such as third_party or '*_test.py'; repeatable",
+        help="files and folders to leave out below folders, such as third_party or '*_test.py'; "
+        "may be repeated",
     )
 
 
@@ -56,7 +59,7 @@ def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
 
 @contextlib.contextmanager
 def each_file(work: tuple[str, str]) -> Iterator[Callable[..., Any]]:
-    """Gives `work`, a module and its function, on a file and more, in a child; shows progress."""
+    """A function that calls `work`, a module and its function, in a child, and shows progress."""
     from tpu_estimator_compat.tools.scan import EachFile
 
     progress = Progress()
@@ -82,7 +85,7 @@ def _findings(of: Callable[[str], list[ScanFinding]], file: str) -> list[ScanFin
 
 
 def width() -> int | None:
-    """Characters of a line of the terminal; None where standard output is none."""
+    """The terminal's width in characters; None where standard output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

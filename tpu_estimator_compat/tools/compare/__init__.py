@@ -1,1 +1,1 @@
-"""Old against new: runs a training on two sides, and judges whether it is still the same."""
+"""Runs a training on two sides, an old and a new one, and judges whether it is the same."""

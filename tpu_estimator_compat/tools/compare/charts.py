@@ -12,7 +12,7 @@ from tpu_estimator_compat.tools.reports.markup import Html, element
 WIDTH, HEIGHT = 860, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 34
 _MOST_POINTS = 1500
-"""Of a line; of a longer curve, the least and the largest value of each part are drawn."""
+"""The most points of a line; a longer curve shows the least and largest value of each part."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Axis:
         return math.log10(max(value, self.low)) if self.logarithmic else value
 
     def ticks(self) -> list[float]:
-        """Round values in its range: 1, 2 or 5 times a power of ten, or powers of ten."""
+        """Round values in the axis' range: 1, 2 or 5 times a power of ten, or powers of ten."""
         if self.logarithmic:
             first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             every = max(1, math.ceil((last - first) / 6))

@@ -17,13 +17,13 @@ from tpu_estimator_compat.tools.compare.runs import Runner, Setting
 FACTOR = 20.0
 """The yardstick samples few disturbances, so a rounding difference can be several times larger.
 
-Kernels of two releases round in every operation of a step, the yardstick's runs in variables alone:
-in BERT's pretraining, 12 times as much was seen, in Adam's squares of gradients.
+Kernels of two releases round differently in every operation; the yardstick disturbs variables only.
+In BERT's pretraining, Adam's squares of gradients differed by 12 times the yardstick's difference.
 """
 
 _DISTURBED_RUNS = 2
 _NO_ROUNDING = 1e-3
-"""Relative difference of two runs of the old side beyond the effect of threads on sums."""
+"""Relative difference of two old runs that the order of sums in threads never causes."""
 
 _DETERMINISM = (
     "The script is not deterministic on the old side. Set tf_random_seed in its RunConfig, and "
@@ -33,21 +33,21 @@ _DETERMINISM = (
 
 
 def with_original(runner: Runner, python: str, checkpoint: str | None = None) -> Report:
-    """Runs a script on the original and here, and judges.
+    """Runs a script on the original and here, and compares the runs.
 
-    The original runs first, and a second time, which shows whether it is deterministic. If it is,
-    further runs, whose variables are moved by one unit in the last place before each step, measure
-    rounding; if not, the second run measures it.
+    The original runs twice, which shows whether it is deterministic. If it is, further runs measure
+    rounding: before each step their variables move by one unit in the last place. If not, the
+    second run measures rounding.
 
     Args:
       python: interpreter of the original's environment.
-      checkpoint: path of the checkpoint that all begin with; None for the original's first.
+      checkpoint: path of the checkpoint from which all runs start; None for the original's first.
     """
     return _compared(runner, "original", functools.partial(runner.original, python), checkpoint)
 
 
 def against(runner: Runner, setting: Setting, name: str, checkpoint: str | None = None) -> Report:
-    """Compares a script with its run under `setting`, the truth, as `with_original` does."""
+    """Compares a script with its own run under `setting`, in the place of the original's run."""
     old = functools.partial(runner.here, setting=setting)
     return _compared(runner, name, old, checkpoint)
 
@@ -55,7 +55,7 @@ def against(runner: Runner, setting: Setting, name: str, checkpoint: str | None 
 def _compared(
     runner: Runner, name: str, make: Callable[..., Evidence], checkpoint: str | None
 ) -> Report:
-    """The report on a run here, against runs that `make` makes."""
+    """Compares a run here with runs of the old side, which `make` makes."""
     old = make(name, checkpoint)
     start = checkpoint or old.side.folder
     new = runner.here("new", start)
@@ -76,7 +76,7 @@ class Yardstick:
     """The differences that rounding alone makes; `unknown` says why they cannot be measured.
 
     Attributes:
-      runs: of the old side; they differ from its first by rounding alone.
+      runs: runs of the old side that differ from its first by rounding alone.
       tolerance: the largest differences that count as rounding.
     """
 
@@ -87,9 +87,9 @@ class Yardstick:
 
 
 def yardstick(old: Evidence, make: Callable[..., Evidence], start: str) -> Yardstick:
-    """Repeats a run, as it was and disturbed.
+    """Measures rounding: repeats a run unchanged, and then with disturbed variables.
 
-    `make` makes such a run, from a name, the checkpoint or run's folder `start`, and `disturb`.
+    `make` takes a name, the checkpoint or run's folder `start`, and the seed `disturb`.
     """
     name = old.side.name
     again = make(f"{name}, again", start)
@@ -122,9 +122,9 @@ def directories(
     """Compares two earlier runs by their event files and checkpoints.
 
     Args:
-      old: model_dir of the run that is the truth, or one of its event files.
-      new: model_dir of the run that is judged, or one of its event files.
-      rtol: relative difference that counts as rounding. No run measures rounding here.
+      old: model_dir of the reference run, or one of its event files.
+      new: model_dir of the run to judge, or one of its event files.
+      rtol: relative difference that counts as rounding; no run measures rounding here.
 
     Raises:
       FileNotFoundError: one of them does not exist.
@@ -159,7 +159,7 @@ def _failures(old: Evidence, new: Evidence) -> str:
 
 
 def _chance(old: Evidence, again: Evidence) -> str:
-    """The difference of two runs of one side, if it is more than rounding; else empty."""
+    """The difference of two runs of one side, in words, if it is more than rounding; else empty."""
     if again.side.failure:
         return f"the run of {old.side.name} failed when it was repeated"
     found = judgement.judge(old, again, [], Tolerance("", 1.0, _NO_ROUNDING))

@@ -1,4 +1,4 @@
-"""Files of a run that may be damaged: what cannot be read is an error that names the file."""
+"""Reads files of a run that may be damaged: an error names the file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tpu_estimator_compat.tools import regular_file
 
 
 class Damaged(ValueError):
-    """A file that cannot be read, or not whole; the message names it, and says why."""
+    """A file cannot be read completely; the message has its name and the reason."""
 
 
 @contextlib.contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Makes of any error within, such as TensorFlow's and protobuf's, one that names the file."""
+    """Turns any error in the context, such as protobuf's, into Damaged, which names the file."""
     try:
         yield
     except Damaged:
@@ -41,7 +41,7 @@ def below(folder: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def latest_checkpoint(folder: pathlib.Path) -> str | None:
-    """The checkpoint that a folder names; Damaged where it names one that is not there."""
+    """The latest checkpoint by a folder's state file; Damaged where that checkpoint is missing."""
     named = folder / "checkpoint"
     if not named.exists():
         return None

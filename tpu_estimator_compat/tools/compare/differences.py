@@ -1,7 +1,7 @@
-"""The difference of two values of the same thing, and whether it is more than rounding.
+"""Compares a value of two runs, and tells rounding from a difference.
 
 The yardstick is a list of runs of the old side that differ by rounding alone. A value may differ by
-a multiple of its largest difference there.
+a multiple of its largest difference in the yardstick.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Bounds:
 
     def floor(self, dtype: np.dtype) -> float:
         """Relative difference of values of `dtype` that is always rounding."""
-        # Of bfloat16 and the like NumPy knows no more than the size.
+        # NumPy has no epsilon of bfloat16 and similar types: their kind is V.
         if dtype.kind == "f":
             epsilon = float(np.finfo(dtype).eps)
         else:
@@ -59,7 +59,7 @@ def curve(
     steps, found = _relative(old, new)
     known = [dict(zip(*_relative(old, other), strict=True)) for other in yardstick]
     shown = [max((k.get(step, 0.0) for k in known), default=0.0) for step in steps]
-    # Rounding adds up over the steps, and passes through zero on its way.
+    # Rounding accumulates over the steps, though the difference may be zero at some of them.
     widest = list(itertools.accumulate(shown, max))
     floor = bounds.floor(np.dtype(np.float32))
     tolerance = [max(floor, bounds.factor * w) for w in widest]
@@ -76,7 +76,7 @@ def curve(
 
 
 def _relative(old: Curve, new: Curve) -> tuple[list[int], list[float]]:
-    """Steps that both have, and the relative difference at each."""
+    """Steps of both curves, and the relative difference at each."""
     olds = dict(zip(old.steps, old.values, strict=True))
     news = dict(zip(new.steps, new.values, strict=True))
     steps = sorted(olds.keys() & news.keys())
@@ -115,10 +115,10 @@ def array(
     yardstick: Sequence[np.ndarray],
     bounds: Bounds,
 ) -> ArrayComparison:
-    """Compares two arrays: largest element and root mean square, each relative to the old one.
+    """Compares two arrays by their largest and root mean square difference, relative to the old.
 
-    Slots of optimizers are small numbers, whose differences an absolute tolerance would accept,
-    with elements near zero, which an elementwise tolerance would refuse.
+    Optimizer slots are small, so an absolute tolerance would accept any difference. Some of their
+    elements are near zero, so an elementwise relative tolerance would accept none.
     """
     shown = (_facts(old), _facts(new))
     if old is None or new is None:
@@ -145,9 +145,9 @@ def array(
 
 
 def distance(old: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """The largest and the root mean square difference, each relative to that of `old`.
+    """The largest and the root mean square difference, each divided by that of the values of `old`.
 
-    Elements that are not finite are equal where both are the same, else infinitely far.
+    The difference of elements that are not finite is 0 if both are the same, else infinite.
     """
     if not old.size:
         return 0.0, 0.0

@@ -28,7 +28,7 @@ class Unavailable(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A TensorFlow with the original, and its versions of Python, the preferred one first."""
+    """A TensorFlow release with the original, and its Python versions, the preferred one first."""
 
     tensorflow: str
     requirements: tuple[str, ...]
@@ -41,7 +41,7 @@ RELEASES = {
     ),
     "1.15": Release(
         "1.15.5",
-        # Its own metadata does not exclude later releases of the others, which break it.
+        # TensorFlow's metadata allows later releases of protobuf and NumPy, which break it.
         ("tensorflow==1.15.5", "tensorflow-estimator==1.15.1", "protobuf<3.21", "numpy<1.19"),
         ((3, 7),),
     ),
@@ -117,10 +117,10 @@ def make(
     packages: Sequence[str] = (),
     progress: Progress = lambda seconds: None,
 ) -> None:
-    """Makes a virtual environment afresh, in place of an earlier attempt's.
+    """Makes a virtual environment in place of any earlier one.
 
     Args:
-      pinned: a file of requirements with hashes, which hold for all that it names.
+      pinned: a file of requirements with hashes; its versions hold for `packages`, too.
       packages: further requirements.
     """
     shutil.rmtree(home, ignore_errors=True)
@@ -140,7 +140,7 @@ def run(
     progress: Progress = lambda seconds: None,
     time_limit: float | None = None,
 ) -> str:
-    """Returns a command's output; Unavailable where it fails. `progress` gets its seconds."""
+    """Returns a command's output; Unavailable where it fails."""
     with child_process.temporary_folder("compare_log_") as folder:
         process = child_process.start(command, folder / "log")
         ending = child_process.wait(process, time_limit, progress)
@@ -154,7 +154,7 @@ def run(
 
 @contextlib.contextmanager
 def lock(path: pathlib.Path) -> Iterator[None]:
-    """Holds an exclusive lock on a file; other processes wait. It goes when its holder dies."""
+    """Holds an exclusive lock on a file until the context or the process ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w")

@@ -1,4 +1,4 @@
-"""The evidence of a run, read from the folder of a recorded run, or from a model_dir alone."""
+"""The evidence of a run, read from the folder of a recorded run, or from a model_dir."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from tpu_estimator_compat.tools.compare.damage import below, latest_checkpoint, 
 from tpu_estimator_compat.tools.compare.report import Curve, Failure, Side, Speed
 
 _OF_THE_CLOCK = re.compile(r"(global_step|examples|steps?|loop)(_\d+)?/sec|^steps_per_second")
-"""Tags of scalars of speed, which is no result."""
+"""Tags of scalars that measure speed, which is not compared."""
 
 _MOST = 2 << 30
-"""The largest file of protobuf."""
+"""The most bytes of a file that protobuf can parse."""
 
 Arrays = Mapping[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """The evidence that a run has left. Empty fields are those that it did not record.
+    """The values that a run has recorded; a field is empty where the run recorded none.
 
     Attributes:
-      loss: of each training step.
-      scalars: of training, by tag.
+      loss: the loss of each training step.
+      scalars: scalar summaries of training, by tag.
       input: features and labels of the first step.
-      checksums: of the input of each training step, by feature.
-      start: variables that training began with.
+      checksums: checksums of the input of each training step, by feature.
+      start: variables from which training started.
       first_update: variables after the first step.
-      variables: of the last checkpoint.
+      variables: variables of the last checkpoint.
       evaluations: results, named by number of the call and metric, or by directory and tag.
-      predictions: results likewise.
-      names: the names that were written, by kind.
-      activations: of the first step, gradients among them, by operation.
-      operations: the facts about these operations, in the order of the graph.
+      predictions: results, named by number of the call and key.
+      names: names in the files that the run wrote, by kind.
+      activations: activations and gradients of the first step, by operation.
+      operations: facts about the operations of `activations`, in the order of the graph.
       streams: random operations that draw from a stream of their own.
       remarks: sentences on files that end too early.
     """
@@ -71,7 +71,7 @@ class Evidence:
 
 
 class CheckpointVariables(Mapping[str, np.ndarray]):
-    """The variables of a checkpoint by name, each read when it is asked for; None has none."""
+    """The variables of a checkpoint by name, each read on access; none for the path None."""
 
     def __init__(self, path: str | None):
         self._path = path
@@ -96,7 +96,7 @@ class CheckpointVariables(Mapping[str, np.ndarray]):
 
 
 def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> Evidence:
-    """The evidence in the folder of a recorded run; `failure` is one that its record lacks."""
+    """The evidence in the folder of a recorded run; `failure` is one that is not in its record."""
     record = _json(folder / "record.json", {})
     steps = [json.loads(line) for line in _lines(folder / "losses.jsonl")]
     known = [(step, float(loss)) for step, loss, _ in steps if loss is not None]
@@ -182,7 +182,7 @@ def _json(path: pathlib.Path, default: Any) -> Any:
 
 
 def _lines(path: pathlib.Path) -> list[str]:
-    """Whole lines: a run that was killed may have written a part of one."""
+    """Complete lines: a run that was killed may have written a part of one."""
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
@@ -200,7 +200,7 @@ def _curve(points: list[tuple[int, float]]) -> Curve:
 
 @dataclasses.dataclass(frozen=True)
 class _Events:
-    """A folder's scalars and tags, without those of speed; of a step's values, the later counts."""
+    """A folder's scalars and tags, except speed; the last value of a step replaces earlier ones."""
 
     scalars: Mapping[str, Curve]
     tags: frozenset[str]
@@ -236,7 +236,7 @@ def _events(files: Sequence[pathlib.Path]) -> _Events:
 
 @contextlib.contextmanager
 def _to_the_end(path: pathlib.Path, remarks: list[str]) -> Iterator[None]:
-    """Makes a remark of an event file that ends within a record."""
+    """Turns the error of an event file that ends within a record into a remark."""
     try:
         yield
     except tf.errors.DataLossError as error:
@@ -249,7 +249,7 @@ def _to_the_end(path: pathlib.Path, remarks: list[str]) -> Iterator[None]:
 
 
 def _summaries(path: pathlib.Path) -> Iterator[tuple[int, Any]]:
-    """Steps and values of the summaries in an event file, without those of speed."""
+    """Steps and values of the summaries in an event file, except speed."""
     for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
         event = event_pb2.Event.FromString(record)
         for value in event.summary.value:
@@ -268,7 +268,7 @@ def _number(value: Any) -> float | None:
 
 
 def _without_loss(scalars: Mapping[str, Curve]) -> dict[str, Curve]:
-    """The scalars without the loss: records have it for every step."""
+    """The scalars without the loss, which is compared apart."""
     return {tag: curve for tag, curve in scalars.items() if tag != "loss"}
 
 
@@ -286,7 +286,7 @@ def _signatures(folder: pathlib.Path) -> tuple[str, ...]:
                 model = saved_model_pb2.SavedModel.FromString(regular_file.read(path, _MOST))
                 if not model.meta_graphs:
                     raise ValueError("it has no graph")
-                # An export's folder is named by the time.
+                # Without the last folder, which is named after the time of the export.
                 found.update(_of_export(model, os.path.relpath(path.parent.parent, folder)))
     return tuple(sorted(found))
 
@@ -297,7 +297,7 @@ def _of_export(model: Any, where: str) -> Iterator[str]:
         for name, signature in graph.signature_def.items():
             for kind, infos in (("input", signature.inputs), ("output", signature.outputs)):
                 for key, info in infos.items():
-                    dtype = tf.as_dtype(info.dtype).name if info.dtype else "none"  # of an op
+                    dtype = tf.as_dtype(info.dtype).name if info.dtype else "none"  # an op
                     form = f"{dtype}{_shape(info.tensor_shape)}"
                     yield f"{where} ({tags}) {name}: {kind} {key} {form}"
 

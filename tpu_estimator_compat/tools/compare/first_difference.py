@@ -1,4 +1,4 @@
-"""Finds the first difference on the way of the data: input, loss, gradient, update, later steps."""
+"""Finds the first difference along the data flow: input, loss, gradient, update, later steps."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _update(report: Report, old: Evidence, new: Evidence) -> FirstDifference | N
     slots = [c for c in differing if _is_slot(c.name, old.trainable)]
     if slots:
         scale = _common_ratio(_names(slots, all_of_them=True), old, new)
-        # The second moment of a gradient that is k times as large is k * k times as large.
+        # If a gradient is k times as large, its second moment is k * k times as large.
         times = f", {scale:.6g} times as large" if scale else ""
         what = f"what the optimizer keeps of the gradient differs{times}: {_named(slots)}"
         return FirstDifference(Stage.GRADIENT, what, step, _names(slots))
@@ -162,7 +162,7 @@ def _files(report: Report, old: Evidence, new: Evidence) -> FirstDifference | No
 def _first_other_input(
     report: Report, old: Evidence, new: Evidence
 ) -> tuple[int, list[str]] | None:
-    """The first step whose input has other checksums, and the features that do."""
+    """The first step whose inputs have different checksums, and the features that differ."""
     steps = report.loss.steps if report.loss else ()
     for step, a, b in zip(steps, old.checksums, new.checksums, strict=False):
         features = sorted(name for name in a.keys() & b.keys() if a[name] != b[name])
@@ -186,7 +186,7 @@ def _is_slot(name: str, trainable: frozenset[str]) -> bool:
 
 
 def _common_ratio(names: Sequence[str], old: Evidence, new: Evidence) -> float | None:
-    """The common ratio of these variables' changes in the new run; None if they differ in it."""
+    """The ratio of new to old changes that all these variables share; None if none, or if 1."""
     ratios = []
     for name in names:
         if name not in old.start:

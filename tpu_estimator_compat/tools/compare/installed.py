@@ -1,4 +1,4 @@
-"""Installed packages of an environment against its pins: a check that runs nothing."""
+"""Checks the installed packages of an environment against its pins, without running any."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _ORIGINALS = pathlib.Path(__file__).with_name("originals")
 
 
 def pins(name: str) -> pathlib.Path:
-    """The file that pins an environment whole, with hashes: `uv pip compile` has made it."""
+    """The file of all versions and hashes of an environment, written by `uv pip compile`."""
     return _ORIGINALS / f"{name}.txt"
 
 
 def damage(home: pathlib.Path, pinned: pathlib.Path) -> str:
-    """The first lack of an environment: of its pins, or of a package's files; empty for none."""
+    """The first package or file that is missing or wrong, in words; empty if all are right."""
     sites = [str(path) for path in home.glob("lib/python*/site-packages")]
     found = {
         _key(d.metadata["Name"] or ""): d for d in importlib.metadata.distributions(path=sites)
@@ -27,7 +27,7 @@ def damage(home: pathlib.Path, pinned: pathlib.Path) -> str:
     for distribution in found.values():
         for file in distribution.files or ():
             path = pathlib.Path(str(file.locate()))
-            if file.size is None or path.suffix == ".pyc":  # which Python may make anew
+            if file.size is None or path.suffix == ".pyc":  # Python may write these anew
                 continue
             if not path.is_file() or path.stat().st_size != file.size:
                 return f"{path} is not as it was installed"

@@ -1,4 +1,4 @@
-"""Judges two runs: compares all that both have recorded, and finds the first difference."""
+"""Judges two runs: compares their records, and finds the first difference."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def judge(
     command: tuple[str, ...] = (),
     notes: Sequence[str] = (),
 ) -> Report:
-    """The report on a run against `old`, the truth; the `yardstick` has other runs of its side."""
+    """Compares `new` with `old`, the reference; `yardstick` has further runs of the old side."""
     bounds = Bounds(tolerance.factor, rtol=tolerance.floor)
     loss = _loss(old, new, yardstick, bounds)
 
@@ -65,7 +65,7 @@ def judge(
 
 
 def concluded(report: Report, old: Evidence, new: Evidence) -> Report:
-    """`report` with the first difference, the verdict and the summary."""
+    """Adds the first difference, the verdict and the summary to a report."""
     first = first_difference.find(report, old, new)
     verdict = _verdict(report, first)
     unknown = ""

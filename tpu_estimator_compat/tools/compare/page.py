@@ -27,7 +27,7 @@ from tpu_estimator_compat.tools.reports.markup import Html, document, element, t
 
 _HERE = pathlib.Path(__file__).parent
 _SHOWN = 40
-"""Rows of a table that are open; the others are folded."""
+"""The most rows of a table that are open; the others are folded."""
 _FLOOR = 1e-9
 """Relative differences below it have no bar."""
 
@@ -41,7 +41,7 @@ _STYLES = {
 
 
 def page(report: Report) -> str:
-    """The page's text. It shows rounded figures; `<data value>` around each has the exact one."""
+    """The page's text. Figures are rounded; the attribute `value` of `<data>` is exact."""
     title = f"{report.old.name} against {report.new.name}"
     body = element(
         "body",
@@ -248,7 +248,7 @@ def _ops(compared: Sequence[OpComparison] | None) -> Html:
 
 
 def _badness(compared: ArrayComparison) -> tuple[bool, float]:
-    """Sorts the worst first: things of one side only, then the largest difference."""
+    """A key to sort the worst first: arrays that disagree, then larger differences."""
     largest = compared.largest
     if largest is None or math.isnan(largest):
         return compared.agreement.agrees, -math.inf
@@ -342,7 +342,7 @@ def _long_table(heads: Sequence[str], rows: Sequence[Html]) -> Iterable[Html]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Html]) -> Html:
-    """A table; heads of columns with numbers end in #."""
+    """A table; a head that ends in # aligns its column as numbers."""
     styles = ("number" if text.endswith("#") else None for text in heads)
     cells = (element("th", h.rstrip("#"), class_=s) for h, s in zip(heads, styles, strict=True))
     head = element("tr", *cells)

@@ -1,6 +1,6 @@
 """The report of a comparison of two runs, as immutable values.
 
-It is plain data, without TensorFlow, from which terminal, JSON and page are made.
+The report is plain data, without TensorFlow. The terminal's text, JSON and page are made from it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import json_form, numbers
 
 VERSION = 1
-"""Of the JSON; it rises when a key goes or changes its meaning, not with new keys."""
+"""The JSON's version; rises when a key is removed or changes its meaning, not with new keys."""
 
 
 class Verdict(enum.Enum):
@@ -36,7 +36,7 @@ class Verdict(enum.Enum):
 
 class Agreement(enum.Enum):
     EQUAL = "equal"
-    """Bit for bit."""
+    """They are equal bit for bit."""
     ROUNDING = "rounding"
     """They differ by no more than the tolerance."""
     DIFFERENT = "different"
@@ -52,7 +52,7 @@ class Agreement(enum.Enum):
 
 
 class Stage(enum.Enum):
-    """The stage of a difference along the way of the data, in its order."""
+    """The stage of the data flow where runs differ, in order."""
 
     INPUT = "input"
     """The input of the first step."""
@@ -63,7 +63,7 @@ class Stage(enum.Enum):
     UPDATE = "update"
     """The variables after the first step, after equal slots."""
     LATER = "later steps"
-    """The first step is the same."""
+    """The first step is the same; a later one is not."""
     EVALUATION = "evaluation"
     """Training is the same; results of `evaluate` are not."""
     PREDICTION = "prediction"
@@ -74,7 +74,7 @@ class Stage(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """Why a run did not complete.
+    """The reason why a run did not complete.
 
     Attributes:
       kind: "script" if the script raised or exited with a status; "time", "disk" or "killed".
@@ -88,13 +88,13 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
-    """The speed of a run. It is shown, and never part of the verdict.
+    """The speed of a run, which is shown but is no part of the verdict.
 
     Attributes:
-      steps_per_second: training steps, by the median duration of those after the first; None with
-        fewer than two steps. Each of them was recorded, which costs time on both sides.
+      steps_per_second: training steps per second, by the median duration of steps after the first;
+        None with fewer than two steps. Recording slows the steps of both sides.
       start_up_seconds: from the start of the process to the end of the first training step.
-      seconds: of the whole process.
+      seconds: duration of the whole process.
       peak_memory: the most bytes of resident memory.
     """
 
@@ -104,7 +104,7 @@ class Speed:
     peak_memory: int | None = None
 
     def figures(self) -> dict[str, tuple[float, str]]:
-        """By name a number, and the number as it is shown."""
+        """Each figure by name, as a number and as text."""
         numbered = {
             "steps per second": (self.steps_per_second, ""),
             "start-up": (self.start_up_seconds, " s"),
@@ -118,7 +118,7 @@ class Speed:
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """One of the two runs. Runs that were made elsewhere have no versions, speed and script.
+    """One of the two runs; versions, speed and script are empty if read from a model_dir.
 
     Attributes:
       name: the name of the side, such as "TensorFlow 2.15.1".
@@ -153,7 +153,7 @@ class Tolerance:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A scalar over global steps; both have the same length."""
+    """A scalar over global steps; `steps` and `values` have the same length."""
 
     steps: tuple[int, ...]
     values: tuple[float, ...]
@@ -165,11 +165,11 @@ class CurveComparison:
 
     Attributes:
       name: "loss", or the tag of a summary.
-      agreement: the worst of all steps.
-      steps: global steps that both have.
+      agreement: the worst agreement of all steps.
+      steps: global steps of both runs.
       difference: at each of `steps`, |new - old| / |old|; |new - old| where old is 0.
       tolerance: at each of `steps`, the limit of `difference`.
-      first_step: the first of `steps` beyond the tolerance; None where all are within.
+      first_step: the first step beyond the tolerance, or of one run only; None without any.
     """
 
     name: str
@@ -183,7 +183,7 @@ class CurveComparison:
 
     @property
     def largest(self) -> float:
-        """The largest difference; 0 where there is none to compare."""
+        """The largest difference; 0 where the runs have no step in common."""
         known = [d for d in self.difference if not math.isnan(d)]
         return math.nan if len(known) < len(self.difference) else max(known, default=0.0)
 
@@ -205,7 +205,7 @@ class ArrayComparison:
     Attributes:
       largest: the largest |new - old| of an element over the largest |old| of an element (|new -
         old| where old is 0 throughout); None where shapes or dtypes differ, or are not numeric.
-      typical: the root of the mean square of new - old over that of old, likewise.
+      typical: the root mean square of new - old over that of old; exceptions as for `largest`.
       tolerance: the limit of `largest`.
       typical_tolerance: the limit of `typical`.
       note: the known reason of the difference, such as "its update does not run"; may be empty.
@@ -224,7 +224,7 @@ class ArrayComparison:
 
 @dataclasses.dataclass(frozen=True)
 class NamesComparison:
-    """Names of a kind, such as "signatures of exports", that both runs wrote, or one of them."""
+    """Names of a kind, such as "signatures of exports", that both runs or one of them wrote."""
 
     what: str
     both: tuple[str, ...]
@@ -249,12 +249,12 @@ class OpComparison:
 
 @dataclasses.dataclass(frozen=True)
 class FirstDifference:
-    """The first difference along the way of the data.
+    """The first difference along the data flow.
 
     Attributes:
       what: the difference, in one sentence.
       step: the global step after which it shows; None where it belongs to no step.
-      names: the variables, features, ... in question, the worst first.
+      names: names of the variables or features that differ, the worst first.
     """
 
     stage: Stage
@@ -270,21 +270,21 @@ class Report:
 
     Attributes:
       summary: the verdict in a sentence, with the difference.
-      old: the run that is the truth: the original's, or an older one.
-      new: the run that is judged.
-      command: the script and its arguments; empty for runs that were made elsewhere.
-      steps: training steps that were compared.
+      old: the reference run: the original's, or an older one.
+      new: the run to judge.
+      command: the script and its arguments; empty for runs read from a model_dir.
+      steps: number of training steps compared.
       tolerance: None where nothing could be compared.
       scalars: scalars of training other than the loss, by tag.
       input: features and labels of the first step.
       first_update: variables after the first step.
       variables: variables of the last checkpoint.
       evaluations: results of `evaluate`, named "1/accuracy" for the first call's.
-      predictions: results of `predict`, all examples together, named likewise.
+      predictions: results of `predict`, all examples together, named in the same way.
       first_step: activations and gradients of the first step in the graph's order; None if they
-        were not asked for.
+        were not recorded.
       notes: other remarks, such as settings that make a script deterministic.
-      unknown: why the verdict is UNKNOWN; empty otherwise.
+      unknown: the reason for the verdict UNKNOWN; empty for others.
     """
 
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""Runs a script in a process of its own, recorded, on one side or the other."""
+"""Runs and records a script in a child process, on one side or the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Progress = Callable[[str, int], None]
 _SIDES = pathlib.Path(__file__).with_name("sides")
 _ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
-    # The plain kernels, which hardly changed between the versions of TensorFlow.
+    # Kernels without oneDNN, which hardly changed between the versions of TensorFlow.
     "TF_ENABLE_ONEDNN_OPTS": "0",
     "PYTHONHASHSEED": "0",  # some code makes variables in the order of a set
 }
@@ -43,7 +43,7 @@ class Script:
     Attributes:
       name: path of the script, or with `module` the name of a module, as for Python's `-m`.
       legacy_packages, modern_packages, numpy_legacy, behavior: as `legacy.script.run` takes them.
-      own_folders: flags of the script that name a folder it writes to. Each side gets another.
+      own_folders: flags of the script that name a folder to write to; each side gets its own.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Script:
     modern_packages: tuple[str, ...] = ()
 
     def arguments_in(self, folder: pathlib.Path) -> list[str]:
-        """The arguments, with folders in `folder` in place of those that the script writes to."""
+        """The arguments, with subfolders of `folder` in place of those that the script names."""
         numbers: dict[str, int] = {}
 
         def own(value: str) -> str:
@@ -95,10 +95,10 @@ class Runner:
     """Makes runs of one script.
 
     Attributes:
-      new_script: the script to run with this package, where that is another.
-      first_step: whether activations and gradients of the first step are recorded.
+      new_script: the script to run with this package; None for the same.
+      first_step: whether to record activations and gradients of the first step.
       folder: the parent of the runs' folders.
-      steps: the most training steps of a run.
+      steps: maximum number of training steps of a run.
       time_limit: seconds that a run may take.
     """
 
@@ -116,9 +116,9 @@ class Runner:
         """A run called `name` on the original, whose interpreter is `python`.
 
         Args:
-          checkpoint: path of a checkpoint to begin with, or a run's folder, whose first is taken.
-          disturb: None, or a seed: all trainable variables are moved by one unit in the last place
-            before each step, up or down by chance.
+          checkpoint: path of a checkpoint to start from, or a run's folder, to start as that run.
+          disturb: None, or a seed: before each step all trainable variables move by one unit in
+            the last place, up or down at random.
         """
         command = [python, str(_SIDES / "original.py")]
         return self._run(command, name, checkpoint, self.script, disturb, Setting())
@@ -178,7 +178,7 @@ class Runner:
     def _wait(
         self, command: list[str], name: str, folder: pathlib.Path, variables: dict[str, str]
     ) -> Failure | None:
-        """Waits for a process; says why it did not complete, if its record does not."""
+        """Waits for a process; returns a failure that is not in its record, if there is one."""
         ending = child_process.wait(
             child_process.start(command, folder / "log", environment=variables),
             self.time_limit,
@@ -208,7 +208,7 @@ def dialect_of(script: Script) -> str:
         path = spec.origin if spec else None
     try:
         tree = ast.parse(pathlib.Path(path or "").read_bytes())
-    except (OSError, SyntaxError):  # running it will say what is wrong
+    except (OSError, SyntaxError):  # the run will report it
         return "v2"
     return "v1" if dialect(tree) is Dialect.V1 else "v2"
 

@@ -22,7 +22,7 @@ _Comparison = TypeVar("_Comparison", ArrayComparison, CurveComparison)
 
 _WIDEST = 100
 _ROWS = 8
-"""Rows of a table; the rest is counted."""
+"""The most rows of a table; the others are counted."""
 
 _STYLES = {
     Verdict.SAME: "green",
@@ -35,7 +35,7 @@ _STYLES = {
 
 def table(report: Report, width: int | None = None, *, color: bool = False) -> str:
     """The verdict, the first difference, each kind of thing that was compared, and its cost."""
-    whole = width is None and not sys.stdout.isatty()  # names in a file can be searched for
+    whole = width is None and not sys.stdout.isatty()  # in a file, names must not be cut
     sheet = Sheet(width or min(shutil.get_terminal_size().columns, _WIDEST), color)
     sheet.add(f"Compare: {_verdict(report)}", style=_STYLES[report.verdict])
     _first(sheet, report)

@@ -1,1 +1,1 @@
-"""Checks of an installation: whether it can be trusted, by probes in processes of their own."""
+"""Checks whether an installation can be trusted, by probes in child processes."""

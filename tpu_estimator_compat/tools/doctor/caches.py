@@ -58,7 +58,7 @@ def _look_at(name: str, folder: pathlib.Path, limit: str) -> list[CheckResult]:
 
 
 def _write_to(folder: pathlib.Path) -> None:
-    """Writes and deletes a file, with the folders that did not exist."""
+    """Writes a file, and deletes it with the folders that were made for it."""
     new = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -71,13 +71,10 @@ def _write_to(folder: pathlib.Path) -> None:
 
 
 def _is_damaged(path: pathlib.Path) -> bool:
-    """Whether a file of this package's content has changed, or one of JAX's is empty.
-
-    JAX's own files have a checksum inside, and JAX warns where it differs.
-    """
+    """Whether a file of this package differs from its checksum, or a file of JAX is empty."""
     if path.suffix in (".json", ".module"):
         return not cache_files.is_whole(path)
-    return path.exists() and not _size(path)
+    return path.exists() and not _size(path)  # JAX checks the checksums in its own files
 
 
 def _size(path: pathlib.Path) -> int:

@@ -1,4 +1,4 @@
-"""A checkpoint that is written to a model_dir, read back, and continued."""
+"""Checks that a checkpoint in a model_dir can be written, read back and continued."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ CHECK = "checkpoint"
 
 
 def observe(folder: str) -> dict[str, Any]:
-    """Trains into a new folder, and reads its files; runs in a process of its own.
+    """Trains into a new folder, and reads its checkpoint: a probe, to run in a child process.
 
-    `folder` is a path that `tf.io.gfile` knows; it is made, and deleted. The result has the number
-    of `variables` that were compared, the names `differing` from what was written, and the names
-    `lost`, with which a second training did not begin.
+    Args:
+      folder: a path for `tf.io.gfile`; made, and deleted afterwards.
+
+    Returns:
+      `variables`, the number of variables compared; `differing`, the names whose values in the
+      checkpoint are wrong; `lost`, the names whose values a second training did not restore.
     """
     import numpy as np
     import tensorflow as tf

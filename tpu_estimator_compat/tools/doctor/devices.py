@@ -30,12 +30,15 @@ NAMES = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
 
 def observe(runtime: str) -> dict[str, Any]:
-    """The devices that a runtime sees; runs in a process of its own.
+    """The devices that a runtime sees: a probe, to run in a child process.
 
-    The result has the numbers of attached TPU `chips` and NVIDIA `gpus`; `hosts`, the number of
-    processes that share devices; the `platform` of steps; and this process's `devices`, each with
-    `platform`, `kind`, and bytes of memory `used` and `limit`, None where unknown. A device that
-    computes something wrong raises RuntimeError.
+    Returns:
+      The numbers of attached TPU `chips` and NVIDIA `gpus`; `hosts`, the number of processes that
+      share devices; the `platform` of steps; and this process's `devices`, each with `platform`,
+      `kind`, and bytes of memory `used` and `limit`, None where unknown.
+
+    Raises:
+      RuntimeError: a device computes 1 + 1 wrong.
     """
     from tpu_estimator_compat.engine.topology import tpu_system
 
@@ -74,9 +77,9 @@ def _of_tensorflow() -> list[dict[str, Any]]:
     for device in tf.config.list_physical_devices():
         kind, name = device.device_type, device.name.removeprefix("/physical_device:")
         if kind not in ("CPU", "GPU", "TPU"):
-            continue  # TPU_SYSTEM and XLA_CPU are no further devices
+            continue  # TPU_SYSTEM and XLA_CPU are not devices of their own
         used = None
-        if kind != "TPU":  # the training connects to a TPU
+        if kind != "TPU":  # only the check of training connects to a TPU
             with tf.device(name):
                 _check_sum(name, float(tf.constant(1.0) + 1.0))
         if kind == "GPU":
@@ -88,7 +91,7 @@ def _of_tensorflow() -> list[dict[str, Any]]:
 
 
 def _of_jax(chips: int) -> tuple[int, list[dict[str, Any]]]:
-    """The number of JAX's processes, on a slice of several hosts, and the devices of this one."""
+    """The number of JAX's processes, and the devices of this process."""
     from tpu_estimator_compat.config import TPURunConfig
     from tpu_estimator_compat.engine import topology
 
@@ -135,7 +138,7 @@ def _memory(device: Mapping[str, Any]) -> str:
 
 
 def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[CheckResult]:
-    """Compares the devices of the machine with those that the started runtimes use."""
+    """Compares the attached devices with those that the started runtimes use."""
     started = {r: o for r, o in outcomes.items() if o.answer is not None}
     results = []
     for key, kind, words, line in _ATTACHED:
@@ -145,7 +148,7 @@ def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[CheckResult]
         if kind == "tpu" and status is Status.WARNING:
             without = [
                 runtime for runtime in without if runtime != "tensorflow"
-            ]  # leaves it to JAX
+            ]  # TensorFlow leaves the TPU to JAX
         if not count or not without or any(map(probing.is_held, started.values())):
             continue
         names = " and ".join(NAMES[runtime] for runtime in without)
@@ -157,7 +160,7 @@ def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[CheckResult]
 
 
 def observe_runtime() -> dict[str, Any]:
-    """The runtime that `runtime="auto"` takes, and the reason; runs in a process of its own."""
+    """The runtime that `runtime="auto"` takes, and why: a probe, to run in a child process."""
     from tpu_estimator_compat import environment
     from tpu_estimator_compat.config import TPURunConfig
     from tpu_estimator_compat.engine import topology
@@ -178,7 +181,7 @@ def observe_runtime() -> dict[str, Any]:
 
 
 def judge_runtime(answer: Mapping[str, Any]) -> CheckResult:
-    """The result about the runtime of scripts that name none."""
+    """The result on the runtime of scripts that set none."""
     taken, asked = answer["taken"], answer["asked"]
     text = (
         f'"auto" takes {taken}, {answer["replicas"]} replica(s): {answer["chips"]} TPU chip(s) '

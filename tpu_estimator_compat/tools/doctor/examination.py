@@ -1,4 +1,4 @@
-"""Makes all checks, in an order in which earlier failures explain later ones."""
+"""Runs all checks, in an order in which earlier failures explain later ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
 
 Progress = Callable[[str], None]
 _ALONE = {"TF_CONFIG": None}
-_WAITING = 0.7  # share of a probe's time limit that it waits for other processes
+_WAITING = 0.7  # part of a probe's time limit for which it waits for other processes
 
 
 class Examination:
-    """All checks of this machine; the trial checkpoint is in a temporary folder for None."""
+    """All checks of this machine; without a `model_dir`, checkpoints go to a temporary folder."""
 
     def __init__(self, model_dir: str | None, time_limit: float, progress: Progress):
         self._model_dir = model_dir
@@ -35,7 +35,7 @@ class Examination:
         self._hosts: dict[str, int] = {}
 
     def results(self) -> Iterator[CheckResult]:
-        """Makes the checks in turn; OSError where there can be no processes or temporary files."""
+        """Runs the checks in turn; OSError if processes or temporary files cannot be made."""
         runtimes = ["tensorflow"]
         if jax_installation.is_installed() and environment.has_xla_for_cpu():
             runtimes.append("jax")
@@ -52,7 +52,7 @@ class Examination:
             elif runtime not in answers:
                 text = f"No step on {name}: its devices failed, see above"
                 yield CheckResult(training.CHECK, Status.NOT_MADE, text)
-        if "tensorflow" in answers:  # which the other checks need, too
+        if "tensorflow" in answers:  # the checks below need TensorFlow
             yield from self._with_tensorflow()
         yield from caches.check()
 

@@ -1,6 +1,6 @@
 """Small model_fns whose first steps are the same on every device, up to rounding.
 
-Variables begin with the same numbers everywhere, and a variable keeps the losses.
+Variables have the same initial values everywhere, and a variable records the losses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
 from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
 
-layers: Any = tf_layers  # mypy sees no names in it: they are made on access
+layers: Any = tf_layers  # for mypy: the module makes its names on access
 
 STEPS = 3
 """The number of compared steps."""
@@ -34,7 +34,7 @@ class Values(tf.train.SessionRunHook):
 
     Attributes:
       first: values by name, before the first step.
-      last: after the last step.
+      last: values by name, after the last step.
       times: seconds of `time.perf_counter` at the end of each loop.
     """
 
@@ -69,7 +69,7 @@ def train(
     loop: int = STEPS,
     seed: int = 1,
 ) -> Values:
-    """Trains one of this module's model_fns, and returns the values that the hook has taken.
+    """Trains one of this module's model_fns, and returns the values that a hook takes.
 
     Args:
       model_dir: the directory of checkpoints; None for a temporary folder.
@@ -104,7 +104,7 @@ def _input_fn(params: Any) -> tf.data.Dataset:
 
 
 def _initial(shape: Sequence[int], dtype: Any = None, partition_info: Any = None) -> Any:
-    """The same numbers for the same shape: random numbers of runtimes differ."""
+    """Numbers of NumPy, the same for the same shape: runtimes draw different random numbers."""
     del partition_info
     limit = np.sqrt(6.0 / sum(map(int, shape)))
     random = np.random.RandomState(sum(map(int, shape)))
@@ -162,11 +162,11 @@ def network(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorS
 
 
 def dropout(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
-    """Dropout alone: keeps the share of zeros, and a number that identifies them."""
+    """Dropout alone: records the number of zeros, and the sum of their places."""
     del labels, params
     _only_training(mode)
     zeros = tf.equal(layers.dropout(tf.ones_like(features), DROPOUT_RATE, training=True), 0.0)
-    # Sums of integers below 2**24, so exact in whatever order they are added up.
+    # Integers whose sums are below 2**24: exact in float32, in any order.
     places = tf.reshape(tf.range(1.0, zeros.shape.num_elements() + 1), zeros.shape)
     zeros = tf.cast(zeros, tf.float32)
     values = {"places": tf.reduce_sum(zeros * places), "zeros": tf.reduce_sum(zeros)}
@@ -177,7 +177,7 @@ def dropout(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorS
 
 
 def summed(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
-    """Keeps the sum over all replicas of their features."""
+    """Records the sum of the features over all replicas."""
     del labels, params
     _only_training(mode)
     total = _summed(tf.reduce_sum(features, axis=0))
@@ -201,7 +201,7 @@ def _next_step() -> Any:
 
 
 def _kept(name: str, value: Any) -> Any:
-    """Assigns a step's value to its place in a variable, which has one per early step."""
+    """Records a step's value in a variable with an element for each of the first `STEPS` steps."""
     kept = tf.get_variable(name, [STEPS], trainable=False, initializer=tf.zeros_initializer())
     step = tf.cast(tf.train.get_global_step(), tf.int32)
     return kept.assign(tf.where(tf.equal(tf.range(STEPS), step), tf.fill([STEPS], value), kept))

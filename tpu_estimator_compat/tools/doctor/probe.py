@@ -1,7 +1,7 @@
 """The child process of a probe: `python -m tpu_estimator_compat.tools.doctor.probe REQUEST`.
 
-REQUEST is a JSON object: a `module`, the name of a `function` in it, its `arguments`, and the path
-of the `answer`.
+REQUEST is a JSON object: a `module`, the name of a `function` in it, the function's `arguments`,
+and `answer`, the path of the file to write.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 
 
 def main(request: str) -> None:
-    """Answers a request, and returns, so that the process ends by itself."""
+    """Writes the answer to a request, and returns: a crash at exit shows in the exit status."""
     asked = json.loads(request)
     path = pathlib.Path(asked["answer"])
     function = getattr(importlib.import_module(asked["module"]), asked["function"])

@@ -68,7 +68,7 @@ def run(
 
     Args:
       time_limit: seconds after which the process and its children are killed.
-      variables: of the environment; None as a value removes one.
+      variables: environment variables to set; None as a value removes one.
     """
     with child_process.temporary_folder("doctor_") as folder:
         request = {
@@ -77,7 +77,7 @@ def run(
             "arguments": dict(arguments),
             "answer": str(folder / "answer"),
         }
-        # Everything is compiled anew, and the user's cache is not changed.
+        # With caches of its own, a probe compiles everything and leaves the user's caches alone.
         own = {
             "XDG_CACHE_HOME": str(folder / "cache"),
             "JAX_COMPILATION_CACHE_DIR": None,

@@ -65,7 +65,7 @@ def as_json(results: Sequence[CheckResult]) -> str:
 
 
 def markdown(results: Sequence[CheckResult], model_dir: str | None) -> str:
-    """A report for an issue, without names of hosts and users, addresses, and paths."""
+    """A report for an issue, without the names of hosts and users, addresses and paths."""
     rows = ["| | check | what | what to do |", "|---|---|---|---|"]
     for result in results:
         cells = [result.status, result.check, result.text, result.advice]
@@ -103,7 +103,7 @@ def _places(model_dir: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _words() -> Iterator[tuple[str, str]]:
-    """Names of this host, of those in TF_CONFIG, and of the user."""
+    """Names of this host, of the hosts in TF_CONFIG and of the user, with their placeholders."""
     yield platform.node(), "<host>"
     yield platform.node().partition(".")[0], "<host>"
     for address in re.findall(r'"([^"\s]+):\d+"', os.environ.get("TF_CONFIG", "")):

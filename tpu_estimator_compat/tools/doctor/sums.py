@@ -1,4 +1,4 @@
-"""Sums over all devices, and over all processes of a TF_CONFIG, compared with the host's."""
+"""Compares sums over all devices, and over all processes of a TF_CONFIG, with NumPy's."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ _LOGICAL_CPUS = 4
 
 
 def observe(runtime: str, seconds: float) -> dict[str, Any]:
-    """Adds up the features of all replicas; runs in a process of its own.
+    """Adds up the features of all replicas: a probe, to run in a child process.
 
-    Without a TF_CONFIG the CPU is split into several devices, so that there is a sum. `seconds` is
-    the time to wait for the other processes of TF_CONFIG. The result has the `sum`, and `expected`,
-    the host's; numbers of `replicas` and of `hosts`.
+    Without a TF_CONFIG the CPU is split into several devices, so that there is a sum.
+
+    Args:
+      seconds: time to wait for the other processes of TF_CONFIG.
+
+    Returns:
+      The replicas' `sum`; `expected`, NumPy's; and the numbers of `replicas` and `hosts`.
     """
     import numpy as np
     import tensorflow as tf
@@ -58,7 +62,7 @@ def observe(runtime: str, seconds: float) -> dict[str, Any]:
 
 
 def judge(side: str, answer: Mapping[str, Any]) -> CheckResult:
-    """Whether a sum is the host's; both are exact."""
+    """Compares the replicas' sum with NumPy's; both are exact, so they must be equal."""
     text = f"{side}: {answer['replicas']} replica(s) on {answer['hosts']} process(es)"
     if answer["sum"] == answer["expected"]:
         return CheckResult(CHECK, Status.OK, f"{text}: the sum is the host's, exactly")

@@ -16,10 +16,10 @@ CHECK = "training"
 _LOOP, _LOOPS = 50, 8
 
 BOUNDS = {"cpu": 1e-4, "gpu": 1e-2, "tpu": 1e-1}
-"""The largest relative difference that is no failure, by the kind of device.
+"""The largest relative difference that passes, by platform.
 
-With float32, with inputs of products rounded to TF32, and with those rounded to bfloat16, the
-models differ by 1.2e-5, 1.1e-3 and 1.2e-2.
+The models differ by 1.2e-5 in float32, by 1.1e-3 if the factors of products are rounded to TF32,
+and by 1.2e-2 if they are rounded to bfloat16.
 """
 
 _PRECISIONS = {
@@ -28,13 +28,13 @@ _PRECISIONS = {
 }
 
 RECORDED = {"mlp": 1.488143, "convnet": 1.553927, "encoder": 1.434629}
-"""The loss of the last step on the CPU, as it was when the models were written."""
+"""The loss of the last step on the CPU, recorded when the models were written."""
 
-_DEVIATIONS = 5.0  # by chance, once in two million times
+_DEVIATIONS = 5.0  # standard deviations; chance exceeds them once in two million times
 
 
 def observe(runtime: str, reference: bool) -> dict[str, Any]:
-    """Losses, updates and speed of the models on this process's devices, in a process of its own.
+    """Trains the models on this process's devices: a probe, to run in a child process.
 
     Args:
       runtime: "tensorflow" or "jax".
@@ -42,8 +42,8 @@ def observe(runtime: str, reference: bool) -> dict[str, Any]:
         `use_tpu=False`.
 
     Returns:
-      `platform`, and by network `losses`, `updates` of variables by name, and `seconds` until the
-      first loop was made; without `reference` also `dropout` and `speed`.
+      `platform`; for each of the `networks` its `losses`, `updates` of variables by name, and
+      `seconds` until the first loop has ended; without `reference` also `dropout` and `speed`.
     """
     import tensorflow as tf
 
@@ -53,7 +53,7 @@ def observe(runtime: str, reference: bool) -> dict[str, Any]:
         for kind in ("GPU", "TPU"):
             tf.config.set_visible_devices([], kind)
     platform = devices.platform(runtime)
-    # Of a TPU, TensorFlow takes all cores. The others have one replica, whose sums are exact.
+    # TensorFlow takes all cores of a TPU. Elsewhere one replica trains, and sums are exact.
     shards = None if reference or (runtime, platform) == ("tensorflow", "tpu") else 1
     train = functools.partial(models.train, runtime=runtime, use_tpu=not reference, shards=shards)
     networks = {name: _trained(train, name) for name in models.NETWORKS}
@@ -87,7 +87,7 @@ def _trained(train: Callable[..., Any], name: str) -> dict[str, Any]:
 
 
 def _speed(train: Callable[..., Any]) -> dict[str, float]:
-    """Figures of the encoder, of the second half of its loops; memory is the process's peak."""
+    """Speed of the encoder in the second half of its loops, and the process's peak memory."""
     import resource
 
     from tpu_estimator_compat.tools.doctor import models
@@ -124,7 +124,7 @@ def judge_reference(answer: Mapping[str, Any]) -> list[CheckResult]:
 
 
 def judge(side: str, answer: Mapping[str, Any], reference: Mapping[str, Any]) -> list[CheckResult]:
-    """Compares the results of `observe` on a side with the reference's, and checks its dropout."""
+    """Compares the `answer` of `observe` with the reference's, and checks its dropout."""
     platform = answer["platform"]
     bound = BOUNDS.get(platform, BOUNDS["gpu"])
     results = []
@@ -153,7 +153,7 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> CheckResult:
-    """Checks properties of any random numbers: runtimes draw other numbers by design."""
+    """Checks the rate and the effect of seeds: runtimes draw different numbers by design."""
     first, again, other = dropout["drawn"]
     rate, elements = dropout["rate"], dropout["elements"]
     share = sum(first["zeros"]) / elements

@@ -23,7 +23,7 @@ _EXTRAS = {_OWN: ("", "jax"), "jax": ("", "tpu", "cuda12", "cuda13")}
 
 @dataclasses.dataclass(frozen=True)
 class Installed:
-    """A distribution that is installed, with its required packages and versions of Python."""
+    """An installed distribution: its version, required packages and required Python."""
 
     version: str
     requires: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Installed:
 
 
 def check(chips: int | None) -> list[CheckResult]:
-    """Judges the installed packages, without importing them; `chips` is None where unknown."""
+    """Checks the installed packages without importing them; `chips` is None where unknown."""
     return judge(platform.python_version(), _installed(), chips)
 
 
@@ -48,7 +48,7 @@ def _installed() -> dict[str, Installed]:
 
 
 def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> list[CheckResult]:
-    """Conflicts among the distributions `found` by name, with the lines for pip."""
+    """Checks the distributions `found`, by name, for conflicts; the advice is a pip command."""
     named = ", ".join(f"{n} {i.version}" for n, i in found.items() if n != _OWN)
     conflicts = [*_refusal(), *_conflicts(python, found, chips)]
     status = Status.FIGURE if conflicts else Status.OK
@@ -103,7 +103,7 @@ def _conflicts(
 def _is_meant(
     asked: Any, owner: str, name: str, found: Mapping[str, Installed], chips: int | None
 ) -> bool:
-    """Whether a requirement holds here: an extra's does for useful packages that are installed."""
+    """Whether a requirement applies; one of an extra does if its package is installed and used."""
     if asked.marker is None or asked.marker.evaluate({"extra": ""}):
         return True
     if name not in found or (name == "libtpu" and (chips == 0 or "tensorflow-tpu" in found)):
@@ -112,7 +112,7 @@ def _is_meant(
 
 
 def _provider(name: str, found: Mapping[str, Installed]) -> Installed | None:
-    """The distribution that satisfies a name: tensorflow-tpu is a tensorflow, too."""
+    """The installed distribution of a name; tensorflow-tpu counts as tensorflow."""
     names = environment.DISTRIBUTIONS if name == "tensorflow" else (name,)
     return next((found[name] for name in names if name in found), None)
 

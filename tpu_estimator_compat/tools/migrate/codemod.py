@@ -26,7 +26,7 @@ class Migration:
     """The result of migrating a module.
 
     Attributes:
-      found: the findings of `scan` before.
+      found: the findings of `scan` in `before`.
       left: the findings that need a person, with lines of `after`.
       mended: the number of findings that were mended.
     """
@@ -47,7 +47,7 @@ class Migration:
 
 
 def migrate_text(text: str, file: str) -> Migration:
-    """Migrates a module; one that does not parse, or uses nothing dead, is not changed."""
+    """Migrates a module; one that does not parse, or uses no dead name, is not changed."""
     found = scan_text(text, file)
     if all(f.status.needs_a_person and f.status is not Status.REFUSED for f in found):
         return Migration(text, text, found, found, 0)
@@ -62,7 +62,7 @@ def _easy(findings: list[ScanFinding]) -> int:
 
 
 def _moved(findings: list[ScanFinding], old: str, new: str) -> list[ScanFinding]:
-    """The findings in one text, with the lines of another."""
+    """The findings of one text, with the lines of another."""
     if not findings or old == new:
         return findings
     lines = {0: 0}
@@ -99,7 +99,7 @@ def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
 
 
 def _by_hand(finding: ScanFinding) -> ScanFinding:
-    """The finding as one for a person: a rewrite that should have removed it did not."""
+    """Marks a finding as one for a person, since no rule has removed it."""
     if finding.status.needs_a_person:
         return finding
     where = finding.advice or "Write the same name of tpu_estimator_compat.v1."

@@ -59,7 +59,7 @@ class Facts:
         return self.span(node)[0]
 
     def new_path(self, reference: Reference) -> str | None:
-        """The path below `tpu_estimator_compat.v1` for an import to name; None to leave it."""
+        """The path below `tpu_estimator_compat.v1` to import instead; None to leave the import."""
         said = self.verdicts[id(reference)]
         if said is not None and said.target is not None:
             return said.target
@@ -70,12 +70,12 @@ class Facts:
         return None
 
     def may_move(self, reference: Reference) -> bool:
-        """Whether an import can go to `tpu_estimator_compat.v1`, if others beside it do."""
+        """Whether a living name can move to `tpu_estimator_compat.v1` with its statement."""
         alive = self.verdicts[id(reference)] is None
         return alive and self._can_move(reference.path) and not _is_internal(reference.path)
 
     def alias_moves(self, chain: Reference) -> bool:
-        """Whether the alias that a chain begins with will stand for the same name of v1."""
+        """Whether the first name of a chain will mean the same path of v1."""
         if chain.base == "tensorflow_estimator":
             return False
         own = verdict(dataclasses.replace(chain, path=chain.base), self.module.bare)
@@ -83,7 +83,7 @@ class Facts:
             return True  # the import or assignment is rewritten itself
         if not self._can_move(chain.base):
             return False
-        # In a module that means TensorFlow 1, assigned values come from a root that moves.
+        # In a module of TensorFlow 1, assigned values come from a root that moves to v1.
         from_root = not _is_internal(chain.base) and ".compat.v2." not in f"{chain.base}."
         return chain.imported or (self.module.bare is Dialect.V1 and from_root)
 
@@ -94,7 +94,7 @@ class Facts:
         return _is_internal(path) or meaning(path, self.module.bare)[0] is Dialect.V1
 
     def _must_move(self, path: str) -> bool:
-        """Whether it is the root, in a module of TensorFlow 1, or dead names are used by it."""
+        """Whether a path is the root, in a module of TensorFlow 1, or leads to dead names."""
         is_root = not meaning(path, self.module.bare)[1]
         return path in self._used_through or (is_root and self.module.bare is Dialect.V1)
 
@@ -116,7 +116,7 @@ def _is_internal(path: str) -> bool:
 
 
 def unmoved(path: str, bare: Dialect) -> str:
-    """The same name of v1.
+    """The path of the same name in `tpu_estimator_compat.v1`.
 
     >>> unmoved("tensorflow.compat.v1.nn", Dialect.V2)
     'tpu_estimator_compat.v1.nn'

@@ -1,4 +1,4 @@
-"""All of the work on a file but to write it: for the child process that does it."""
+"""Migrates one file without writing it: the work of a child process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.scan import CannotRead, read
 def of_file(file: str, written: bool) -> Rewriting:
     """Migrates a file, and writes nothing; CannotRead where it cannot be migrated.
 
-    `written` says whether the lines of the report are those of the new text.
+    The report has lines of the new text if `written`, else of the old.
     """
     source = read(file, to_write=True)
     try:

@@ -1,4 +1,4 @@
-"""Replaces a file's text: atomically where that changes nothing else, or else in place."""
+"""Replaces a file's text: atomically where a new file can have all else of the old, or in place."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Rewriting:
     """The result of migrating a file, to be written.
 
     Attributes:
-      source: its text before.
-      after: its text, perhaps the same.
+      source: the file with its old text.
+      after: the new text, perhaps the same.
       report: the findings that need a person or differ.
       mended: the number of findings that were mended.
       difference: lines of a unified diff.
@@ -32,7 +32,7 @@ class Rewriting:
 
 
 class _HalfWritten(OSError):
-    """A file that could be written in part only, and not be put back."""
+    """The file has a part of its new text, and its old text could not be restored."""
 
 
 def is_below(path: str, roots: Iterable[str]) -> bool:
@@ -44,8 +44,8 @@ def is_below(path: str, roots: Iterable[str]) -> bool:
 def write(path: str, source: FileText, text: str) -> None:
     """Replaces a file's text; all else stays: encoding, owner, mode, attributes, links to it.
 
-    A link stays a link: its target is replaced. After an OSError the file is unchanged. Where a new
-    file cannot stand for the old one, the text is written in place, while the new file is there.
+    A symbolic link stays: its target is replaced. After an OSError the file is unchanged. Where a
+    new file cannot have all of that, the text is written in place, with a copy beside until then.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
@@ -74,7 +74,7 @@ def write(path: str, source: FileText, text: str) -> None:
 
 
 def _can_stand_for(new: str, old: str) -> bool:
-    """Gives a new file owner, mode and attributes of an old one; whether all of them are there."""
+    """Copies owner, mode and attributes to a new file; whether it can replace the old one."""
     known = os.stat(old)
     attributes = _attributes(old)
     with contextlib.suppress(OSError):

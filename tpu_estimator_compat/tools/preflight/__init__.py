@@ -1,1 +1,1 @@
-"""Checks, without a TPU, that a model's step compiles for one and fits its memory."""
+"""Checks without the device that a model's step compiles for a TPU or GPU and fits its memory."""

@@ -29,7 +29,7 @@ class Attribution:
         self._inputs = step.feed_names
 
     def largest(self, buffers: Iterable[RawBuffer]) -> list[Buffer]:
-        """The largest buffers, with lines of user code; without those below a thousandth."""
+        """The largest buffers, with lines of user code; none below a thousandth of the total."""
         known = list(buffers)
         least = sum(b.size for b in known) / _SMALL_PART
         found = sorted((b for b in known if b.size > least), key=lambda b: -b.size)
@@ -38,7 +38,7 @@ class Attribution:
         ]
 
     def largest_variables(self) -> list[Buffer]:
-        """The largest variables, in unpadded bytes; without those below a thousandth."""
+        """The largest variables, in unpadded bytes; none below a thousandth of the total."""
         known = sizes.variables(self._step)
         least = sum(v.bytes for v in known) / _SMALL_PART
         large = [v for v in known if v.bytes > least]

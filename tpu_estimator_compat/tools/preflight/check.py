@@ -1,4 +1,4 @@
-"""Checks a mode on topologies to the depth that is asked for, and reports."""
+"""Checks a mode on topologies, to the requested depth, and makes a report of each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Options:
 
 
 def check(subject: Subject, names: Sequence[str], options: Options) -> list[Report]:
-    """One report on a mode per topology; ValueError for unknown names."""
+    """Checks a mode on each topology; ValueError for unknown names."""
     environment.require_xla_for_cpu("preflight")
     found = [targets.parse(name, options.memory_share) for name in names]
     programs = Programs(subject, options.depth, options.progress)
@@ -55,8 +55,6 @@ def check(subject: Subject, names: Sequence[str], options: Options) -> list[Repo
 
 
 class _Check:
-    """The check of a mode on one topology."""
-
     def __init__(self, subject: Subject, target: Target, programs: Programs, options: Options):
         self._subject = subject
         self._target = target
@@ -126,13 +124,13 @@ class _Check:
             report.buffers = Attribution(program.step).largest_variables()
 
     def _trains_apart(self, report: Report) -> bool:
-        """Whether replicas train without any exchange."""
+        """Whether replicas train without exchanging anything."""
         found = report.collectives
         exchanged = found and (found.all_reduces or found.others)
         return self._subject.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
 
     def _too_large(self, least: int) -> Finding | None:
-        """A finding where `least`, without padding and temporaries, exceeds a replica's memory."""
+        """A finding if `least` bytes, without padding and temporaries, exceed the memory."""
         cores = self._subject.cores_per_replica
         if least <= self._target.hbm * cores:
             return None
@@ -164,7 +162,7 @@ class _Check:
         )
 
     def _search_into(self, report: Report) -> None:
-        """Adds the largest batch of one replica, if it can be searched for."""
+        """Adds to the report the largest batch of one replica, or a note why it is unknown."""
         if not report.batch_size or self._options.depth < Depth.COMPILE:
             return
         if report.unknown or any(f.kind is not Kind.MEMORY and stops(f) for f in report.findings):
@@ -248,7 +246,7 @@ def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
 
 
 def _memory_of(compiled: Compiled) -> Memory | None:
-    """Memory by kind of a step that is too large; None where its buffers were not placed."""
+    """Memory by kind of a too large step; None where the compiler placed no buffers."""
     sizes_of: collections.Counter[Place] = collections.Counter()
     for buffer in compiled.buffers:
         sizes_of[buffer.place] += buffer.size

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
     from tpu_estimator_compat.tools.preflight.targets.target import Target
 
-# Part of the key: raise it when results of a program have more or other content.
+# Part of the key: raise it when the content of results changes.
 _FORMAT = 4
 
-# The compiler's verdicts; crashes and time-outs may not happen again.
+# The compiler's verdicts. Crashes and time-outs are not kept: they may not happen again.
 _KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
 
-# TensorFlow numbers a step's name by the functions made before; the module contains the name.
+# The module contains function names, with numbers that depend on the functions made before.
 _FUNCTION_NUMBER = re.compile(rb"(_inference_\w+?_)\d+(?=__)")
 
 
 def default_directory() -> pathlib.Path:
-    """The folder of results: under $XDG_CACHE_HOME, or ~/.cache."""
+    """The folder of results, under $XDG_CACHE_HOME or ~/.cache."""
     return cache_files.directory("preflight")
 
 
@@ -53,8 +53,8 @@ def _sources() -> bytes:
 def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, str]) -> str:
     """The name of the result's file.
 
-    It depends on the program, on this package's code that compiles it, on the devices and on
-    `versions` of the packages that compile; not on the names that TensorFlow gave its functions.
+    It depends on the program, on this package's code that compiles it, on the devices and on the
+    `versions` of the compiler's packages; not on the numbers in TensorFlow's function names.
     """
     request = [_FORMAT, target.name, target.described(), replicas, versions, dispatch.to_json()]
     # The order of variables is that of the arguments.
@@ -66,7 +66,7 @@ def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, s
 
 
 def load(directory: pathlib.Path, name: str) -> Compiled | None:
-    """The result of that name; None where there is none, or its file is damaged."""
+    """The result of that name; None where its file is missing or damaged."""
     if (content := cache_files.read(directory / f"{name}.json")) is None:
         return None
     result: Compiled = json_form.decoded(Compiled, json.loads(content))
@@ -74,7 +74,7 @@ def load(directory: pathlib.Path, name: str) -> Compiled | None:
 
 
 def store(directory: pathlib.Path, name: str, result: Compiled) -> None:
-    """Keeps a compiler's verdict, if the directory is writable; no crash or time-out."""
+    """Writes a result, if the directory is writable and the result is not a crash or time-out."""
     if result.error in _KEPT:
         content = json_form.text(json_form.encoded(result)).encode()
         cache_files.write(directory / f"{name}.json", content)

@@ -1,4 +1,4 @@
-"""The results of compiling a step for devices that are not there."""
+"""The results of compiling a step for absent devices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpu_estimator_compat.tools.preflight.report import Memory
 
 
 class Error(enum.StrEnum):
-    """The reason why there is no executable; empty, which is false, where there is one."""
+    """The reason why there is no executable; `NONE`, which is falsy, where there is one."""
 
     NONE = ""
     TOO_LARGE = "too large"
@@ -17,7 +17,7 @@ class Error(enum.StrEnum):
     REFUSED = "refused"
     """The compiler says that it cannot compile the program."""
     NOT_EXPRESSED = "not expressed"
-    """The program is no StableHLO, which the compiler reads; nothing is known of it."""
+    """The program cannot be written as StableHLO for the compiler; nothing is known of it."""
     CRASHED = "crashed"
     """The compiler's process ended without an answer; nothing is known of the program."""
     TIMED_OUT = "timed out"
@@ -34,7 +34,7 @@ class Place(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class RawBuffer:
-    """One buffer in a device's memory, as the compiler has placed it.
+    """One buffer in a device's memory, as the compiler placed it.
 
     Attributes:
       size: bytes on the device, padding included.
@@ -42,8 +42,8 @@ class RawBuffer:
       shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
       op_name: the operation that makes it, as the module's locations name it, or the variable
         whose value it holds; empty where the compiler named none.
-      place: an argument that an output replaces is an ARGUMENT.
-      feed: number of the step's input whose values, of all steps, it holds; None for other buffers.
+      place: kind of buffer; an argument that an output overwrites is an ARGUMENT.
+      feed: index of the step's input whose values, of all steps, it holds; None for other buffers.
     """
 
     size: int
@@ -59,22 +59,22 @@ class Compiled:
     """The compiler's result for the steps of a dispatch on some devices.
 
     Attributes:
-      message: the compiler's words, or what to do; empty if it was compiled.
+      message: the compiler's error, or a remedy; empty if compiled.
       memory: memory of one device by kind; None if not compiled.
       flops: floating-point operations of one replica in one step; None if not compiled. The
         compiler counts the body of a loop once, and what precedes the loop in full.
-      bytes_accessed: bytes that one replica reads and writes in memory, counted likewise.
+      bytes_accessed: bytes that one replica reads and writes in memory, counted as FLOPs are.
       collectives: number of exchanges between replicas in the compiled program, by kind.
-      convolutions: number of calls of cuDNN, whose workspaces `memory` does not have.
-      buffers: all arguments, outputs, and the temporaries alive when these need most memory; the
-        largest first. Empty where the compiler gave up before it placed buffers, as it mostly does
-        if they do not fit.
-      needed: bytes that a program needs that is too large, to the three or four digits that the
-        compiler prints; None otherwise.
-      available: bytes of a device that a program can use, likewise.
+      convolutions: number of calls of cuDNN, whose workspaces `memory` does not include.
+      buffers: all arguments and outputs, and the temporaries alive at their peak; the largest
+        first. Empty where the compiler gave up before it placed buffers, as it mostly does if they
+        do not fit.
+      needed: bytes that a too large program needs, to the three or four digits that the compiler
+        prints; None if the program is not too large.
+      available: bytes of a device that a program can use; digits and None as for `needed`.
       compiler: the compiler's name and version; empty if it gave no answer.
-      seconds: wall time of the compilation, also of a cached one.
-      cached: whether the answer is that of an earlier compilation.
+      seconds: wall time of the compilation, even if the result is from the cache.
+      cached: whether the result is from the cache.
     """
 
     error: Error = Error.NONE

@@ -1,7 +1,7 @@
-"""Compiles a step for devices that are not there, with their own compiler, in another process.
+"""Compiles a step for absent devices, with the devices' own compiler, in a child process.
 
-It needs neither the devices nor TensorFlow. That process may abort, hang or be killed: the caller
-gets a result in each case.
+The child needs neither the devices nor TensorFlow. The caller gets a result even if the child
+aborts, hangs or is killed.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, float], None]
 
-# Prefixes of the variables that JAX, its plugins and XLA read.
+# Prefixes of the environment variables that JAX, its plugins and XLA read.
 _OF_COMPILERS = ("JAX_", "XLA_", "TPU_", "LIBTPU_", "PJRT_")
-# No device is opened.
+# Keeps JAX from opening a device.
 _FOR_ALL = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 _WORKER = pathlib.Path(__file__).with_name("worker.py")
 
-# The compiler's appendix for other programs, and Python lines that are not the user's.
-_LEFT_OVER = "failed to legalize operation 'mhlo."  # of TensorFlow's lowering, not the user's fault
+_LEFT_OVER = "failed to legalize operation 'mhlo."  # a fault of TensorFlow's lowering
+# The end of an error: machine-readable payload, and Python lines that are not the user's.
 _PAYLOAD = re.compile(
     r"\s*(\[(type\.googleapis\.com/|xla::)|Suspected Python Code Location:).*", re.DOTALL
 )
-# The runtime's prefix of the names of a step's operations.
+# The prefix that the JAX runtime gives to the names of a step's operations.
 _AROUND_STEP = re.compile(rf'"[^"\s]*{STEP}/')
-# Lines of a stack, in which libtpu has no names.
+# Lines of a stack trace: libtpu's have no function names.
 _STACK = re.compile(r"^(\s+@ |PC: @|\*\*\*|https://symbolize).*\n?", re.MULTILINE)
 _FATAL = re.compile(r"^F\d{4} [\d:.]+ +\d+ (\S+)\] (.*)", re.MULTILINE)
 
@@ -63,13 +63,13 @@ def compile(
     progress: Progress | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> Compiled:
-    """The compiler's result for the function that the JAX runtime runs on `replicas` replicas.
+    """Compiles the function that the JAX runtime runs on `replicas` replicas, or reads the cache.
 
     Args:
       time_limit: seconds after which the compiler is stopped.
-      progress: called at the beginning and about once a second with the stage, "start" or
-        "compile", and the seconds since the beginning; not for a cached result.
-      cache_dir: the directory of kept results; by default under $XDG_CACHE_HOME or ~/.cache.
+      progress: called at once and about once a second with the stage, "start" or "compile", and
+        the elapsed seconds; not for a cached result.
+      cache_dir: the directory of cached results; by default under $XDG_CACHE_HOME or ~/.cache.
 
     Raises:
       ValueError: there are fewer devices than replicas, or there are no replicas.
@@ -93,7 +93,7 @@ def compile(
 
 
 def _versions(backend: Backend) -> dict[str, str]:
-    """The installed releases of the packages that compile; empty for none. Imports nothing."""
+    """The installed versions of the compiler's packages, empty if missing; imports none."""
     found = {}
     for package in backend.packages:
         try:
@@ -104,7 +104,7 @@ def _versions(backend: Backend) -> dict[str, str]:
 
 
 def _missing(kind: str, backend: Backend, versions: dict[str, str]) -> str:
-    """The packages that are missing, as a sentence; empty if none is."""
+    """The error for missing packages or wrong versions; empty if there are none."""
     wanted = backend.packages
     if all(v and v == (wanted[package] or v) for package, v in versions.items()):
         return ""
@@ -171,7 +171,7 @@ def _start_worker(directory: pathlib.Path, variables: dict[str, str]) -> subproc
 
 
 def _environment(variables: dict[str, str]) -> dict[str, str]:
-    """The environment of this process, without variables that name devices or change programs."""
+    """This process's environment, without variables that select devices or compiler options."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_COMPILERS)}
     return {**kept, **_FOR_ALL, **variables}
 

@@ -1,9 +1,9 @@
-"""Reads the compiled program that a compiler of XLA has written: its buffers and its collectives.
+"""Reads the buffers and collectives of a compiled program from the files that XLA dumps.
 
 The files are text: the buffer assignment (sizes on the device, padding included), the live ranges
 of the buffers in the order of the schedule, and the program, whose instructions carry the names of
-the user's operations. The pinned version of the compiler pins their format. An executable has no
-buffer assignment, and jaxlib cannot read some of libtpu's programs back.
+the user's operations. The pinned version of the compiler pins their format. The executable would
+not do: it has no buffer assignment, and jaxlib cannot read some of libtpu's programs back.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _PROGRAM = ".txt"
 _ASSIGNMENT = "-buffer-assignment.txt"
 _LIVE_RANGES = "-live-range.txt"
 
-# Asynchronous ones are counted where they start.
+# Asynchronous collectives are counted where they start.
 _COLLECTIVE = re.compile(
     r"^\s*(?:ROOT )?%\S+ = .*? ((?:ragged-)?all-to-all|all-reduce|all-gather|reduce-scatter"
     r"|collective-permute|collective-broadcast)(?:-start)?\(",
     re.MULTILINE,
 )
-# Calls of a library whose workspaces are unknown without the library.
+# Calls of cuDNN. Without the library, the sizes of their workspaces are unknown.
 _CONVOLUTION = re.compile(r'custom_call_target="__cudnn\$conv')
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?(?:page \d+, )?(.*)")
 _VALUE = re.compile(r"^ value: <\d+ (\S+) @\d+> \(size=(\d+),offset=\d+\): (.*)")
@@ -39,12 +39,12 @@ _LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$")
 _ARRAY = re.compile(r"([a-z]+\d*[a-z0-9]*)\[([\d,]*)\]")
 
 STEP = "tensorflow_step"
-"""The last part of the JAX runtime's prefix of the names of a step's operations."""
+"""The last part of the prefix that the JAX runtime gives to the names of a step's operations."""
 
 _AROUND_STEP = re.compile(rf"^.*?\b{STEP}/")
 _ARGUMENT = re.compile(r"^(variables|feeds)\[(\d+)\]$")
 
-# Bytes of the elements whose names have no number of bits.
+# Bytes per element of types whose names contain no number of bits.
 _BYTES = {"pred": 1, "token": 0, "opaque": 0}
 
 
@@ -79,7 +79,7 @@ class CompilerDump:
         return tuple(sorted(fixed + alive, key=lambda buffer: -buffer.size))
 
     def _text(self, ending: str) -> str:
-        # The first module is the program; others may follow, parts of it for other cores of a chip.
+        # The first file has the program; others have parts of it for other cores of a chip.
         files = sorted(self._directory.glob(f"*{self._dump.stage}{ending}"))
         return files[0].read_text(errors="replace") if files else ""
 
@@ -95,7 +95,7 @@ def _shown(name: str, variables: Sequence[str]) -> str:
 def _buffers(
     assignment: str, names: OpNames, has_other_memories: bool
 ) -> tuple[list[RawBuffer], dict[str, RawBuffer]]:
-    """Arguments and outputs; and temporaries by the name of the value that is in them."""
+    """Arguments and outputs; and temporaries by the name of the value that they hold."""
     fixed: list[RawBuffer] = []
     temporaries: dict[str, RawBuffer] = {}
     allocation, kind = 0, ""
@@ -142,7 +142,7 @@ def _op_name(value: str, names: OpNames) -> str:
 
 
 def _unpadded(shape: str, size: int) -> int:
-    """Bytes of the elements; `size` where the shape is not that of an array."""
+    """Bytes of an array without padding; `size` where the shape is no array's."""
     match = _ARRAY.match(shape)
     if match is None:
         return size

@@ -35,7 +35,7 @@ def preflight(
     memory_share: float,
     progress: Callable[[str, float], None] | None,
 ) -> Preflight:
-    """The reports on a mode of an estimator with these rules."""
+    """Checks a mode of an estimator with these rules; arguments as in `TPUEstimator.preflight`."""
     _check_arguments(input_fn, time_limit, progress, mode)
     told = progress or (lambda *_: None)
     options = Options(_depth(depth), largest_batch, time_limit, told, memory_share)

@@ -19,7 +19,7 @@ _METHODS = {"train": ModeKeys.TRAIN, "evaluate": ModeKeys.EVAL, "predict": ModeK
 def intercepted(instead: Instead) -> Iterator[None]:
     """Has `train`, `evaluate` and `predict` of all estimators call `instead`.
 
-    Calls of these methods by `instead` itself are not replaced.
+    While `instead` runs, the methods are the original ones.
     """
 
     def method(mode: str) -> Callable[..., Any]:

@@ -1,8 +1,8 @@
 """Finds the user's operation behind a value of a compiled program, in the program's text.
 
-Instructions carry the name of their operation, except those that the compiler adds. Where such an
-instruction moves a value (between memories of the chip, into other layouts, in and out of tuples),
-the name is the value's; where it computes, that of the instruction that uses the result.
+Instructions carry the name of their operation, except those that the compiler adds. An added one
+that moves a value (to other memory of the chip, into other layouts, in and out of tuples) gets the
+name of the value's operation; one that computes, that of the instruction that uses its result.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOVES = {
 
 @dataclasses.dataclass(frozen=True)
 class _Instruction:
-    """One line of the program; `index` is that of a get-tuple-element."""
+    """One line of the program; `index` is the one of a get-tuple-element."""
 
     kind: str
     operands: tuple[str, ...]
@@ -83,7 +83,7 @@ class OpNames:
         instruction = self._instructions.get(name)
         if instruction is None:
             return ""
-        # A fusion's own name is that of one of its results.
+        # A fusion with several results carries the name of only one of them.
         made_by = self._part(instruction, element) or instruction.op_name
         if made_by:
             return made_by

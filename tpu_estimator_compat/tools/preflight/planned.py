@@ -1,4 +1,4 @@
-"""The step of a mode as the replicas of a TPU would run it, captured without the TPU."""
+"""The step of a mode as the replicas of absent devices would run it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tpu_estimator_compat.tools.preflight.targets.target import Target
 
 @dataclasses.dataclass(frozen=True)
 class PlannedTopology(Topology):
-    """Replicas that are not there; `needs_jax` where only the JAX runtime compiles for them."""
+    """A topology of absent devices; `needs_jax` where only the JAX runtime compiles for them."""
 
     replicas: int = 1
     needs_jax: bool = False
 
     @classmethod
     def of(cls, target: Target, replicas: int) -> PlannedTopology:
-        """`replicas` on the hosts of `target`; the one host that is planned stands for all."""
+        """A topology of `replicas` replicas on the hosts of `target`, seen from the first host."""
         strategy = tf.distribute.get_strategy()
         return cls(strategy, True, target.hosts, 0, replicas, target.needs_jax)
 
@@ -53,7 +53,7 @@ def plan_step(captured: CapturedMode, needs_jax: bool) -> PlannedStep:
     """The device part of a captured mode, as the configured runtime divides the step.
 
     TensorFlow's runtime has a TPU compute every tensor that goes to the host. JAX's runtime
-    computes on the host what a TPU cannot compute, which then is no fault.
+    computes on the host the tensors that a TPU cannot compute, so that they are no fault.
     """
     with captured.in_graph():
         plan = _plan(captured)

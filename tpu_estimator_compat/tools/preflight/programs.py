@@ -21,7 +21,7 @@ Progress = Callable[[str, float], None]
 
 
 def stops(finding: Finding) -> bool:
-    """Whether XLA cannot compile the step; faults of input and configuration do not concern it."""
+    """Whether a finding surely stops XLA; those on input_fn, model_fn, configuration do not."""
     around = finding.kind in (Kind.CONFIGURATION, Kind.INPUT, Kind.MODEL_FN)
     return finding.severity is Severity.FAILS and not around
 
@@ -32,7 +32,7 @@ class Program:
 
     Attributes:
       findings: its faults, certain ones first.
-      dispatch: the steps that the JAX runtime makes at once; None where it was not lowered.
+      dispatch: the steps of one call of the JAX runtime; None where the step was not lowered.
       seconds: wall time by part: "capture", "scan", "lower".
     """
 
@@ -43,13 +43,13 @@ class Program:
 
     @property
     def can_be_lowered(self) -> bool:
-        """Whether no known fault stops XLA."""
+        """Whether the input has static shapes and no known fault stops XLA."""
         static = all(t.shape.is_fully_defined() for t in self.step.feeds)
         return static and not any(stops(f) or f.kind is Kind.UNSUPPORTED_OP for f in self.findings)
 
 
 class Programs:
-    """The programs of a subject, by replicas and hosts; a scan does not lower them."""
+    """Makes and keeps the programs of a subject by topology; the depth SCAN does not lower them."""
 
     def __init__(self, subject: Subject, depth: Depth, progress: Progress):
         self._subject = subject
@@ -82,7 +82,7 @@ class Programs:
 
     def _dispatch(self, step: PlannedStep) -> Dispatch:
         part, mode = step.on_jax, self._subject.mode
-        # Predictions are handed out batch by batch.
+        # Each batch of predictions is returned at once.
         loop = 1 if mode == ModeKeys.PREDICT else self._subject.loop
         steps = DEFAULTS.steps_of_dispatch(part.bytes_of_step, loop)
         cores = self._subject.cores_per_replica

@@ -11,7 +11,7 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Sev
 
 
 class Depth(enum.IntEnum):
-    """The depth of a preflight; each includes the ones before."""
+    """The depth of a preflight; each includes the lower ones."""
 
     SCAN = 1
     """Scan the captured graph: TensorFlow only, under a second."""
@@ -22,7 +22,7 @@ class Depth(enum.IntEnum):
 
 
 WITH_ROOM, TOO_LARGE = "fits with room", "too large"
-"""Words for FITS and FAILS where this package judges the memory, and not the compiler."""
+"""Words for FITS and FAILS where this package judges the memory, not the compiler."""
 
 
 class Verdict(enum.Enum):
@@ -47,12 +47,12 @@ class Verdict(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """Memory of one device in a dispatch, bytes, as the compiler counts it.
+    """Bytes of one device's memory in a dispatch, as the compiler counts them.
 
     Attributes:
       arguments: variables, and the input of a replica for all steps.
       outputs: the results of every step, and new values of variables.
-      aliased: the part of the outputs that takes the place of arguments.
+      aliased: the outputs that are written over arguments.
       temporaries: values that live only within the step, such as activations and gradients.
       code: the compiled program.
     """
@@ -73,7 +73,7 @@ class Layer:
     """Memory of one layer, a name scope of the model's variables; bytes of one replica.
 
     Attributes:
-      slots: its other variables: optimizer slots, moving averages.
+      slots: variables that are not trainable, such as optimizer slots and moving averages.
       temporaries: the largest temporaries of its ops; 0 where the compiler named none.
     """
 
@@ -100,7 +100,7 @@ class Collectives:
 
     Attributes:
       all_reduces: number of sums over replicas in the captured step.
-      all_reduce_bytes: bytes that one replica adds to them.
+      all_reduce_bytes: bytes that one replica contributes to these sums.
       others: number of other exchanges.
       compiled: number by kind after compilation, which merges them; empty if not compiled. It
         includes the sum of the loss, by which a training loop ends at NaN.
@@ -114,7 +114,7 @@ class Collectives:
 
 @dataclasses.dataclass(frozen=True)
 class LargestBatch:
-    """The end of a search for the largest batch of one replica.
+    """The result of a search for the largest batch of one replica.
 
     Attributes:
       fits: the largest batch that compiled and fit; 0 where none did.
@@ -132,11 +132,11 @@ class Report:
     """The results of one mode of a model on one topology.
 
     Attributes:
-      topology: its name, such as "v5e:2x2" or "h100:8".
+      topology: a name such as "v5e:2x2" or "h100:8".
       batch_size: examples of one replica's step; None if unknown.
-      hbm: bytes of one device that a program can use: of a GPU, what JAX takes of its memory.
-      asked: the depth that was asked for.
-      reached: the depth that was reached; None where not even the graph could be captured.
+      hbm: bytes of one device that a program can use; for a GPU, the part that JAX takes.
+      asked: the requested depth.
+      reached: the depth that was reached; None where the graph could not be captured.
       findings: certain and possible faults, certain ones first.
       parameters: number of trainable parameters.
       input_bytes: bytes of one replica's input.
@@ -147,7 +147,7 @@ class Report:
       flops, bytes_accessed: as in `Compiled`.
       largest_batch: None where there was no search.
       seconds: wall time by part: "capture", "scan", "lower", "compile".
-      unknown: why the verdict is UNKNOWN; empty otherwise.
+      unknown: the reason for the verdict UNKNOWN; empty for others.
       kind, memory_share, fits_below, peak_flops: as in `Target`.
     """
 
@@ -196,7 +196,7 @@ class Report:
 
     @property
     def verdict_in_words(self) -> str:
-        """The verdict, in other words where this package judges the memory and not a compiler."""
+        """The verdict, in other words where this package judges the memory, not the compiler."""
         if self.fits_below is None:
             return self.verdict.value
         stops = [f for f in self.findings if f.severity is Severity.FAILS]
@@ -206,7 +206,7 @@ class Report:
 
     @property
     def least_seconds(self) -> float | None:
-        """Lower bound of a step's time: its FLOPs at the peak; None where one is not known."""
+        """Lower bound of a step's time: FLOPs by peak FLOP/s; None where either is unknown."""
         return self.flops / self.peak_flops if self.flops and self.peak_flops else None
 
     @property

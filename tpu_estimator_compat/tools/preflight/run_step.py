@@ -2,9 +2,9 @@
 
     python run_step.py
 
-It needs JAX and NumPy alone. It compares the step with the same step on another machine's CPU,
-measures it, prints what it finds, and writes the same into `result.json`. The exit status is 1 if
-the step, with products in float32, differs from the CPU by more than `--bound`.
+The script needs only JAX and NumPy. It compares the step's results with those of another machine's
+CPU, measures time and memory, prints the figures, and writes them to `result.json`. The exit status
+is 1 if the step, with products in float32, differs from the CPU by more than `--bound`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Step:
         ]
 
     def variables(self) -> list[Any]:
-        """First values, on the device."""
+        """First values of the variables, on the device."""
         made = []
         for i, given in enumerate(self.about["variables"]):
             if given["saved"]:
@@ -54,7 +54,7 @@ class Step:
         return placed
 
     def compiled(self, name: str, device: Any = None) -> Any:
-        """The function of a file, compiled for a device."""
+        """The function in a file, compiled for a device."""
         function = export.deserialize(bytearray((HERE / name).read_bytes()))
         here = jax.sharding.SingleDeviceSharding(device or self.device)
         jitted = jax.jit(function.call, in_shardings=here, donate_argnums=0)
@@ -104,7 +104,7 @@ class Step:
         }
 
     def speed(self, seconds: float) -> float:
-        """Seconds of a step, in loops of as many as the runtime makes at once."""
+        """Median seconds of a step, in loops of the runtime's length."""
         loop = self.about["loop"]
         function = self.compiled("loop.default")
         feeds = [np.resize(feed, (loop, *feed.shape[1:])) for feed in self.feeds]
@@ -115,7 +115,7 @@ class Step:
         while len(times) < 4 or time.perf_counter() - begun < seconds:
             last = time.perf_counter()
             variables, made, _ = function(variables, feeds, self.numbers(loop, position))
-            made = int(made)  # waits
+            made = int(made)  # waits for the device
             times.append((time.perf_counter() - last) / max(made, 1))
             position += loop
             if made < loop:
@@ -137,7 +137,7 @@ def difference(ours: Any, theirs: Any) -> float:
 
 
 def compile_seconds(step: Step, folder: str) -> dict[str, float]:
-    """Seconds of compiling a step: without a cache, and with one that has it."""
+    """Seconds to compile a step without a cache, and to load it from one."""
     found = {}
     for name, cache in (("without", None), ("fills", folder), ("with", folder)):
         CONFIG.update("jax_compilation_cache_dir", cache)
@@ -180,7 +180,7 @@ def measured(step: Step, seconds: float, cache: str) -> dict[str, Any]:
     }
     reference = step.reference()
     if step.about["draws"]:
-        # TensorFlow draws other numbers; the compiled step draws the same ones everywhere.
+        # TensorFlow's random numbers differ; the compiled step draws the same ones everywhere.
         result["reference"] = "JAX on the CPU"
         reference = step.ran("one.highest", jax.devices("cpu")[0])
     for precision in ("highest", "default"):

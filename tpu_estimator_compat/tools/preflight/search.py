@@ -7,15 +7,15 @@ from collections.abc import Callable
 from tpu_estimator_compat.tools.preflight.report import LargestBatch
 
 _NEAR = 16
-"""Stop where the interval is this part of its lower end: each step is a compilation."""
+"""The search ends at an interval of 1/16 of its lower end: each try is a compilation."""
 _MOST = 2**20
 
 
 def search(fits: Callable[[int], bool | None], start: int) -> LargestBatch:
     """Doubles or halves the batch until the limit lies between two sizes, then bisects.
 
-    Batches between the result's `fits` and `fails` are not tried. None, for unknown, ends the
-    search.
+    Batches between the result's `fits` and `fails` are not tried. If `fits()` returns None, for
+    unknown, the search ends.
     """
     tried: list[int] = []
 

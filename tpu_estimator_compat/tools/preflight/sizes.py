@@ -54,7 +54,7 @@ def input_bytes(step: PlannedStep) -> int:
 
 
 def host_stage(step: PlannedStep) -> str:
-    """A remark on variables that only the host has; empty without any."""
+    """A note on variables that only the host holds; empty without any."""
     stage = step.captured.host_stage
     variables = [] if stage is None else stage.variables
     if not variables:
@@ -79,7 +79,7 @@ def collectives(step: PlannedStep) -> Collectives:
 
 
 def layers(sizes: Iterable[VariableSize]) -> list[Layer]:
-    """Memory of variables with their slots by name scope, as deep as can be shown."""
+    """Memory of variables and slots by name scope, at the deepest level that fits a table."""
     sizes = list(sizes)
     trained = {v.name for v in sizes if v.trainable}
     scopes = {v.name: _scopes(v.name, trained) for v in sizes}
@@ -113,6 +113,6 @@ def _scopes(name: str, trained: set[str]) -> list[str]:
 
 
 def layer_of(name: str, layers: Iterable[Layer]) -> str | None:
-    """The layer of an op or of its gradient, by its name; None for none."""
+    """The layer of an op or of its gradient, by name; None if it is in no layer."""
     names = sorted((layer.name for layer in layers), key=len, reverse=True)
     return next((n for n in names if f"/{n}/" in f"/{name}/"), None)

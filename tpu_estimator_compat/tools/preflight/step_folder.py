@@ -32,10 +32,10 @@ _SMALL = 2**16  # bytes of a variable up to which it is always saved
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """First value of a variable: saved, or the numbers to fill it with.
+    """First value of a variable: an array, or mean and deviation of the numbers to fill it with.
 
     Attributes:
-      saved: the value; None where it is filled.
+      saved: the array; None where the variable is filled.
       deviation: the standard deviation of random numbers; 0 for a constant `mean`.
     """
 
@@ -67,11 +67,11 @@ class Saved:
 
     Attributes:
       module: one replica's step.
-      loss: the number of the fetch that is the loss.
+      loss: index of the loss among the step's fetches.
       variables: first values by name.
-      feeds: input of the steps that are compared, [steps, ...] each.
-      losses: the losses of TensorFlow on the CPU.
-      after: values of variables after the last step, there.
+      feeds: inputs of the compared steps, each of shape [steps, ...].
+      losses: losses of TensorFlow on the CPU.
+      after: TensorFlow's values of variables on the CPU, after the last step.
     """
 
     module: StepModule
@@ -89,7 +89,7 @@ class Saved:
 
 
 def within(values: Mapping[str, np.ndarray], largest: int) -> dict[str, Value]:
-    """First values, of which at most `largest` bytes are saved, the smallest first."""
+    """First values: saves the smallest, at most `largest` bytes, and describes the others."""
     found: dict[str, Value] = {}
     left = largest
     for seed, (name, value) in enumerate(sorted(values.items(), key=lambda item: item[1].nbytes)):
@@ -108,7 +108,7 @@ def within(values: Mapping[str, np.ndarray], largest: int) -> dict[str, Value]:
 
 
 def sampled(value: np.ndarray) -> np.ndarray:
-    """Elements of a value at even distances, as `run_step.py` takes them."""
+    """Evenly spaced elements of a value, as `run_step.py` takes them."""
     flat = np.asarray(value, np.float64).ravel()
     return flat[:: max(1, -(-flat.size // SAMPLES))]
 

@@ -25,7 +25,7 @@ STEPS = 2
 
 
 class _Collected(Exception):
-    """Ends the session from which everything has been taken."""
+    """Ends the session after the hook has taken the step and its values."""
 
 
 def save_step(
@@ -44,15 +44,15 @@ def save_step(
     model_dir.
 
     Args:
-      estimator: its variables begin as in a new training.
+      estimator: the model; its variables get initial values, as in a new training.
       folder: must not exist, or be empty.
-      largest: bytes of values that are saved; those of larger variables are drawn.
-      platforms: of JAX, such as ("cpu", "cuda", "tpu").
+      largest: the most bytes of values to save; larger variables get random values instead.
+      platforms: JAX platforms, such as ("cpu", "cuda", "tpu").
       estimates: bytes of memory that preflight expects, by topology.
 
     Raises:
       FileExistsError: the folder holds files.
-      NotImplementedError: the step does not compile; its text has the script's lines.
+      NotImplementedError: the step does not compile; the message names the script's lines.
       ValueError: the data ended before two steps.
     """
     check_empty_folder(folder)
@@ -122,7 +122,7 @@ class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
 
 
 class _Reference(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
-    """Gives variables their first values, and keeps losses and last values."""
+    """Assigns first values to the variables, and records losses and last values."""
 
     def __init__(self, first: Any):
         self._first = first

@@ -24,13 +24,13 @@ from tpu_estimator_compat.tools.preflight.planned import PlannedStep, PlannedTop
 
 
 class Subject:
-    """One mode of an estimator, on topologies that are not there.
+    """One mode of an estimator, on topologies of absent devices.
 
-    `share` is a number of examples of one replica's step; None for the estimator's own.
+    `share` is the number of examples of one replica's step; None for the estimator's.
 
     Attributes:
       cores_per_replica: devices that share a replica, at least 1.
-      loop: steps between two turns of the host; None where that is not known in advance.
+      loop: number of steps of a loop; None where it is not known in advance.
       remarks: notes on the estimator for a reader of the report.
     """
 
@@ -71,7 +71,7 @@ class Subject:
         return input_mode.model_batch_size
 
     def objections(self, topology: PlannedTopology) -> list[Finding]:
-        """Other settings of the configuration that do not fit these replicas."""
+        """A finding where `num_shards` is not the number of replicas."""
         shards, replicas = self._tpu_config.num_shards, topology.num_replicas
         if shards is None or shards == replicas:
             return []
@@ -101,7 +101,7 @@ class Subject:
 
 
 class NoStepError(Exception):
-    """There is no step to look at, for the reason of `finding`."""
+    """The mode has no step to check; `finding` has the reason."""
 
     def __init__(self, finding: Finding):
         super().__init__(finding.message)
@@ -113,7 +113,7 @@ def capture(
 ) -> tuple[PlannedStep, list[Finding]]:
     """The step of one replica, and the faults of configuration and input.
 
-    `share` is the number of examples of one replica's step; None for the estimator's own. Raises
+    `share` is the number of examples of one replica's step; None for the estimator's. Raises
     NoStepError where input_fn, model_fn or the batch size prevent a step.
     """
     with _told(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
@@ -126,7 +126,7 @@ def capture(
     with _told(Kind.MODEL_FN, "model_fn failed"):
         captured = subject.capture(topology, element_spec, share)
         found = _scalars(captured)
-        # Scalars are faults already; the capture goes on to find others.
+        # Scalars are findings already; the capture goes on to find others.
         if any(f.kind is Kind.MODEL_FN for f in found):
             captured = dataclasses.replace(captured, same_on_all_replicas=True)
         step = plan_step(captured, topology.needs_jax)
@@ -138,7 +138,7 @@ def capture(
 
 @contextlib.contextmanager
 def _told(kind: Kind, what: str) -> Iterator[None]:
-    """Turns the user's error into a finding: it would occur on a TPU too."""
+    """Turns an error of the user's code into a finding: the error would occur on a TPU too."""
     try:
         yield
     except Exception as error:

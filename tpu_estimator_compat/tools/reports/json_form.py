@@ -1,4 +1,4 @@
-"""Trees of frozen dataclasses as JSON, and back by the types of their fields."""
+"""Converts trees of frozen dataclasses to JSON, and back by the types of their fields."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(kind: Any, value: Any) -> Any:
-    """The value of type `kind` that `encoded` made `value` of; ValueError for another form.
+    """Inverts `encoded`: the value of type `kind`; ValueError where `value` has another form.
 
     `kind` is a dataclass, an enum, `tuple[T, ...]`, `dict[str, T]`, `T | None`, or a plain type.
     """

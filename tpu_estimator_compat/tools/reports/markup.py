@@ -16,13 +16,13 @@ class Html(str):
 
 
 def element(tag: str, *content: str, **attributes: str | None) -> Html:
-    """An element.
+    """An element; text in `content` and values of `attributes` are escaped.
 
     >>> element("p", "1 < 2", element("br"), class_="note")
     '<p class="note">1 &lt; 2<br></p>'
 
-    Text in `content` and values of `attributes` are escaped. `_` in names of attributes is `-`, but
-    at the end, where it distinguishes them from keywords. None leaves an attribute out.
+    In names of attributes `_` becomes `-`; a last `_`, as in `class_`, is dropped. None leaves an
+    attribute out.
     """
     inside = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_escaped(value)}"'

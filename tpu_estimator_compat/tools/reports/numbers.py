@@ -67,7 +67,7 @@ def share(part: int, whole: int) -> str:
     if 0 < percent < 1:
         return "<1%"
     if part != whole and round(percent) == 100:
-        # Just above must not read as just below.
+        # A share just above 100% must not read as one just below.
         hair = ">100%" if part > whole else "<100%"
         return f"{percent:.1f}%" if abs(percent - 100) >= 0.05 else hair
     return f"{percent:.0f}%"

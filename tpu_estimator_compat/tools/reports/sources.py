@@ -1,4 +1,4 @@
-"""Quotations of the user in a report: file names and lines of code, made safe to show."""
+"""Makes file names and lines of user code safe to show in a report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tpu_estimator_compat.engine.graph.source_line import SourceLine
 
 
 def place(source: SourceLine) -> str:
-    """File and line, the file relative to the working directory or the home where it is below."""
+    """File and line; a file below the working directory or the home is shown relative to it."""
     return f"{printable(_short(source.file))}:{source.line}"
 
 
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 def say(line: str, *, error: bool = False) -> None:
-    """Prints one line, with names that nobody vouches for, to standard output or error."""
+    """Prints one line, which may have untrusted names, to standard output or error."""
     print(printable(line), file=sys.stderr if error else sys.stdout, flush=error)
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from tpu_estimator_compat.tools.reports.sources import printable
 
 UNLIMITED = 10_000
-"""The width of files: no line is as long."""
+"""The width for files, longer than any line."""
 
 
 def are_colors_shown() -> bool:
@@ -36,11 +36,11 @@ def styled(text: str, style: str) -> str:
 
 
 class Sheet:
-    """The lines of a report. `str` gives them, without spaces at their ends.
+    """The lines of a report. `str` joins them, without spaces at their ends.
 
     Args:
       width: characters of a line. In paragraphs, only longer words exceed it.
-      color: whether styles are shown, as codes of ANSI terminals. They add nothing to the words.
+      color: whether to show styles, as ANSI codes.
     """
 
     def __init__(self, width: int, color: bool = False):
@@ -72,11 +72,11 @@ class Sheet:
         self._lines += [Text(line, style) for line in wrapped]
 
     def line(self, text: str) -> None:
-        """Adds a line of any length, such as one of a log."""
+        """Adds a line of any length, such as a line of a log."""
         self._lines.append(Text(printable(text)))
 
     def draw(self, table: Table, *, whole: bool = False) -> None:
-        """Adds a table; a `whole` one exceeds the width where its words would be broken."""
+        """Adds a table; with `whole`, it exceeds the width rather than break words."""
         width = UNLIMITED if whole else self.width
         options = self._console.options.update(max_width=width)
         for line in self._console.render_lines(table, options, pad=False):
@@ -96,7 +96,7 @@ class Sheet:
 
 
 def cell(text: str, style: str = "") -> Text:
-    """Lines of text in a table, which may be user code; too long words are broken."""
+    """Text for a cell of a table, which may be user code; breaks words that are too long."""
     lines = "\n".join(printable(line) for line in text.splitlines())
     return Text(lines, style, overflow="fold")
 

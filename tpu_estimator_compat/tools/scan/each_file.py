@@ -1,8 +1,8 @@
-"""Work on one file after another in a child process, within limits: no file can end or hang it all.
+"""Processes file after file in a child process, within limits: no file can crash or hang them all.
 
-Parsers crash on text that is nested deeply enough, and need much time and memory for some others.
-The child, `python -m tpu_estimator_compat.tools.scan.each_file DESCRIPTOR LIMIT MODULE FUNCTION`,
-is started anew after such a file.
+Parsers crash on deeply nested text, and need much time and memory for some other. The child,
+`python -m tpu_estimator_compat.tools.scan.each_file DESCRIPTOR LIMIT MODULE FUNCTION`, is started
+anew after such a file.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from tpu_estimator_compat.tools.scan.files import CannotRead
 
 _MEMORY = 4 << 30
 _STACK, _DEPTH = 512 << 20, 100_000
-"""Bytes of the stack, and Python's limit of recursion: sums have hundreds of terms, and more."""
+"""Bytes of the stack, and Python's recursion limit: a sum nests as deeply as it has terms."""
 
-_QUIET = 2.0  # seconds without a word of progress
-_GRACE = 15.0  # seconds after its own limit in which a child ends that waits in the kernel
+_QUIET = 2.0  # seconds before progress is shown
+_GRACE = 15.0  # seconds beyond its limit for a child that waits in the kernel
 
 
 class EachFile:
-    """Calls `work(file, ...)` in the child, on values that are pickled.
+    """Calls `work(file, ...)` in the child; arguments and results are pickled.
 
     Args:
       work: names of a module and of a function in it.
-      progress: called once a second with the file and the seconds so far, after two seconds.
+      progress: called with the file and the elapsed seconds, once a second after two seconds.
       limit: seconds for one file.
     """
 
@@ -106,7 +106,7 @@ def _serve(connection: Connection, limit: float, work: Callable[..., Any]) -> No
             arguments = connection.recv()
         except EOFError:
             return
-        signal.setitimer(signal.ITIMER_REAL, limit)  # which ends the process
+        signal.setitimer(signal.ITIMER_REAL, limit)  # its signal ends the process
         answer = _answer(work, arguments)
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         connection.send(answer)
@@ -119,9 +119,9 @@ def _answer(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, 
         return None, str(error)
     except RecursionError:
         return None, "It is nested too deeply."
-    except MemoryError:  # Python's parser calls it so, too, where its stack is full
+    except MemoryError:  # Python's parser raises it for a full stack, too
         return None, f"It is nested too deeply, or takes more than {_MEMORY >> 30} GiB of memory."
-    except Exception as error:  # of libraries, on what they do not expect
+    except Exception as error:  # libraries raise others on text that they do not expect
         return None, f"{type(error).__name__}: {error}"
 
 

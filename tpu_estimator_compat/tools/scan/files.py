@@ -17,18 +17,18 @@ from tpu_estimator_compat.tools import regular_file
 _ENDINGS = (".py", ".ipynb")
 _NAMED_ENDINGS = (*_ENDINGS, ".pyw", "")
 _MOST, _MOST_OF_NOTEBOOKS = 8 << 20, 64 << 20
-"""Bytes that are read: notebooks have images in them."""
+"""The most bytes of a file; of a notebook, which contains images."""
 
 _NO_WAY_BACK = "Its encoding, {}, would not give back the same bytes. Save the file as UTF-8."
 _SKIPPED = {"__pycache__", "build", "dist", "node_modules", "site-packages"}
 
 
 class CannotRead(Exception):
-    """A file whose text cannot be read; says why, and what to do."""
+    """The text of a file cannot be read; the message has the reason and the remedy."""
 
 
 class NoFiles(Exception):
-    """A path without files to search; says why."""
+    """A path has no files to search; the message has the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,9 +36,9 @@ class FileText:
     """The text of a Python file or a notebook, which can be written back byte for byte.
 
     Attributes:
-      text: with its own line endings, and without a byte order mark.
-      encoding: as the file declares it; `utf-8` if it does not.
-      bom: whether it begins with a byte order mark.
+      text: the text with the file's line endings, and without a byte order mark.
+      encoding: the encoding that the file declares; `utf-8` if it declares none.
+      bom: whether the file begins with a byte order mark.
     """
 
     text: str
@@ -46,7 +46,7 @@ class FileText:
     bom: bool = False
 
     def check(self) -> None:
-        """Raises CannotRead unless the bytes of the text are this text again."""
+        """Raises CannotRead unless the text, encoded and decoded, is the same."""
         with contextlib.suppress(ValueError):
             if self.to_bytes().removeprefix(codecs.BOM_UTF8).decode(self.encoding) == self.text:
                 return
@@ -63,11 +63,11 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
       paths: files of Python (`*.py`, without an ending, or with `#!` and a Python in the first
         line), notebooks (`*.ipynb`), and folders, whose `*.py` and `*.ipynb` are taken. Below a
         folder, hidden folders, `build`, `dist` and virtual environments are left out.
-      exclude: patterns of `fnmatch` for files and folders to leave out below folders, against their
-        name and against their path.
+      exclude: `fnmatch` patterns of files and folders to leave out below folders, matched with the
+        name and with the path.
 
     Raises:
-      NoFiles: there is no such path, it is a file of another kind, or a folder without such files.
+      NoFiles: a path does not exist, is a file of another kind, or a folder without such files.
     """
     patterns = list(exclude)
     seen = set()
@@ -82,7 +82,7 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
 def read(path: str, *, to_write: bool = False) -> FileText:
     """A file's text; CannotRead unless it is text in the encoding that it declares.
 
-    With `to_write`, the encoding must give back the same bytes, too.
+    With `to_write`, encoding the text must give the same bytes, too.
     """
     try:
         data = regular_file.read(path, _MOST_OF_NOTEBOOKS if is_notebook(path) else _MOST)
@@ -109,7 +109,7 @@ def read(path: str, *, to_write: bool = False) -> FileText:
             f"Line {line} is not {encoding}. Save the file as UTF-8, or declare its encoding in "
             "its first line: # -*- coding: latin-1 -*-"
         ) from error
-    except (LookupError, ValueError) as error:  # of codecs that make no text, or are no codecs
+    except (LookupError, ValueError) as error:  # of unknown codecs, and of some that make no text
         raise CannotRead(f"It declares the encoding {encoding}: {error}.") from error
     found = FileText(text, encoding, bom)
     if to_write:
@@ -145,7 +145,6 @@ def _at(path: str, patterns: list[str]) -> list[str]:
 
 
 def _starts_python(path: str) -> bool:
-    """Whether the first line of a file names a Python to run it."""
     with contextlib.suppress(OSError):
         regular_file.check(path)
         with open(path, "rb") as file:
@@ -155,7 +154,7 @@ def _starts_python(path: str) -> bool:
 
 
 def _below(folder: str, patterns: list[str]) -> Iterator[str]:
-    """The files below a folder, and the folders that cannot be listed, for `read` to say why."""
+    """The files below a folder, and folders that cannot be listed: `read` raises their error."""
     waiting = [folder]
     while waiting:
         parent = waiting.pop()

@@ -1,4 +1,4 @@
-"""A finding: a dead name at its place in a file, and what to do about it."""
+"""A finding: a dead name at its place in a file, and the remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Status(enum.Enum):
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether neither `run` nor `migrate` is enough."""
+        """Whether `run` and `migrate` leave work to a person."""
         return self not in (Status.WORKS, Status.DIFFERS, Status.PYTHON_2)
 
 
@@ -28,13 +28,13 @@ class ScanFinding:
     """A use of a dead name, or the reason why a file cannot be searched.
 
     Attributes:
-      file: as it was given, or found below a given folder.
-      line: from 1; 0 for the file, or the cell, as a whole.
-      column: in characters, from 1; 0 for the line as a whole.
-      name: as the table of dead names spells it, such as `tf.contrib.tpu.TPUConfig`; or as the file
-        does, if it is in no table.
+      file: the path, as given or below a given folder.
+      line: number from 1; 0 for the file, or the cell, as a whole.
+      column: number of the character, from 1; 0 for the line as a whole.
+      name: the name as the table of dead names spells it, such as `tf.contrib.tpu.TPUConfig`; as
+        the file spells it, if it is in no table.
       advice: the remedy. May be empty for names that work.
-      cell: of a notebook, from 1, counted over all cells; 0 in other files.
+      cell: number of the notebook's cell, from 1, counting all cells; 0 in other files.
     """
 
     file: str
@@ -55,10 +55,10 @@ class ScanFinding:
 
 
 def unwritten(file: str, why: str) -> ScanFinding:
-    """The finding that says why a file was not written."""
+    """The finding for a file that was not written, with the reason."""
     return ScanFinding(file, 0, 0, "", Status.UNREADABLE, f"Not written: {why}")
 
 
 def unreadable(file: str, error: Exception) -> ScanFinding:
-    """The finding that says why a file cannot be read."""
+    """The finding for a file that cannot be read, with the reason."""
     return ScanFinding(file, 0, 0, "", Status.UNREADABLE, f"Not read: {error}")

@@ -1,4 +1,4 @@
-"""All findings of a module."""
+"""Finds the dead names of a module."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.scan.verdict import Verdict, verdict
 
 @dataclasses.dataclass(frozen=True)
 class Module:
-    """A module's text, of Python 3, its names of TensorFlow, and its meaning of `tensorflow`."""
+    """A module: its text in Python 3, its names of TensorFlow, and the API `tensorflow` means."""
 
     source: python2.Mended
     references: list[tuple[Reference, Verdict | None]]
@@ -37,7 +37,7 @@ def scan_text(text: str, file: str) -> list[ScanFinding]:
         module = parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:
         return [unparsable(error, text, file)]
-    # As Python does it; splitlines knows more line endings.
+    # Python's line endings; splitlines knows more.
     lines = re.split(r"\r\n|\r|\n", module.source.text)
     found: dict[ScanFinding, None] = {}  # a name that is bound twice counts once
     for line, today in module.source.changes:
@@ -55,7 +55,7 @@ def scan_text(text: str, file: str) -> list[ScanFinding]:
 
 
 def unparsable(error: Exception, text: str, file: str) -> ScanFinding:
-    """The finding that says why a file is no Python 3."""
+    """The finding for a file that is no Python 3, with the reason."""
     if not isinstance(error, SyntaxError):
         return ScanFinding(
             file, 0, 0, "", Status.UNREADABLE, f"The file cannot be parsed: {error}."

@@ -1,4 +1,4 @@
-"""The findings of a notebook, at their cells."""
+"""Finds the dead names of a notebook, with their cells."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def of_file(file: str) -> list[ScanFinding]:
 
 
 def placed(findings: Iterable[ScanFinding], module: str) -> list[ScanFinding]:
-    """The findings of a notebook's module, with their cells and the lines there."""
+    """The findings of a notebook's module, with their cells and the lines in the cells."""
     made = []
     for finding in findings:
         cell, line = place(module, finding.line)

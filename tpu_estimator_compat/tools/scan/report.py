@@ -1,4 +1,4 @@
-"""Findings for people, as a table, and for programs, as JSON."""
+"""Shows findings to people, as a table, and to programs, as JSON."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ _HINTS = {
 
 _STYLES = {Status.WORKS: "green", Status.DIFFERS: "yellow", Status.PYTHON_2: "yellow"}
 _LEAST = 60
-"""The fewest characters for advice beside the other columns; else it is put below."""
+"""The least width of a column of advice; where there is less room, advice follows below."""
 
 
 def table(findings: Sequence[ScanFinding], width: int | None = None, *, color: bool = False) -> str:
     """A line for each finding: place, name, status, advice; those that need a person first.
 
-    `width` is that of a terminal, in which advice takes several lines if need be; None is for a
-    file.
+    `width` is the terminal's, in which advice is wrapped; None, for a file, wraps nothing.
 
     >>> print(table([ScanFinding("a.py", 3, 1, "tf.contrib.x", Status.UNKNOWN, "Write it anew.")]))
     a.py:3  tf.contrib.x  unknown  Write it anew.
@@ -87,7 +86,7 @@ def _is_test_of_estimators(finding: ScanFinding) -> bool:
 
 
 def searched(findings: Sequence[ScanFinding], files: int) -> str:
-    """The number of files searched, and of those that could not be."""
+    """The number of files searched, and of files that could not be, in words."""
     unread = {f.file for f in findings if f.status is Status.UNREADABLE and not f.cell}
     if not unread:
         return f"{counted(files, 'file')} searched"

@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.scan.findings import Status
 
 V1 = "tpu_estimator_compat.v1"
 INTERNAL = {"python", "core", "compiler", "lite", "tools"}
-"""Packages in TensorFlow's folder, which belong to no one API."""
+"""Packages inside TensorFlow, which belong to neither API."""
 
 _GONE = ("contrib", "estimator", "keras.estimator")
 
@@ -25,10 +25,10 @@ class Verdict:
     """The verdict on a dead name.
 
     Attributes:
-      name: as the table spells it.
+      name: the name as the table spells it.
       advice: the remedy; may be empty.
-      row: of the table, if it has one for the name or for a module above it.
-      of_2: whether TensorFlow 2's is meant, where TensorFlow 1 has another by that name.
+      row: the table's row for the name or for a module above it; None if there is none.
+      of_2: whether TensorFlow 2's object is meant, where TensorFlow 1 has another by that name.
     """
 
     name: str
@@ -122,7 +122,7 @@ def _of_python_2(path: str, form: Form) -> Verdict:
 
 
 def _imports_of_bare(reference: Reference) -> bool:
-    """Whether it imports from `tensorflow` itself, which for TensorFlow 1 must be rewritten."""
+    """Whether a reference imports from `tensorflow` itself, to be rewritten for TensorFlow 1."""
     is_import = reference.form in (Form.FROM, Form.IMPORT)
     return is_import and not reference.path.startswith("tensorflow.compat.")
 
@@ -139,7 +139,7 @@ def _of_migrated(path: str) -> Verdict | None:
 
 
 def _of_row(name: str, asked: str) -> Verdict | None:
-    """By the row of the name, or of a module above it; dead namespaces of rows work."""
+    """The verdict by the row of a name, or of a module above it; dead namespaces of rows work."""
     rows = table.load()
     row = rows.covering(name)
     is_namespace = bool(rows.below(name))

@@ -19,7 +19,7 @@ _GRADIENTS = "gradients"
 def of_step(loss: Any, train_op: Any) -> list[tuple[str, Any, dict[str, Any]]]:
     """Float tensors that the loss needs, and gradients, in the order of the graph.
 
-    Each has its operation's name, the tensor, and facts: `type`, `gradient`, `file`, `line` and
+    Each item is the operation's name, the tensor, and facts: `type`, `gradient`, `file`, `line` and
     `code`.
     """
     forward = randomness.ancestors([loss.op])
@@ -35,7 +35,7 @@ def _is_gradient(op: Any) -> bool:
 def _can_be_fetched(op: Any) -> bool:
     if not op.outputs or op.type in _NEITHER or op._get_control_flow_context() is not None:
         return False
-    # A read of a ref variable shows what the step writes later.
+    # The read of a ref variable shares its memory, and shows what the step writes later.
     refs = any(tensor.dtype._is_ref_dtype for tensor in [op.outputs[0], *op.inputs])
     return bool(op.outputs[0].dtype.is_floating) and not refs
 

@@ -1,7 +1,7 @@
 """Gives `import tensorflow as tf` the meaning of TensorFlow 1, on a TensorFlow 2.
 
-TensorFlow 2's own names appear under their old ones; of `tf.contrib`, those that TensorFlow 2 and
-tf_slim have. A script that needs more must be compared on 1.15.
+`tf` becomes `tf.compat.v1`, with a `tf.contrib` of the names that TensorFlow 2 and tf_slim kept. A
+script that needs more must be compared on TensorFlow 1.15.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def install(everywhere: bool) -> None:
     if tf.__version__.startswith("1."):
         return
     v1 = tf.compat.v1
-    slim = _slim()  # before the change: it is written for TensorFlow 2
+    slim = _slim()  # before the change: tf_slim is written for TensorFlow 2
     tpu = module("tensorflow.contrib.tpu", vars(v1.tpu), vars(v1.estimator.tpu))
     contrib = module(
         "tensorflow.contrib",
@@ -39,7 +39,7 @@ def install(everywhere: bool) -> None:
 
 
 def _slim() -> dict[str, Any]:
-    """Namespaces of contrib that went to tf_slim; none where that is not installed."""
+    """Namespaces of contrib that went to tf_slim; none where tf_slim is not installed."""
     try:
         slim = importlib.import_module("tf_slim")
     except ImportError:

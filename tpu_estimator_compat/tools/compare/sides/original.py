@@ -1,6 +1,6 @@
-"""Runs a script in the environment of the original, recorded: `python original.py JOB.json`.
+"""Runs and records a script in the original's environment: `python original.py JOB.json`.
 
-This package is not there. A script that has moved its imports to it gets the original's names:
+This package is not installed there. A script that imports it gets the original's modules:
 `import tpu_estimator_compat.v1 as tf` is `tf.compat.v1`.
 """
 
@@ -44,7 +44,7 @@ def run(job: Any) -> None:
 
 
 def modules() -> Any:
-    """This package's public modules, with the original's values under their names."""
+    """Modules with the names of this package's public ones and the original's content."""
     v1, module = tf.compat.v1, _load("names_of_1").module
     tpu = vars(v1.tpu), vars(v1.estimator.tpu)
     root = module(OURS, *tpu)

@@ -1,4 +1,4 @@
-"""Runs a script here, recorded: `python -m tpu_estimator_compat.tools.compare.sides.ours JOB`."""
+"""Runs and records a script here: `python -m tpu_estimator_compat.tools.compare.sides.ours JOB`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 """Draws the same random numbers on both sides.
 
-TensorFlow numbers the random operations of a graph, and takes the number for a seed where the code
-gives none; each operation draws from a stream of its own, which begins anew with each compilation
-of a step. The other operations of a graph, and the times of compilation, differ between the sides.
-So a seed follows from the place in the script (`seeds_by_place`), and the numbers of a training
-step from that seed and the global step (`draw_by_step`). Kernels of both sides draw the same
-numbers from the same seeds.
+Where the code gives no seed, TensorFlow derives one from the number of operations in the graph.
+Each random operation draws from a stream of its own, which restarts with each compilation of a
+step. Graphs and times of compilation differ between the sides. So this module derives the seed from
+the place in the script (`seeds_by_place`), and the random numbers of a training step from that seed
+and the global step (`draw_by_step`). Kernels of both sides draw equal numbers from equal seeds.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _STATELESS = {
 }
 _REPLACED = {*_STATELESS, "Multinomial"}
 _ALGORITHM = {"alg": "philox"} if hasattr(tf.random, "Algorithm") else {}
-"""The only one of TensorFlow 1; later ones may choose another on other devices."""
+"""The only algorithm of TensorFlow 1; later versions may choose another for a device."""
 
 _ASSIGNMENTS = {"Assign", "AssignAdd", "AssignVariableOp", "AssignAddVariableOp"}
 
@@ -49,8 +48,8 @@ _ASSIGNMENTS = {"Assign", "AssignAdd", "AssignVariableOp", "AssignAddVariableOp"
 def seeds_by_place() -> Iterator[None]:
     """Seeds random operations by their place, in graphs with a seed, unless they have their own.
 
-    The place is the innermost function outside of libraries, and the number of operations that it
-    has made in the graph: a line that is put before them does not change it.
+    The place is the innermost function outside of libraries, and the number of random operations
+    that this function has made in the graph. Other lines may be added without changing the place.
     """
     counts: Any = weakref.WeakKeyDictionary()
     before = random_seed.get_seed
@@ -85,11 +84,11 @@ def users_function() -> str:
 
 
 def draw_by_step(targets: list[Any]) -> list[str]:
-    """Replaces random operations of a step by ones that draw by the global step.
+    """Replaces random operations of a step by stateless ones, seeded by the global step.
 
-    Also orders reads of the global step that nothing orders before its update: an original that
-    runs both at once computes one learning rate or the other. The graph must not have run yet.
-    Returns the names of the random operations that could not be replaced.
+    Also makes reads of the global step precede its update where the graph does not order them: the
+    original would compute either of two learning rates. The graph must not have run yet. Returns
+    the names of the random operations that could not be replaced.
     """
     global_step = tf.train.get_global_step()
     if global_step is None:
@@ -109,12 +108,11 @@ def draw_by_step(targets: list[Any]) -> list[str]:
 def _is_random(op: Any) -> bool:
     if "seed2" not in op.node_def.attr:
         return False
-    # Functions of a dataset keep their order, that of their elements.
+    # Datasets, such as a shuffle, draw in the order of their elements on both sides.
     return bool(op.outputs) and op.outputs[0].dtype not in (tf.variant, tf.resource)
 
 
 def _replace(op: Any, step: Any) -> None:
-    """Puts a stateless operation in the place of `op`."""
     number = (op.get_attr("seed") ^ op.get_attr("seed2")) % (2**31 - 1)
     old = op.outputs[0]
     with tf.name_scope(None), tf.device(op.device or None):
@@ -136,7 +134,7 @@ def _stateless(op: Any, seed: Any) -> Any:
 def _read_before_raised(global_step: Any, needed: set[Any]) -> None:
     handle = getattr(global_step, "handle", None)
     if handle is None:
-        handle = global_step.op.outputs[0]  # a variable of TensorFlow 1's first kind
+        handle = global_step.op.outputs[0]  # a ref variable
     users = set(handle.consumers()) & needed
     reads = {op for op in users if op.type in ("ReadVariableOp", "Identity")}
     for op in (op for op in users if op.type in _ASSIGNMENTS):
@@ -145,7 +143,7 @@ def _read_before_raised(global_step: Any, needed: set[Any]) -> None:
 
 
 def ancestors(roots: list[Any]) -> set[Any]:
-    """Operations that `roots` need, themselves included."""
+    """Operations that `roots` need, `roots` included."""
     found, left = set(), [op for op in roots if op is not None]
     while left:
         op = left.pop()
@@ -156,7 +154,7 @@ def ancestors(roots: list[Any]) -> set[Any]:
 
 
 def _descendants(root: Any) -> set[Any]:
-    """Operations that wait for `root`, itself included."""
+    """Operations that wait for `root`, `root` included."""
     found, left = set(), [root]
     while left:
         op = left.pop()

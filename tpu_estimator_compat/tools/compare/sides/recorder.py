@@ -1,13 +1,13 @@
 """Records the losses, variables and results of a script's estimators, unseen by the script.
 
-It stands between the script and the public methods of the estimators, and adds a hook of its own.
-A model_dir is replaced by a directory in the run's folder, and training ends after a number of
-steps. The folder then holds:
+The recorder wraps the public methods of estimators, and adds a hook to `train`. A directory in the
+run's folder replaces each model_dir, and training ends after a number of steps. The folder then
+holds:
 
 - `record.json`: everything but arrays, see `Recorder.finish`;
 - `losses.jsonl`: a line per training step, written as it ends: `[step, loss, checksums of input]`;
 - `input.npz`, `first_update.npz`, `activations.npz`, `predictions-N.npz`: arrays, with their names
-  in a `.json` beside;
+  in a `.json` file beside;
 - `model_dir-N`, `start-N`: the N-th model_dir, and the checkpoint that its training began with;
 - `export-N`: the N-th export.
 """
@@ -41,12 +41,12 @@ class Recorder:
     """Records one run of a script.
 
     Args:
-      job: `folder`: of the records; `first_step`: whether activations and gradients of the first
-        step are recorded; `steps`: the most training steps; `checkpoint`: the
-        path of a checkpoint to begin with, or the folder of a run, or None; `disturb`: None, or a
-        seed: all trainable variables are moved by one unit in the last place before each step, up
-        or down by chance; `config`: arguments of the script's RunConfig to
-        replace; `started`: when the process was started, seconds since the epoch.
+      job: `folder`, of the record; `first_step`, whether to record activations and gradients of the
+        first step; `steps`, the maximum number of training steps; `checkpoint`, a path to start
+        from, or the folder of a run with the same starts, or None; `disturb`, None, or a seed to
+        move all trainable variables before each step by one unit in the last place, up or down;
+        `config`, arguments to replace in the script's RunConfig; `started`, the time when the
+        process was started, in seconds since the epoch.
     """
 
     def __init__(self, job: dict[str, Any]):
@@ -67,7 +67,7 @@ class Recorder:
 
     def record(self, estimators: Any, run: Callable[[], None]) -> int:
         """Runs the script, writes `record.json` at its end, and returns 1 if it failed, else 0."""
-        random.seed(SEED)  # scripts that shuffle without a seed
+        random.seed(SEED)  # for scripts that shuffle without a seed
         np.random.seed(SEED)
         error: BaseException | None = None
         with self.watching(estimators), randomness.seeds_by_place():
@@ -80,7 +80,7 @@ class Recorder:
         self.finish(error)
         return 0 if error is None else 1
 
-    # The recorder between the script and its estimators.
+    # Replacements of the estimators' methods.
 
     @contextlib.contextmanager
     def watching(self, estimators: Any) -> Iterator[None]:
@@ -112,7 +112,7 @@ class Recorder:
                 setattr(owner, name, method)
 
     def _outermost(self, method: Any, instead: Any) -> Any:
-        """`method`, but `instead` is called unless an estimator's own code is the caller."""
+        """Calls `instead` in place of `method`, except when an estimator's own code calls it."""
 
         def call(estimator: Any, *args: Any, **kwargs: Any) -> Any:
             if getattr(self._inside, "method", None) == method.__name__:
@@ -174,7 +174,7 @@ class Recorder:
         return self._model_dirs[wanted]
 
     def _start(self, number: int) -> str | None:
-        """The checkpoint that the N-th model_dir begins with; None for first values."""
+        """The checkpoint from which the N-th model_dir starts; None for initial values."""
         given = self.job["checkpoint"]
         if given and os.path.isdir(given):
             given = tf.train.latest_checkpoint(os.path.join(given, f"start-{number}"))
@@ -182,7 +182,7 @@ class Recorder:
         return str(given) if given and number == 0 else None
 
     def _watched(self, model_fn: Callable[..., Any]) -> Callable[..., Any]:
-        """`model_fn`, with a record of its arguments and its spec."""
+        """Wraps `model_fn` to record its arguments and its spec."""
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             spec = model_fn(*args, **kwargs)
@@ -256,10 +256,10 @@ class Recorder:
         given.arguments["export_dir_base"] = folder
         return self._call(method, given)
 
-    # For the hook.
+    # Called by the hook.
 
     def graph_inputs(self) -> dict[str, Any]:
-        """Features and labels of the current graph by name, those that can be fetched."""
+        """Dense features and labels of the current graph, by name."""
         graph = tf.get_default_graph()
         for features, labels in reversed(self._inputs):
             named = {**_named("features", features), **_named("labels", labels)}
@@ -347,7 +347,7 @@ def _all_arguments(given: inspect.BoundArguments) -> dict[str, Any]:
 
 
 def _give(given: inspect.BoundArguments, name: str, value: Any) -> None:
-    """Sets an argument where the function declares it; leaves it out where it does not."""
+    """Sets an argument if the function declares it, or if `**kwargs` have it already."""
     for key, parameter in given.signature.parameters.items():
         if key == name:
             given.arguments[name] = value

@@ -1,4 +1,4 @@
-"""The hook by which a training is recorded, and the disturbance that measures rounding."""
+"""The hook that records a training, and the disturbance that measures rounding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import records
 
 
 class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
-    """Fetches the loss of every step; keeps start, input and result of the first step."""
+    """Records the loss of every step, and the start, input and result of the first step."""
 
     def __init__(self, recorder: Any, model_dir: str):
         self._recorder = recorder
@@ -28,7 +28,7 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
         self._global_step = tf.train.get_global_step()
         self._variables = {v.op.name: v for v in tf.global_variables()}
         self._trainable = list(tf.trainable_variables())
-        # Only the first training is compared; later ones begin where that ended.
+        # Only the first training is compared; later ones continue from its end.
         self._first = not self._recorder.trainable
         self._inputs = self._recorder.graph_inputs()
         self._activations = {}
@@ -39,7 +39,7 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
     def before_run(self, run_context: Any) -> Any:
         if self._chance is not None:
             disturb(self._trainable, run_context.session, self._chance)
-        # The same in every step: other fetches would need another function.
+        # Every step has the same fetches: others would compile another function.
         fetches = {"loss": self._loss} if self._loss is not None else {}
         fetches["inputs"] = self._inputs
         if self._first and self._activations:
@@ -48,9 +48,9 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         loss = run_values.results.get("loss")
-        # Fetched together with the loss, it could be the value before the step.
+        # A fetch together with the loss could return the value before the step.
         step = int(run_context.session.run(self._global_step))
-        # Replicas of one step may report a loss each.
+        # Each replica may report a loss.
         loss = None if loss is None else float(np.mean(loss))
         self._recorder.step_ended(step, loss, run_values.results["inputs"])
         if self._first:
@@ -65,19 +65,18 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
             self._start_kept = records.keep_start(self._model_dir)
 
     def end(self, session: Any) -> None:
-        if not self._start_kept:  # it was still being written
+        if not self._start_kept:  # the checkpoint was still being written
             self._start_kept = records.keep_start(self._model_dir)
 
 
 def disturb(variables: list[Any], session: Any, chance: np.random.RandomState) -> None:
-    """Moves each element of the float variables to the next float, up or down by chance."""
+    """Moves each element of the float variables to the next float, up or down at random."""
     for variable, value in zip(variables, session.run(variables)):  # noqa: B905
         if value.dtype in (np.float32, np.float64):
             ends = np.where(chance.randint(2, size=value.shape), np.inf, -np.inf)
             moved = np.nextafter(value, ends.astype(value.dtype))
-            # One at zero would become a denormal number: rounding leaves it where it is.
-            # Not by its method `load`: of a variable of TF1's first kind that knows no initializer
-            # which a checkpoint gave.
+            # Zeros stay: their next float is denormal, and rounding would not have changed them.
+            # Not `variable.load`, which fails for ref variables that a checkpoint initializes.
             assign = getattr(variable.initializer, "op", variable.initializer)
             given = np.where(value == 0, value, moved).astype(value.dtype)
             session.run(assign, {assign.inputs[1]: given})

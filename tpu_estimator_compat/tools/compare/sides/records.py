@@ -1,4 +1,4 @@
-"""The contents of a record, as files and as JSON: arrays, checkpoints, results, errors."""
+"""Writes the parts of a record, as files and as JSON: arrays, checkpoints, results, errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def plain(value: Any) -> Any:
 
 
 def scalar(value: Any) -> Any:
-    """A metric in terms of JSON; exact for floats of any width."""
+    """A metric as JSON values; exact for floats of any width."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiub" or array.shape:
         return {"dtype": str(array.dtype), "value": None}
@@ -86,7 +86,7 @@ def stacked(predictions: list[Any]) -> dict[str, Any]:
 
 
 def described(error: BaseException | None) -> dict[str, Any] | None:
-    """An error in terms of JSON, with the traceback of the script's own frames."""
+    """An error as JSON values, with the traceback of the script's own frames."""
     if error is None:
         return None
     shown = traceback.TracebackException.from_exception(error)

@@ -1,8 +1,8 @@
 """The rules, a module for each kind of change; `RULES` has them in the order of application.
 
-A rule is made from the `Facts` of a module. `nodes` are the types of libcst that it changes, and
-`leave` gives the replacement of such a node, given its place in the file. Places that a rule cannot
-change safely are found again by the scan of the result.
+A rule is made from the `Facts` of a module. `nodes` are the types of libcst nodes that it changes,
+and `leave` returns the replacement of a node, given its span. A scan of the result finds the places
+that no rule can change safely.
 """
 
 from tpu_estimator_compat.tools.migrate.rules.added_import import AddedImport

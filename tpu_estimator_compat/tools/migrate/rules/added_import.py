@@ -22,7 +22,7 @@ _DOCSTRING = matchers.SimpleStatementLine(
 
 
 class AddedImport:
-    """Imports `v1`, after the module's first import of TensorFlow, and `functools`, before all."""
+    """Imports `v1` after the module's first import of TensorFlow, and `functools` first of all."""
 
     nodes = (cst.Module,)
 
@@ -53,7 +53,7 @@ class AddedImport:
 
 
 def _place(module: cst.Module, name: str) -> int:
-    """The index of the new statement, before the first that uses the name."""
+    """The index of the new statement, before the first statement that uses the name."""
     start = _start(module)
     for index, statement in enumerate(module.body[start:], start):
         if matchers.findall(statement, matchers.Name(name)):
@@ -76,7 +76,7 @@ def _start(module: cst.Module) -> int:
 
 
 def _imports_tensorflow(statement: cst.CSTNode) -> bool:
-    """Also in a `try`, but not in a function."""
+    """Whether a statement imports TensorFlow, within a `try` too, but not in a function."""
     if isinstance(statement, cst.FunctionDef | cst.ClassDef):
         return False
     imports = matchers.findall(statement, matchers.Import() | matchers.ImportFrom())

@@ -1,6 +1,6 @@
 """`tf.contrib.tpu.TPUConfig` becomes `tf.estimator.tpu.TPUConfig`, or `v1.estimator.tpu.TPUConfig`.
 
-The first where `tf` is to be `tpu_estimator_compat.v1`, the second where it stays TensorFlow 2.
+The first where `tf` becomes `tpu_estimator_compat.v1`, the second where it stays TensorFlow 2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tpu_estimator_compat.tools.scan.verdict import V1, Verdict
 
 
 class Chains:
-    """Rewrites chains of attributes whose alias does not lead to the name any more."""
+    """Rewrites chains of attributes that no longer lead to their name."""
 
     nodes = (cst.Attribute, cst.Name)
 
@@ -31,7 +31,7 @@ class Chains:
                 self._plan(reference, said, said.target)
 
     def _plan(self, reference: Reference, said: Verdict, target: str) -> None:
-        """Replaces the front of the chain, up to the part that old and new path share."""
+        """Plans to replace the start of a chain, up to the end that old and new path share."""
         moves = self._facts.alias_moves(reference) and not said.of_2
         moved_row = said.row is not None and bool(said.row.move_to)
         is_root = not meaning(reference.base, self._facts.module.bare)[1]

@@ -18,7 +18,7 @@ from tpu_estimator_compat.tools.migrate.facts import Facts, Position, Span, unmo
 
 @dataclasses.dataclass(frozen=True)
 class _Name:
-    """A name that a statement imports, and where to import it from; None leaves it."""
+    """An imported name, and the module to import it from; None leaves the import."""
 
     old: str
     module: str | None = None
@@ -60,13 +60,13 @@ class FromImports:
     def _a_line_each(
         self, line: cst.SimpleStatementLine, span: Span
     ) -> cst.CSTNode | cst.FlattenSentinel[cst.BaseSmallStatement | cst.SimpleStatementLine]:
-        """Gives statements that came from one lines of their own, if it had one."""
+        """Puts the parts of a split statement on separate lines, if the line had no other."""
         parts = [part for part in line.body if isinstance(part, cst.ImportFrom)]
         if span[0] not in self._new or len(parts) < 2 or len(parts) < len(line.body):
             return line
         names = sum(len(p.names) for p in parts if not isinstance(p.names, cst.ImportStar))
         if names != len(self._new[span[0]]):
-            return line  # the line had other statements before
+            return line  # the line had other statements
         last = len(line.body) - 1
         return cst.FlattenSentinel(
             [
@@ -83,7 +83,7 @@ class FromImports:
 
 
 def _names(references: Sequence[Reference], facts: Facts) -> list[_Name]:
-    """The modules that the names of a statement move to, as few as possible."""
+    """The names of a statement with their new modules, as few modules as possible."""
     paths = [facts.new_path(reference) for reference in references]
     names = []
     for reference, path in zip(references, paths, strict=True):
@@ -98,7 +98,7 @@ def _names(references: Sequence[Reference], facts: Facts) -> list[_Name]:
 
 
 def _in_place(reference: Reference, name: _Name, facts: Facts) -> _Name:
-    """The name where the table has it, and not where it moved to."""
+    """The name at its old path below v1, not at the path where it moved to."""
     said = facts.verdicts[id(reference)]
     if name.module is None or said is None or said.of_2 or not said.name.startswith("tf."):
         return name

@@ -14,7 +14,7 @@ from tpu_estimator_compat.tools.scan.verdict import V1
 
 
 class PlainImports:
-    """Rewrites the modules that `import` imports; the names that it binds stay."""
+    """Rewrites the modules of `import` statements; the names that they bind stay."""
 
     nodes = (cst.ImportAlias,)
 
@@ -33,7 +33,7 @@ class PlainImports:
                 unaliased.append((place, path))
             elif path is not None:
                 self._new[place] = (path if asname else V1, asname or root)
-        # `import tensorflow.a.b` binds `tensorflow`, whatever a.b is: all of them move together.
+        # Each `import tensorflow.a.b` binds the name `tensorflow`: all of them move together.
         if any(path for _, path in unaliased):
             new = (V1, "tensorflow") if is_v1 else ("tensorflow", "")
             self._new |= {place: new for place, path in unaliased if path or is_v1}

@@ -31,7 +31,7 @@ class Python2:
                 self._new[facts.span(reference.node)] = name, python2.METHODS[name]
             elif reference.form is Form.BUILTIN:
                 new = python2.NAMES[name]
-                if new.partition(".")[0] not in bound:  # the module has another by that name
+                if new.partition(".")[0] not in bound:  # else the name means something else
                     self._new[facts.span(reference.node)] = name, new
 
     def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:

@@ -10,9 +10,9 @@ from tpu_estimator_compat.tools.reports import numbers
 from tpu_estimator_compat.tools.reports.markup import Html, element
 
 _MARGIN = 1.02
-"""A bar's width, in units of its content, which must not end at the edge."""
+"""A bar's width divided by its content's, so that the content ends before the edge."""
 _NUMBERED = 3.0
-"""Percent of the width at which a layer's number fits into its segment."""
+"""Percent of the bar's width from which a segment has room for its layer's number."""
 
 KINDS_OF_LAYERS = ("variables", "slots", "temporaries")
 """Fields of `Layer`, in the order of a bar; their names are fills too."""
@@ -23,7 +23,7 @@ FILLS = ("arguments", "outputs", "temporaries", "code", "variables", "slots", "i
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
-    """A part of a bar; a layer's `number` is shown in it if there is room, 0 is none."""
+    """A part of a bar; shows the `number` of its layer, unless 0, where there is room."""
 
     name: str
     size: int
@@ -33,7 +33,7 @@ class Segment:
 
 
 def by_kind(report: Report) -> list[Segment]:
-    """The compiler's sizes; without a compiler, those of variables and input."""
+    """Memory by kind, as the compiler counts it; if not compiled, variables and input."""
     memory = report.memory
     if memory is None:
         segments = [
@@ -73,7 +73,7 @@ def by_layer(report: Report) -> list[Segment]:
 
 
 def bar(title: str, segments: Sequence[Segment], hbm: int, said: Sequence[Segment]) -> Html:
-    """Segments in proportion to their bytes, and the memory's line; the text names `said`."""
+    """Segments in proportion to their bytes, with a line at `hbm`; the label lists `said`."""
     total = sum(segment.size for segment in segments)
     percent = 100 / (_MARGIN * max(total, hbm))
     shapes, start = [], 0
@@ -97,7 +97,7 @@ def bar(title: str, segments: Sequence[Segment], hbm: int, said: Sequence[Segmen
 
 
 def _line(hbm: int, x: float) -> list[Html]:
-    """The line of the memory, and its name on the side where there is room."""
+    """The line at a device's memory, with its label on the side where there is room."""
     return [
         element("line", class_="hbm", x1=_of(x), x2=_of(x), y1="14", y2="54"),
         element(

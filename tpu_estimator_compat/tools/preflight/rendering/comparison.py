@@ -11,7 +11,6 @@ from tpu_estimator_compat.tools.preflight.report import Collectives, LargestBatc
 from tpu_estimator_compat.tools.reports import numbers
 
 VERDICT = "verdict"
-"""The name of the row of verdicts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +34,7 @@ def labels(reports: Sequence[Report]) -> list[str]:
 
 
 def rows(reports: Sequence[Report]) -> list[Row]:
-    """The figures, without those that no report has."""
+    """The figures that at least one report has."""
     made = [Row(name, tuple(cell(report) for report in reports)) for name, cell in _ROWS]
     return [row for row in made if any(row.cells)]
 

@@ -20,7 +20,7 @@ _Said = TypeVar("_Said", bound=Hashable)
 
 @dataclasses.dataclass(frozen=True)
 class Shared(Generic[_Said]):
-    """A statement of one or more reports; `where` has their labels, and is empty if all make it."""
+    """A statement of some reports; `where` lists their labels, and is empty if all make it."""
 
     said: _Said
     where: str
@@ -42,7 +42,7 @@ class FindingGroup:
 
 @dataclasses.dataclass(frozen=True)
 class BufferGroup:
-    """Buffers of one report that differ only by their operation: those of layers that repeat."""
+    """Buffers of one report that differ only by their operation, as in repeated layers."""
 
     buffer: Buffer
     number: int
@@ -89,7 +89,7 @@ def notes(reports: Sequence[Report]) -> list[Shared[str]]:
 
 
 def unknowns(reports: Sequence[Report]) -> list[Shared[str]]:
-    """Why reports could not tell."""
+    """The reasons for verdicts UNKNOWN."""
     return _shared(reports, [filter(None, [report.unknown]) for report in reports])
 
 

@@ -10,15 +10,15 @@ from tpu_estimator_compat.tools.preflight.report import Report, Verdict
 from tpu_estimator_compat.tools.reports import json_form
 
 VERSION = 2
-"""Of the format; it rises when a key goes or changes its meaning, not with new keys."""
+"""The format's version; rises when a key is removed or changes its meaning, not with new keys."""
 
 
 def to_json(reports: Sequence[Report]) -> str:
     """An object: `version`, `verdict`, `exit_code`, and `reports`.
 
     A report is an object with the fields of the dataclass `Report`, nested ones included, enums as
-    their values; with the derived `verdict`, `exit_code`, `intensity`, `memory.total`; and with
-    `cannot_know`, sentences on its limits.
+    their values; with the derived `verdict`, `exit_code`, `intensity`, `least_seconds` and
+    `memory.total`; and with `cannot_know`, sentences on its limits.
     """
     verdict = Verdict.worst([report.verdict for report in reports])
     said = {

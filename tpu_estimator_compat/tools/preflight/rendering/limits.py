@@ -71,7 +71,7 @@ ORDER = (
 
 
 def cannot_know(report: Report) -> list[str]:
-    """Sentences on the unknowns at the depth that a report reached, and why."""
+    """The sentences that hold for a report, by its depth and its kind of device."""
     reached = report.reached
     if reached is None:
         return [_NO_GRAPH, _NO_COMPILATION, _NO_RUN]

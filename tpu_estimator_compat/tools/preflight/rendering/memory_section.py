@@ -83,7 +83,7 @@ def _entry(segment: bars.Segment) -> list[Html]:
 
 
 def _layers(report: Report, is_open: bool) -> Html:
-    """The layers in the order of the graph; beyond a number, the smallest in one row."""
+    """The largest layers in the order of the graph; all others in one row."""
     kinds = [kind for kind in bars.KINDS_OF_LAYERS if any(getattr(x, kind) for x in report.layers)]
     numbered = list(enumerate(report.layers, 1))
     by_size = sorted(numbered, key=lambda pair: -bars.bytes_of(pair[1]))

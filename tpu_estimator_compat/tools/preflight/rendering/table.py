@@ -16,7 +16,7 @@ from tpu_estimator_compat.tools.reports.terminal import Sheet, cell
 
 _NARROWEST, _WIDEST = 40, 120
 _NARROW = 18
-"""A column may be made this narrow before it is moved below the others."""
+"""Least width of a column; a report without room for it follows below the others."""
 _BUFFERS = 10
 _STYLES = {
     Verdict.FITS.value: "green",
@@ -38,7 +38,7 @@ def table(reports: Sequence[Report], width: int | None = None, color: bool = Fal
     Args:
       width: characters of a line, at least 40; None for the terminal's, at most 120. Only
         longer words exceed it.
-      color: whether to use the colours of ANSI terminals, which add nothing to the words.
+      color: whether to add ANSI colors.
     """
     verdict = Verdict.worst([report.verdict for report in reports])
     if width is None:
@@ -61,7 +61,7 @@ def _heading(sheet: Sheet, text: str) -> None:
 
 
 def _figures(sheet: Sheet, reports: Sequence[Report]) -> None:
-    """The figures; reports for which there is no room follow below, with rows of their own."""
+    """Adds the figures; reports that do not fit into the width follow below."""
     rows, labels = comparison.rows(reports), comparison.labels(reports)
     start = 0
     while start < len(labels):

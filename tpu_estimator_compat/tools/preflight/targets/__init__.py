@@ -1,4 +1,4 @@
-"""Devices that are not there, by name, and their compilers."""
+"""Devices to compile for, by name, and their compilers; the devices need not be present."""
 
 from __future__ import annotations
 

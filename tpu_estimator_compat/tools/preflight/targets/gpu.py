@@ -1,8 +1,8 @@
 """NVIDIA GPUs by name, such as "h100:8": their description for XLA's compiler, and their memory.
 
 `gpus.csv` has a row for each card. Its memory is the size that the driver reports, which is less
-than the nominal one: for T4, A10, L4 and L40S from messages of programs that ran out of it, for the
-others from the descriptions of devices in XLA's repository, as are the figures of the chips.
+than the nominal one. The sizes of T4, A10, L4 and L40S are from out-of-memory messages of programs;
+the others, and the figures of the chips, are from the device descriptions in XLA's repository.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MEMORY_SHARE = 0.75
 """The share of a GPU's memory that JAX takes, unless XLA_PYTHON_CLIENT_MEM_FRACTION is set."""
 WITH_ROOM = 0.85
-"""The share of that up to which a step fits with room; uncounted memory needs the rest."""
+"""The share of JAX's memory up to which a step fits with room; uncounted memory needs the rest."""
 
 _OF_A_HOST = 8
 
@@ -42,7 +42,7 @@ class GpuTarget(Target):
         return {"card": self.card, "hosts": self.hosts, "devices_of_host": of_host}
 
     def judged(self, compiled: Compiled) -> Compiled:
-        """Too large above what JAX takes: XLA's compiler for GPUs refuses no size."""
+        """Marks a step above `hbm` as too large: XLA's compiler for GPUs refuses no size."""
         from tpu_estimator_compat.tools.preflight.compiled import Error
 
         memory = compiled.memory
@@ -60,7 +60,7 @@ def cards() -> dict[str, dict[str, str]]:
 
 
 def parse(name: str, share: float = MEMORY_SHARE) -> GpuTarget:
-    """The GPUs of a name such as "h100:8"; more than eight are those of several hosts of eight.
+    """The GPUs of a name such as "h100:8"; more than eight are on several hosts of eight.
 
     `share` is the share of the memory that JAX takes, above 0 and at most 1. Raises ValueError for
     an unknown card, and for a number of GPUs or a share out of range.

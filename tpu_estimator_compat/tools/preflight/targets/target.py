@@ -1,7 +1,7 @@
 """The target of a compilation, and the interface of a compiler for it.
 
 Each kind of device has a subclass of `Target` and one of `Backend`, in files of their own; only
-these know their compiler. Both are imported without TensorFlow, by the process of the compiler.
+these know their compiler. The compiler's process imports both without TensorFlow.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Target:
-    """Devices that are not there.
+    """Devices to compile for; they need not be present.
 
     Attributes:
       name: a name such as "v5e:2x2" or "h100:8".
       devices: number of devices that a program sees.
       hbm: bytes of one device that a program can use.
       fits_below: bytes up to which a step certainly fits; None where the compiler decides itself.
-      memory_share: the share of a device's memory that `hbm` is; None where the compiler says the
-        size.
+      memory_share: `hbm` as a share of a device's memory; None where the compiler sets `hbm`.
       peak_flops: a device's peak FLOP/s, as its maker publishes them; None where not known.
     """
 
@@ -38,16 +37,16 @@ class Target:
     peak_flops: float | None = None
 
     kind: ClassVar[str]
-    """Key of its `Backend` in `BACKENDS`, and the word for one device."""
+    """Key of the target's `Backend` in `BACKENDS`, and the word for one device."""
     needs_jax: ClassVar[bool] = False
-    """Whether only `runtime="jax"` compiles steps for such devices."""
+    """Whether only `runtime="jax"` compiles steps for these devices."""
 
     def described(self) -> dict[str, Any]:
         """The arguments of `Backend.devices`, as JSON values."""
         raise NotImplementedError
 
     def judged(self, compiled: Compiled) -> Compiled:
-        """The compiler's answer, with a verdict on its memory where the compiler gives none."""
+        """The compiler's result, with a verdict on its memory where the compiler gives none."""
         return compiled
 
 
@@ -65,12 +64,12 @@ class Dump:
 
 
 class Backend(abc.ABC):
-    """A compiler for devices that are not there.
+    """A compiler for absent devices.
 
     Attributes:
-      packages: its packages, with the required release; empty for any.
+      packages: required packages with their versions; an empty string for any version.
       extra: the extra of this package that installs them.
-      variables: of the environment of its process.
+      variables: environment variables of the compiler's process.
     """
 
     packages: ClassVar[dict[str, str]]
@@ -80,7 +79,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def name(self, answer: dict[str, Any]) -> str:
-        """Its name and version, then after a comma further information."""
+        """The compiler's name and version, then after a comma further information."""
 
     @abc.abstractmethod
     def sizes(self, refusal: str) -> tuple[int, int] | None:
@@ -88,11 +87,11 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def devices(self, described: dict[str, Any], directory: pathlib.Path) -> tuple[Any, ...]:
-        """JAX devices to compile for, though they do not exist; `described` is the target's."""
+        """JAX's descriptions of the devices; `described` is the result of `Target.described`."""
 
     @abc.abstractmethod
     def options(self) -> dict[str, Any]:
-        """Its options for each compilation."""
+        """XLA options of each compilation."""
 
     @abc.abstractmethod
     def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:

@@ -1,7 +1,7 @@
 """TPU topologies by name, such as "v5e:2x2": their devices, hosts and HBM.
 
-The figures are those of the compiler of libtpu 0.0.51; a test compares them. They may differ from a
-cloud's: it counts two hosts for "v5e:2x4", which Google Cloud also has on one.
+The figures are those of the compiler of libtpu 0.0.51; a test compares them. A cloud's may differ:
+the compiler counts two hosts for "v5e:2x4", which Google Cloud also has on one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class _Generation:
     """One TPU generation.
 
     Attributes:
-      dimensions: of the arrangement of its chips.
-      hbm: bytes of one device that a program can use: the memory less what the compiler reserves.
-      accelerator_type: prefix of Google Cloud's names of its slices.
-      counted_per_chip: the units per chip that the number in those names counts.
+      dimensions: number of dimensions in which chips are arranged.
+      hbm: bytes of one device that a program can use: the memory less the compiler's reserve.
+      accelerator_type: prefix of Google Cloud's names of slices.
+      counted_per_chip: units per chip, chips or TensorCores, that the number in those names counts.
       chip_config: libtpu's name of a chip's configuration; empty for the default.
     """
 
@@ -41,8 +41,8 @@ class _Generation:
 _GENERATIONS = {
     "v2": _Generation(2, 2, 7662 * _MIB, "v2", 2),
     "v3": _Generation(2, 2, 15854 * _MIB, "v3", 2),
-    # With "megacore", as TensorFlow and JAX have it, both TensorCores of a chip are one device.
-    # libtpu's default is two.
+    # "megacore", the setting of TensorFlow and JAX, makes both TensorCores of a chip one device.
+    # libtpu's default is two devices.
     "v4": _Generation(3, 1, 31485 * _MIB, "v4", 2, "megacore"),
     "v5e": _Generation(2, 1, 16126 * _MIB, "v5litepod", 1),
     "v5p": _Generation(3, 1, 98025 * _MIB, "v5p", 2),
@@ -55,7 +55,7 @@ _HOST = (2, 2, 1)
 
 _EXAMPLES = "v2:2x2, v3:2x2, v4:2x2x1, v5e:2x2, v5p:2x2x1, v6e:2x4 or tpu7x:2x2x1"
 
-# Common names of a generation that libtpu does not have, or has for another thing.
+# Common names of generations that libtpu does not know, or uses for something else.
 _OTHER_NAMES = {"v5litepod": "v5e", "v5lite": "v5e", "v7x": "tpu7x", "v7": "tpu7x", "tpu7": "tpu7x"}
 
 # The arrangements of the slices that Google Cloud names by a number alone, by chips. Larger ones in
