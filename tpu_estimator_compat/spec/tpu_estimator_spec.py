@@ -45,8 +45,8 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
 
     Raises:
       TypeError: a field is of the wrong type.
-      ValueError: a field the mode needs is missing, a pair is no pair, `loss` is not a scalar, or
-        a tensor is not from the default graph.
+      ValueError: a field that the mode needs is missing, `eval_metrics` or `host_call` is not a
+        pair, `loss` is not a scalar, or a tensor is not from the default graph.
       RuntimeError: the number of tensors is not the number of arguments of their function.
     """
 
@@ -99,7 +99,7 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
         `HostCallHook` in all three modes runs what the host call returned.
 
         Raises:
-          What the functions or `EstimatorSpec` raise.
+          The errors of these functions, and of `EstimatorSpec`.
         """
         eval_metric_ops = None
         if self.eval_metrics is not None:
@@ -158,7 +158,7 @@ def _check_argument_count(name: str, function: Callable[..., Any], tensors: int)
 def call_on_host(name: str, host_call: HostCall) -> Any:
     """Calls the function of `eval_metrics` or `host_call` (`name`) with its tensors.
 
-    Where that raises a TypeError, a warning says that the tensors may not match the arguments.
+    If the call raises TypeError, a warning says that the tensors may not match the arguments.
     """
     check_host_call(name, host_call)
     function, tensors = host_call
