@@ -15,7 +15,8 @@ def strategy(
 ) -> tf.distribute.Strategy:
     """A strategy over at most `limit` devices of this machine, one per replica.
 
-    It has as many replicas as a TPU of so many cores with `cores_per_replica`, and at least one.
+    With `cores_per_replica`, the number of devices is divided by it, as on a TPU with that many
+    cores; there is at least one replica.
     """
     with eager.eager_mode():
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
