@@ -25,9 +25,9 @@ _PATIENCE = 0.1  # seconds; a destructor whose thread does end takes a hundredth
 
 
 class AsyncRelease:
-    """References to an iterator of tf.data or of a strategy, dropped last and in threads.
+    """The last references to an iterator of tf.data or of a strategy, dropped in threads.
 
-    The caller drops its own references between making this and `drop`.
+    The caller drops its own references before it calls `drop`.
     """
 
     def __init__(self, iterator: Any):
@@ -99,7 +99,7 @@ class _Part:
 def _in_a_thread(
     free: Callable[[], None], hurried: bool, instead: Callable[[], None] | None = None
 ) -> threading.Thread | None:
-    """Calls `free` in a thread; None where no thread could be started, and it was called here."""
+    """Calls `free` in a thread; returns None where none could start, and it was called here."""
     daemon = hurried or process_exit.waits_no_more()
     thread = threading.Thread(target=free, name="input_release", daemon=daemon)
     try:
