@@ -24,7 +24,7 @@ from tpu_estimator_compat.engine.capture.patches import Function, patched
 
 @contextlib.contextmanager
 def one_scope_per_call() -> Iterator[None]:
-    """Within, a layer runs in the scope in which it was built."""
+    """A context in which a layer runs in the scope in which it was built."""
     built: dict[int, tuple[Any, str]] = {}
 
     def with_layer_scope(new_scope: Function) -> Function:
@@ -51,7 +51,7 @@ def one_scope_per_call() -> Iterator[None]:
 
 @contextlib.contextmanager
 def generators_outside_checkpoints() -> Iterator[None]:
-    """Within, states of random generators in the default graph become local variables."""
+    """A context in which random generators of the default graph have local variables as state."""
 
     def create(next_creator: Any, **kwargs: Any) -> tf.Variable:
         variable = next_creator(**kwargs)
@@ -82,7 +82,7 @@ def _scope_of(variable: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 class _LayerScope:
-    """A scope that reopens the layer's last one, every second time."""
+    """A layer's scope: every second entry reopens the scope of the entry before."""
 
     def __init__(self, name: str, layer: Any, built: dict[int, tuple[Any, str]]):
         self._name, self._layer, self._built = name, layer, built
