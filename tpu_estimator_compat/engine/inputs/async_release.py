@@ -79,7 +79,7 @@ class _Part:
         self._handle = weakref.ref(handle)
 
     def start(self, seconds: float, hurried: bool = False) -> threading.Thread | None:
-        """Drops it after `seconds`; returns the thread that does, or None if it is done."""
+        """Drops the reference after `seconds`; returns the thread that does, or None if done."""
         return _in_a_thread(functools.partial(self._free, seconds), hurried, instead=self._drop)
 
     def _free(self, seconds: float) -> None:
