@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.runtime import user_files
 
 
 def durable(saver: Any) -> Any:
-    """The same saver, with this module's `save` unless the user has overridden `save`."""
+    """The same saver, with this module's `save` unless its class or the object overrides `save`."""
     is_plain = getattr(type(saver), "save", None) is tf.compat.v1.train.Saver.save
     if is_plain and "save" not in vars(saver):
         saver.save = functools.partial(save, saver)

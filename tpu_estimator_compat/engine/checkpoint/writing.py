@@ -52,7 +52,7 @@ def session_function(
     targets: Sequence[tf.Operation],
     feeds: Sequence[tf.Tensor],
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """A function from values of `feeds` to those of `fetches`, which also runs `targets`."""
+    """A function from values of `feeds` to values of `fetches`, which also runs `targets`."""
     function = HostFunction(graph, store, fetches, targets, feeds)
     filename = _filename_feed(function.program)
     return function if filename is None else CheckpointWrite(function, filename)
@@ -161,7 +161,7 @@ class Snapshot(tf_session.SessionInterface):
         return self._functions.graph
 
     def run(self, fetches: Any, feed_dict: Any = None, options=None, run_metadata=None) -> bytes:
-        """Saves: `fetches` and the one fed tensor must be those of the saver."""
+        """Writes the checkpoint; `fetches` and the one fed tensor must be the saver's own."""
         del options, run_metadata
         saver_def = self._functions.saver_def
         [(fed, filename)] = feed_dict.items()

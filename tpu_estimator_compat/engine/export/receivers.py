@@ -327,7 +327,6 @@ def _placeholders(tensors: Tensors, batch_size: int | None) -> Tensors:
 
 
 def _placeholder(tensor: tf.Tensor, batch_size: int | None) -> tf.Tensor:
-    """A placeholder like `tensor`, named after its op if it has one."""
     op = getattr(tensor, "op", None)  # eager tensors have none
     return tf.compat.v1.placeholder(
         tensor.dtype,

@@ -1,8 +1,7 @@
 """Writes a SavedModel: each of its graphs is built and restored in a TF1 session.
 
 Servers run the graph of model_fn, not steps of this package. Saver, SavedModelBuilder, signatures
-and initializers are TensorFlow's, so that tables, assets and custom savers stay those of the
-original.
+and initializers are TensorFlow's, so that tables, assets and custom savers work as in the original.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class ExportRequest:
     """The arguments of one `export_saved_model` call.
 
     Attributes:
-      base: directory in which a timestamped one is made.
+      base: directory in which the timestamped directory is made.
       plans: the graphs; the first one writes the variables.
       assets_extra: path below `assets.extra` to the source file; None for none.
       strip_default_attrs: omit attributes with default values, for older servers.

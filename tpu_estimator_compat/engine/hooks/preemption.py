@@ -55,7 +55,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         self._watch: SignalWatch | None = None
         self._came: int | None = None  # the signal after which steps end
         self._owed: int | None = None  # the signal whose handler is called at the context's end
-        self._ended: tuple[int, str] | None = None  # the one that ended all at once, and its words
+        self._ended: tuple[int, str] | None = None  # signal that ended training at once; message
         self._begun = self._announced = self._evaluates = False
         self._context = contextlib.ExitStack()
 

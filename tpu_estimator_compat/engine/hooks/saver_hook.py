@@ -174,7 +174,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
 
 
 def _event_files(directory: str) -> list[str]:
-    """The event files in `directory`, whose steps a restart from the next checkpoint skips."""
+    """Event files in `directory`; a restart from the checkpoint does not repeat their steps."""
     if not user_files.is_local(directory):
         return []
     directory = user_files.local(directory)

@@ -46,7 +46,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
 
     @abc.abstractmethod
     def _connected(self) -> contextlib.AbstractContextManager[None]:
-        """Raises MachineLostError where the connection to another machine breaks within."""
+        """A context that raises MachineLostError where the connection to another machine breaks."""
 
     @property
     def _place(self) -> str:
@@ -60,7 +60,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
         self._group.servers.append(server)
 
     def _start(self, graph: str) -> None:
-        """Meets the others at the start; raises ValueError where their graphs differ."""
+        """Meets the other machines at the start; raises ValueError where their graphs differ."""
         self._meet(State.READY)
         self._started = True
         self._group.check_same(graph)
@@ -78,7 +78,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
         return not states.any()
 
     def _ask(self) -> None:
-        """Asks the other machines, which wait for this one, to serve it.
+        """Asks the other machines, which wait for this machine, to answer its requests.
 
         Raises:
           MachineLostError: another machine has failed, and does not serve.

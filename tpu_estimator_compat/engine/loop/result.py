@@ -1,4 +1,4 @@
-"""The result of a loop, and what ends it early: NaN, the end of the data, an interruption."""
+"""The result of a loop, and the reasons to end it early: NaN, end of data, interruption."""
 
 from __future__ import annotations
 

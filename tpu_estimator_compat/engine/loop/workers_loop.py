@@ -126,7 +126,7 @@ class WorkersLoop:
         return result
 
     def ready(self, element: Any) -> bool:
-        """Whether all machines have an element; tells them whether this one, an optional, has."""
+        """Whether all machines have an element; tells them whether `element` has a value."""
         state = State.READY if bool(element.has_value()) else State.OUT_OF_DATA
         states = self._tell(tf.constant(state, tf.int32)).numpy()
         return self._agree(self._workers.served(states, state))

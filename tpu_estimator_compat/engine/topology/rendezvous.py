@@ -76,7 +76,7 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         future = pool.submit(asyncio.run, interruptible())
         try:
-            while not future.done():  # in turns, since another thread may get a signal
+            while not future.done():  # polls: another thread may get a signal
                 concurrent.futures.wait([future], _PAUSE)
             future.result()
         finally:

@@ -13,7 +13,7 @@ from tpu_estimator_compat.environment import TENSORFLOW
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-    """The replicas of one mode.
+    """The strategy, replicas and hosts of one mode.
 
     Attributes:
       tpu_semantics: whether TPU rules hold: per-replica batch sizes, static shapes, one return to
@@ -61,7 +61,7 @@ class Topology:
 
     @property
     def splits_replicas(self) -> bool:
-        """Whether `num_cores_per_replica` makes several devices share a replica."""
+        """Whether `num_cores_per_replica` has an effect: several devices share a replica."""
         return self.on_tpu
 
     @property
