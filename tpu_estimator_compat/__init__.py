@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0"
 
-if not _environment.is_for_doctor():  # whose report has what check() refuses
+if not _environment.is_for_doctor():  # whose report includes check()'s errors
     _environment.check()  # before TensorFlow is imported: some libtpu releases abort that
 
 __all__ = [

@@ -18,8 +18,8 @@ from tensorflow.python.framework.func_graph import FuncGraph  # refs in branches
 from tensorflow.python.framework import stack  # the default session: `variable.eval()` of hooks
 from tensorflow.python.framework.tensor_shape import Dimension  # `shape[0].value` of TensorFlow 1
 from tensorflow.python.ops import cond_v2  # names and reads in branches, as TensorFlow 1 had them
-from tensorflow.python.ops import control_flow_ops  # the context of code that XLA compiles
-from tensorflow.python.framework import ops  # operations that take tensors of branches
+from tensorflow.python.ops import control_flow_ops  # contexts of code that XLA compiles
+from tensorflow.python.framework import ops  # the graph of ops that take branches' tensors
 from tensorflow.python.ops import control_flow_util_v2  # functions of branches
 from tensorflow.python.ops import control_flow_util  # the switch for TensorFlow 2's control flow
 from tensorflow.python.ops import script_ops  # whether TensorFlow waits for a script's Python
@@ -60,10 +60,10 @@ from tensorflow.python.framework import tensor_shape  # shapes in attributes of 
 from tensorflow.python.lib.io import file_io  # atomic writes and moves of files
 from tensorflow.python.ops import collective_ops  # sums and sends between machines
 from tensorflow.python.ops import handle_data_util  # shapes and dtypes behind resource handles
-from tensorflow.python.ops import init_ops  # first values in shards: constants
+from tensorflow.python.ops import init_ops  # initial values of shards: constants
 from tensorflow.python.ops import resource_variable_ops  # variables without values
 from tensorflow.python.ops import variable_scope  # the store of a graph's variables
-from tensorflow.python.ops.variable_scope import _PartitionInfo  # first values in shards
+from tensorflow.python.ops.variable_scope import _PartitionInfo  # initial values of shards
 
 # Input.
 from tensorflow.python.data.experimental.ops.distribute import replicate  # a dataset per device
@@ -97,7 +97,7 @@ from tensorflow.python.util import compat  # names of files as bytes
 # Export.
 from tensorflow.python.framework import function as framework_function  # functions of TensorFlow 1
 from tensorflow.python.saved_model.model_utils import export_utils  # signatures
-from tensorflow.python.saved_model.model_utils.export_output import (  # what a spec may export
+from tensorflow.python.saved_model.model_utils.export_output import (  # outputs that a spec exports
     ClassificationOutput,
     EvalOutput,
     ExportOutput,
@@ -123,6 +123,6 @@ from tensorflow.python.util import deprecation  # warnings of old methods
 # Embedding columns for TPU.
 from tensorflow.python.feature_column import feature_column as columns_v1  # columns to refuse
 from tensorflow.python.feature_column import feature_column_v2 as columns_v2  # columns to refuse
-from tensorflow.python.framework.random_seed import DEFAULT_GRAPH_SEED  # first values in shards
+from tensorflow.python.framework.random_seed import DEFAULT_GRAPH_SEED  # initial values of shards
 from tensorflow.python.tpu import feature_column as tpu_columns  # columns of TensorFlow 1
 from tensorflow.python.tpu import feature_column_v2 as tpu_columns_v2  # columns of TensorFlow 2

@@ -96,7 +96,7 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
         """The same model for a plain `Estimator`, all in the current graph.
 
         Calls `metric_fn`, the host call's function and `scaffold_fn`, in this order; a
-        `HostCallHook` in all three modes runs what the host call returned.
+        `HostCallHook` in all three modes runs the host call's results.
 
         Raises:
           The errors of these functions, and of `EstimatorSpec`.
