@@ -49,7 +49,7 @@ from tensorflow.python.eager.polymorphic_function.atomic_function import (
     InterpolateRuntimeError,  # the same errors as `tf.function` raises
 )
 from tensorflow.python.eager.polymorphic_function.polymorphic_function import (
-    Function as PolymorphicFunction,  # functions, even with run_functions_eagerly(True)
+    Function as PolymorphicFunction,  # traced even with run_functions_eagerly(True)
 )
 from tensorflow.python.framework import config as framework_config  # the switch for determinism
 from tensorflow.python.framework import error_interpolation  # nodes that an error's text names

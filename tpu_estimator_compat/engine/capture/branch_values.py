@@ -1,7 +1,7 @@
 """Tensors and operations of branches and loops that are used outside of them.
 
 In a TF1 graph they were ordinary operations, and a branch that was not taken did not run. Here the
-function of the branch returns each tensor that is used outside, and runs each operation that is.
+function of the branch returns each tensor, and runs each operation, that is used outside.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _captured_loop(cond: Any, body: Any, *args: Any, **kwargs: Any) -> Any:
 
 @contextlib.contextmanager
 def _noted() -> Iterator[list[tf.Graph]]:
-    """Yields a list for the graphs of new functions; at its end, records who calls them."""
+    """Yields a list for the graphs of new functions, and records the operation that calls them."""
     graphs: list[tf.Graph] = []
     yield graphs
     branch_values.note_caller(tf.compat.v1.get_default_graph(), graphs)

@@ -1,8 +1,8 @@
 """`x.shape[-1].value` in a model_fn, as in TensorFlow 1, even with TensorFlow 2's shapes.
 
 TensorFlow 2's shapes give ints, or None. After `ask_for_values`, the ints have a `value` while a
-graph is built. With `disable_v2_tensorshape()` shapes give TensorFlow's `Dimension`, which has one.
-A dimension may be a whole float, such as `units / 2`, which TensorFlow 1 accepted.
+graph is built. With `disable_v2_tensorshape()` shapes give TensorFlow's `Dimension`, which has a
+`value`. A dimension may be a whole float, such as `units / 2`, which TensorFlow 1 accepted.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ layer, `dense_1`, would be in `dense_1_1`, where no checkpoint of the original h
 without a `build` are first traced apart, and get their variables later, outside of all scopes.
 
 **Random generators.** Layers such as Dropout keep a generator's state in a variable; in Keras 2
-they had none. So it is a local variable: no checkpoint has it, and it starts from its seed.
+they had none. So here it is a local variable: no checkpoint has it, and it starts from its seed.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class BatchConfig(NamedTuple):
       num_batch_threads: threads that form batches, and so batches processed at once.
       max_batch_size: examples in a batch, at most.
       batch_timeout_micros: microseconds to wait for a batch to fill up.
-      allowed_batch_sizes: sizes that batches are padded to, rising, the last one
+      allowed_batch_sizes: ascending sizes to which batches are padded, the last one
         `max_batch_size`; None or empty for any.
       max_enqueued_batches: batches that may wait.
     """

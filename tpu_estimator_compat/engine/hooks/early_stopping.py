@@ -116,7 +116,7 @@ def read_eval_metrics(eval_dir: str) -> dict[int, dict[str, float]]:
     """The results of evaluations from their event files.
 
     Args:
-      eval_dir: the directory, as of `Estimator.eval_dir()`.
+      eval_dir: a directory such as `Estimator.eval_dir()`.
 
     Returns:
       Global step to metrics by name, in the order of the steps. Empty where there are none.

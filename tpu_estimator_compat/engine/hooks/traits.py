@@ -58,7 +58,7 @@ class HookTraits:
     """The scheduling properties of one hook class; the defaults are safe for unknown hooks.
 
     Attributes:
-      demand: from a hook and the global step (of finished steps), the hook's next demand.
+      demand: takes a hook and the global step (of finished steps), returns the hook's next demand.
       looks_at_host_calls: whether it may read results of host calls, after any step.
       bounds_training: whether it sets the last step, which no loop may overshoot.
       call_counter: the attribute that counts its calls, to which skipped steps are added; None for

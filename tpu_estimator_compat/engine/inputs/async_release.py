@@ -1,9 +1,9 @@
 """Frees iterators without waiting for the thread that tunes their buffers.
 
 That thread sleeps between its rounds, twice as long each time, up to a minute. The destructor of an
-iterator wakes the thread before it tells it to end, so that the thread often goes back to sleep
-(`Model::OptimizeLoop` and `CancellationManager::StartCancel` of TensorFlow 2.21). The destructor
-waits for it, and holds the GIL where Python drops the last reference.
+iterator wakes the thread before it tells the thread to end, so that the thread often goes back to
+sleep (`Model::OptimizeLoop` and `CancellationManager::StartCancel` of TensorFlow 2.21). The
+destructor waits for it, and holds the GIL where Python drops the last reference.
 """
 
 from __future__ import annotations

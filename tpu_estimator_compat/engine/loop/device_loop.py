@@ -130,8 +130,7 @@ class DeviceLoop:
         return done, loss, self._sum.read_value(), *noted
 
     def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Runs up to `steps` steps; none where the data has ended. Host calls may still run
-        afterwards.
+        """Runs up to `steps` steps; none where the data has ended. Host calls may end later.
 
         Raises:
           tf.errors.OpError: a step or a host call failed; the end of the data is no failure.

@@ -5,7 +5,7 @@ strategy of TensorFlow, most explicit first:
 
 1. `RunConfig.train_distribute`, `eval_distribute`;
 2. a TPU, with TPU execution: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
-   `evaluation_master`, `TPU_NAME` and its like, cores in this machine;
+   `evaluation_master`, `TPU_NAME` and similar variables, TPU cores in this machine;
 3. the workers of `TF_CONFIG`, if there are several, for training;
 4. this machine's GPUs, else its logical CPUs, with TPU execution;
 5. one device.

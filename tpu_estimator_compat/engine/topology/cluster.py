@@ -55,7 +55,7 @@ def strategy(config: RunConfig) -> tf.distribute.Strategy:
 
 
 def addresses(config: RunConfig) -> tuple[list[str], int]:
-    """host:port of all workers, the chief first, and the index of this one."""
+    """host:port of all workers, the chief first, and the index of this worker."""
     jobs = dict(_jobs(config))
     everyone = [address for tasks in jobs.values() for address in tasks]
     return everyone, everyone.index(jobs[_JOBS[config.task_type]][config.task_id])
