@@ -196,7 +196,7 @@ def _distribution(name: str) -> importlib.metadata.Distribution | None:
 
 
 def _owns_tensorflow(distribution: importlib.metadata.Distribution) -> bool:
-    """False for an empty distribution, such as one that only satisfies another's requirement."""
+    """Whether a distribution has TensorFlow's files; an empty one only satisfies requirements."""
     record = distribution.read_text("RECORD") or ""
     return any(line.startswith("tensorflow/__init__.py,") for line in record.splitlines())
 

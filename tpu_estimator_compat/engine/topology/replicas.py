@@ -51,7 +51,7 @@ class Topology:
 
     @property
     def compiles(self) -> bool:
-        """Whether a compiler gets the replicas' steps, which need static shapes and no strings."""
+        """Whether a compiler gets the replicas' steps: shapes are static, strings are refused."""
         return self.on_tpu
 
     @property
