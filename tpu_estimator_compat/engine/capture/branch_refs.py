@@ -59,7 +59,6 @@ def _create_with_refs(
 
 
 def _is_from_outside(graph: Any, tensor: Any) -> bool:
-    """Whether `tensor` is the ref of a variable outside of a function's graph."""
     if not tensor.dtype._is_ref_dtype or tensor.graph is graph:
         return False
     return _variable(tensor).type in ref_ops.VARIABLES

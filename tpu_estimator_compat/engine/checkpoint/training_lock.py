@@ -57,7 +57,6 @@ def _locked(model_dir: str, stack: contextlib.ExitStack) -> bool:
 
 
 def _holder(model_dir: str) -> str:
-    """The process that has the lock, as far as the system tells."""
     described = os.stat(model_dir)
     inode, device = str(described.st_ino), described.st_dev
     file = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"

@@ -17,8 +17,6 @@ _WIDTH = 20
 
 
 class _Line(Protocol):
-    """A line of text that can be replaced."""
-
     def show(self, text: str) -> None: ...
     def close(self) -> None: ...
 

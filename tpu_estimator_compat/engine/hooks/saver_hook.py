@@ -31,9 +31,8 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     """Saves every N steps or seconds, in the background.
 
     It writes in the foreground at the start and the end of training, with listeners, and where a
-    checkpoint does not fit in half of the available memory. With `save_input_state` it saves the
-    input's position, with `save_graph_def` the graph, as graph.pbtxt and in each checkpoint's
-    .meta.
+    checkpoint exceeds half of the available memory. With `save_input_state` it saves the input's
+    position, with `save_graph_def` the graph, as graph.pbtxt and in each checkpoint's .meta.
     """
 
     def __init__(

@@ -19,8 +19,7 @@ from tpu_estimator_compat.engine.runtime.tuning import Tuning
 class SingleStep:
     """Runs one step in a call, for hooks that have control around every step.
 
-    A loop of one step takes several times as long as a small step. For the arguments see
-    `DeviceLoop`.
+    A loop of one step takes several times a small step's time. Arguments are as in `DeviceLoop`.
     """
 
     def __init__(

@@ -15,8 +15,7 @@ def strategy(
 ) -> tf.distribute.Strategy:
     """A strategy over at most `limit` devices of this machine, one per replica.
 
-    With `cores_per_replica`, the number of devices is divided by it, as on a TPU with that many
-    cores; there is at least one replica.
+    `cores_per_replica` divides the number of devices, as on a TPU; at least one replica is left.
     """
     with eager.eager_mode():
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")

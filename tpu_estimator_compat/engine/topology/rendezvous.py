@@ -1,8 +1,7 @@
 """Waits until all workers of a cluster are there, before TensorFlow or JAX joins them.
 
 TensorFlow and JAX wait without a time limit, and TensorFlow holds the GIL, so that even Ctrl-C has
-no effect. Therefore the chief first listens at the port that they will use. The messages, one a
-line:
+no effect. So the chief first listens at the port that they will use. The messages, a line each:
 
     a worker: tpu_estimator_compat VERSION CLUSTER INDEX TOKEN PROOF
     the chief, once all have called: ready? TOKEN PROOF
@@ -94,7 +93,6 @@ class _Worker:
         self._question = ""
 
     async def is_ready(self) -> bool:
-        """Asks the worker whether it is still there."""
         self._answered.clear()
         self._question = token()
         self._say("ready?", self._question, self._proof("ready?"))
@@ -246,7 +244,6 @@ async def _is_told_to_go(chief: str, index: int, credentials: Credentials) -> bo
 
 
 def _host(writer: asyncio.StreamWriter) -> str:
-    """The peer's host; "an unknown host" if the peer has gone."""
     return str((writer.get_extra_info("peername") or ["an unknown host"])[0])
 
 

@@ -1,7 +1,6 @@
 """Finds a TPU, connects to it, and makes a strategy over its cores.
 
-This module never ran on a TPU: `tests/tpu_sim` runs it, with TensorFlow's own TPU code, on logical
-CPUs.
+`tests/tpu_sim` runs it with TensorFlow's own TPU code on logical CPUs; it never ran on a TPU.
 """
 
 from __future__ import annotations
