@@ -7,15 +7,15 @@ TensorFlow's MonitoredSession with its hooks.
 
 `import tpu_estimator_compat as tpu` stands for `tf.estimator.tpu` (once `tf.contrib.tpu`), and
 `tpu_estimator_compat.estimator` for `tf.estimator`; `import tpu_estimator_compat.v1 as tf` for the
-whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow, and does not
-import it before a name is used; an installation of TensorFlow that cannot work is an ImportError.
+whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow, and imports
+TensorFlow only when a name is used. If the installed TensorFlow cannot work, it raises ImportError.
 
 PYTEST_DONT_REWRITE: pytest, which loads `testing.plugin`, need not rewrite asserts here.
 """
 
 from tpu_estimator_compat import command_path as _command_path
 
-_command_path.leave_working_directory()  # before what follows could be imported from there
+_command_path.leave_working_directory()  # before any import that could come from there
 
 import importlib  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0"
 
-if not _environment.is_for_doctor():  # which reports what is refused here
-    _environment.check()  # before TensorFlow is imported: with some libtpu, that ends the process
+if not _environment.is_for_doctor():  # whose report includes check()'s errors
+    _environment.check()  # before TensorFlow is imported: some libtpu releases abort that
 
 __all__ = [
     "BatchConfig",
@@ -79,7 +79,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for: commands such as `scan` must not wait for TensorFlow."""
+    """Imports a public name on first use: commands such as `scan` must not wait for TensorFlow."""
     if name in _MODULES:
         return _imported(name)
     if name not in __all__ and name not in _HOMES:

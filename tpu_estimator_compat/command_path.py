@@ -1,7 +1,8 @@
-"""The path of imports of `python -m tpu_estimator_compat COMMAND`, which begins with this module.
+"""Keeps the working directory out of `sys.path` in `python -m tpu_estimator_compat COMMAND`.
 
-Python puts the working directory first, so that a file there hides a module of Python's own. Of a
-tree that is only read, nothing may be imported: its folder leaves the path before anything else is.
+Python puts the working directory first in `sys.path`, where a file hides the standard module of its
+name. Commands that only read a source tree must import nothing from it, so the package calls this
+module before its other imports.
 """
 
 import os
@@ -11,18 +12,18 @@ _left: list[str] = []
 
 
 def leave_working_directory() -> None:
-    """Takes the working directory from the path, unless the command is `run`."""
+    """Removes the working directory from `sys.path`, unless the command is `run`."""
     if _is_command() and sys.argv[1:2] != ["run"] and sys.path[:1] == [os.getcwd()]:
         _left.append(sys.path.pop(0))
 
 
 def return_working_directory() -> None:
-    """Puts it at the end of the path: a command is about to run code of the user."""
+    """Appends the working directory to `sys.path`, before a command runs the user's code."""
     while _left:
         sys.path.append(_left.pop())
 
 
 def _is_command() -> bool:
-    """Whether Python looks for this package's `__main__`: until then `-m` stands for its path."""
+    """Whether Python is locating this package's `__main__`; until it has, sys.argv[0] is "-m"."""
     asked = sys.orig_argv[-len(sys.argv)] if sys.argv[:1] == ["-m"] else ""
     return asked.removeprefix("-m") == __package__ and not sys.flags.safe_path

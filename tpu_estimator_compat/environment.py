@@ -1,4 +1,4 @@
-"""The environment before TensorFlow is imported: installed packages, variables that users set."""
+"""Installed packages and environment variables, read before TensorFlow is imported."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 import re
 import sys
 
-# Each of these brings the module `tensorflow`, and pip lets them overwrite each other's files.
+# Each installs the module `tensorflow`, and pip lets one overwrite the files of another.
 DISTRIBUTIONS = ("tensorflow", "tensorflow-tpu", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly")
 
 LIBTPU = "0.0.24"
-"""The libtpu that this package is tried with beside tensorflow-tpu 2.20.0."""
+"""The libtpu release that was tried with tensorflow-tpu 2.20.0."""
 
 _LAST_LIBTPU = (0, 0, 31)
-"""The newest one with which `import tensorflow` does not end the process; 0.0.32.1 does."""
+"""The newest libtpu with which `import tensorflow` works; with 0.0.32.1 it aborts the process."""
 
 _JAX = ("jax>=0.10.2,<0.13", "jaxlib>=0.10.2,<0.13")
 EXTRAS = {
@@ -29,25 +29,25 @@ EXTRAS = {
         "nvidia-cuda-nvcc-cu12==12.9.86",
     ),
 }
-"""The packages of each extra, as setup.cfg has them."""
+"""Requirements of each extra, the same as in setup.cfg."""
 
 ESTIMATOR_PACKAGE = "tensorflow-estimator==2.15.0"
-"""The release whose canned models are used."""
+"""The release that the canned estimators are taken from."""
 
 _REQUIRED = {"absl", "keras", "numpy", "tensorboard", "tensorflow", "tf_keras", "tf_slim"}
 
 
 def pip_line(extra: str) -> str:
-    """The pip command that installs the packages of an extra, and nothing else.
+    """The pip command that installs only the packages of an extra.
 
-    For an extra, pip collects what this package itself asks for, too, and so puts tensorflow beside
-    tensorflow-tpu.
+    `pip install` of the extra itself installs this package's own requirements too, and so puts
+    tensorflow beside tensorflow-tpu.
     """
     return "pip install " + " ".join(f"'{package}'" for package in EXTRAS[extra])
 
 
 def explained(error: ModuleNotFoundError) -> str:
-    """Advice on an error about a missing package that this one needs; empty for any other."""
+    """Advice for the import error of a package that this one requires; empty for other packages."""
     if error.name and error.name == os.environ.get("KERAS_BACKEND"):
         return (
             f"KERAS_BACKEND is {error.name!r}, which Keras imports and which is not there. Unset "
@@ -69,7 +69,7 @@ def version() -> str:
 
 
 def tensorflow() -> str:
-    """The installed distribution of TensorFlow and its version, in words."""
+    """Name and version of each installed TensorFlow distribution; "no tensorflow" without one."""
     found = [f"{name} {dist.version}" for name in DISTRIBUTIONS if (dist := _distribution(name))]
     return ", ".join(found) or "no tensorflow"
 
@@ -95,7 +95,7 @@ PROFILE_VARIABLE = "TPU_ESTIMATOR_COMPAT_PROFILE"
 
 
 def profile_folder() -> str | None:
-    """The folder of a profile of some steps; None for no profile."""
+    """The folder to which a profile of some steps is written; None for no profile."""
     return os.environ.get(PROFILE_VARIABLE) or None
 
 
@@ -103,7 +103,7 @@ SYNC_VARIABLE = "TPU_ESTIMATOR_COMPAT_FSYNC"
 
 
 def syncs_files() -> bool:
-    """Whether files of checkpoints and exports are on the disk before anything names them."""
+    """Whether checkpoint and export files are synced to disk before other files name them."""
     return os.environ.get(SYNC_VARIABLE) not in ("0", "off")
 
 
@@ -111,7 +111,7 @@ SECRET_VARIABLE = "TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET"
 
 
 def cluster_secret() -> str:
-    """The secret that all workers of a cluster must have before they join; empty for none."""
+    """The secret that a worker must share with its cluster to join it; empty for none."""
     return os.environ.get(SECRET_VARIABLE, "")
 
 
@@ -123,7 +123,7 @@ def cache_limit() -> int:
     """The largest size of all cached files, in bytes: the value of `CACHE_VARIABLE`, or 2 GB.
 
     Raises:
-      ValueError: it is no number, or negative.
+      ValueError: the variable is not a finite number, or is negative.
     """
     given = os.environ.get(CACHE_VARIABLE)
     try:
@@ -139,21 +139,21 @@ def cache_limit() -> int:
 
 
 def is_for_doctor() -> bool:
-    """Whether this process was started for the command `doctor`; known before it is imported."""
+    """Whether the command line of this process starts the command `doctor`."""
     program, *words = sys.argv
-    # While Python looks for what -m names, the program's name is "-m".
+    # While Python locates the module that -m names, sys.argv[0] is "-m".
     by_name = program == "-m" and "tpu_estimator_compat" in sys.orig_argv
     by_script = os.path.basename(program) == "tpu-estimator-compat"
     return (by_name or by_script) and words[:1] == ["doctor"]
 
 
 def check() -> None:
-    """Refuses installations of TensorFlow that cannot work. It imports nothing of TensorFlow.
+    """Refuses installations of TensorFlow that cannot work, without importing TensorFlow.
 
     Raises:
-      ImportError: two distributions own the module `tensorflow`; TensorFlow 2.20 stands beside a
-        protobuf with which it cannot write a graph; or tensorflow-tpu beside a libtpu with which
-        importing it aborts the process. The message has the commands that help.
+      ImportError: two distributions own the module `tensorflow`; TensorFlow 2.20 cannot write
+        graphs with the installed protobuf; or the import of tensorflow-tpu aborts the process with
+        the installed libtpu. The message has the commands that help.
     """
     found = {name: dist for name in DISTRIBUTIONS if (dist := _distribution(name))}
     if len(found) > 1:
@@ -162,7 +162,7 @@ def check() -> None:
         raise ImportError(_two_distributions({name: d.version for name, d in found.items()}))
     for name, distribution in found.items():
         _check_protobuf(name, distribution.version)
-        # A TensorFlow that is imported already has proved that it can be.
+        # A TensorFlow that is already imported did not abort the process.
         if name == "tensorflow-tpu" and "tensorflow" not in sys.modules:
             _check_libtpu(distribution.version)
 
@@ -173,13 +173,13 @@ def has_xla_for_cpu() -> bool:
 
 
 def require_xla_for_cpu(what: str) -> None:
-    """Refuses what cannot do without XLA for the CPU.
+    """Refuses an action that needs XLA for the CPU.
 
     Args:
-      what: names it in the message.
+      what: the action's name in the message.
 
     Raises:
-      RuntimeError: it is tensorflow-tpu that is installed.
+      RuntimeError: tensorflow-tpu is installed.
     """
     if not has_xla_for_cpu():
         raise RuntimeError(
@@ -196,7 +196,7 @@ def _distribution(name: str) -> importlib.metadata.Distribution | None:
 
 
 def _owns_tensorflow(distribution: importlib.metadata.Distribution) -> bool:
-    """False for one without files, such as a stand-in that only fulfils another's requirement."""
+    """Whether a distribution has TensorFlow's files; an empty one only satisfies requirements."""
     record = distribution.read_text("RECORD") or ""
     return any(line.startswith("tensorflow/__init__.py,") for line in record.splitlines())
 
@@ -217,7 +217,7 @@ def _two_distributions(versions: dict[str, str]) -> str:
 
 
 def _check_protobuf(name: str, version: str) -> None:
-    """TensorFlow 2.19 has its own limit, and 2.21 no longer asks for what protobuf 7 dropped."""
+    """Refuses protobuf 7 for TensorFlow 2.20; pip does so for 2.19, and 2.21 works with it."""
     protobuf = _distribution("protobuf")
     if protobuf and _release(version)[:2] == (2, 20) and _release(protobuf.version) >= (7,):
         raise ImportError(
@@ -229,7 +229,7 @@ def _check_protobuf(name: str, version: str) -> None:
 
 def _check_libtpu(tensorflow: str) -> None:
     libtpu = _distribution("libtpu")
-    if libtpu and _release(libtpu.version) > _LAST_LIBTPU:  # without one, it runs on the CPU
+    if libtpu and _release(libtpu.version) > _LAST_LIBTPU:  # without it, CPUs are used
         raise ImportError(
             f"libtpu {libtpu.version} is installed beside tensorflow-tpu {tensorflow}. Releases "
             "after 0.0.31 lack functions that it asks for, and importing it ends the process "
@@ -240,6 +240,6 @@ def _check_libtpu(tensorflow: str) -> None:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """(0, 0, 32, 1) of "0.0.32.1"; what follows the numbers, as in "2.21.0rc0", is left out."""
+    """The leading numbers of a version: (0, 0, 32, 1) of "0.0.32.1", (2, 21, 0) of "2.21.0rc0"."""
     found = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, found[0].split("."))) if found else ()

@@ -1,7 +1,7 @@
 """Checks of arguments that many public calls take, with one wording.
 
-Python's own errors ("'Hook' object is not iterable") would come later and name no argument: these
-name it, its value and what to write.
+Python's own errors ("'Hook' object is not iterable") would come later and name no argument. These
+errors name the argument, its value and what to write.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 
 def check_empty_folder(path: str) -> None:
-    """Raises FileExistsError where a new folder is to be made and files lie already."""
+    """Raises FileExistsError unless `path` is free for a new folder, or an empty folder."""
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
         raise FileExistsError(f"{path} exists, and is no empty folder. Name a new folder.")
 
@@ -57,7 +57,7 @@ def check_number(value: Any, name: str, least: float | None = None) -> None:
 
 
 def check_type(value: Any, name: str, types: type | tuple[type, ...], wanted: str) -> None:
-    """Raises TypeError unless `value` is an instance of `types`, in the message `wanted`."""
+    """Raises TypeError unless `value` is one of `types`, which the message calls `wanted`."""
     if not isinstance(value, types):
         raise TypeError(f"{name} must be {wanted}, got {type(value)}: {value!r}")
 
@@ -98,7 +98,7 @@ def as_list(values: Iterable[Any] | None, name: str, element: str) -> list[Any]:
 
 
 def all_of(kind: Any, given: Iterable[Any] | None, rule: str) -> list[Any]:
-    """The given values as a list; raises TypeError, with the rule, for a value of another kind."""
+    """The given values as a list; raises TypeError, with `rule`, for a value of another type."""
     found = list(given or [])
     for each in found:
         if not isinstance(each, kind):
@@ -109,7 +109,7 @@ def all_of(kind: Any, given: Iterable[Any] | None, rule: str) -> list[Any]:
 def check_params(params: Any, *, settable: bool) -> None:
     """Raises TypeError for hyperparameters without names: a number, text, list, set or the like.
 
-    A dict will do, an object such as HParams, or None. With `settable`, the object must accept new
+    Accepts a dict, an object such as HParams, or None. With `settable`, the object must accept new
     items, since `batch_size` and the like are added to it.
     """
     if params is None or isinstance(params, collections.abc.MutableMapping):

@@ -68,7 +68,7 @@ class RunConfig(RunConfigProperties):
         `session_config.graph_options.optimizer_options.global_jit_level`.
       runtime: not in the original. What runs the steps where `use_tpu=True`: "tensorflow", "jax"
         (its devices: TPUs, GPUs or CPUs), or "auto", which is JAX where that has a TPU and
-        TensorFlow has none. None is the environment variable TPU_ESTIMATOR_COMPAT_RUNTIME, and
+        TensorFlow has none. None takes the environment variable TPU_ESTIMATOR_COMPAT_RUNTIME, or
         "auto" where that is not set.
       save_input_state: not in the original. Whether the input's position is saved beside every
         checkpoint, so that training goes on from it after a restart.
@@ -103,7 +103,7 @@ class RunConfig(RunConfigProperties):
         runtime: str | None = None,
         save_input_state: bool = False,
     ) -> None:
-        # The arguments: there is no other local variable yet.
+        # At this point, the arguments are the only local variables.
         given = {name: value for name, value in locals().items() if name != "self"}
         steps, secs = _save_interval(save_checkpoints_steps, save_checkpoints_secs)
         check_strategies(train_distribute, eval_distribute)
@@ -157,7 +157,7 @@ class RunConfig(RunConfigProperties):
     def _maybe_overwrite_session_config_for_distributed_training(self) -> None:
         """Sets device filters: in between-graph training a task sees itself and parameter servers.
 
-        Under a strategy all workers must see each other, so it sets none there.
+        Sets none under a strategy, where all workers must see each other.
         """
         if not self._session_config and self._cluster_spec and not self._train_distribute:
             self._session_config = distributed_session_config(self._task_type, self._task_id)

@@ -77,7 +77,7 @@ def check_properties(config: Any) -> None:
 
 
 def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
-    """Raises ValueError for TF2's `ParameterServerStrategy`, TypeError for what is no strategy."""
+    """Raises ValueError for TF2's `ParameterServerStrategy`, TypeError for other types."""
     for strategy in strategies:
         if type(strategy) is tf.distribute.experimental.ParameterServerStrategy:
             raise ValueError(

@@ -14,7 +14,7 @@ from tpu_estimator_compat.config.session_config import asks_for_jit
 
 
 def _stored(name: str, doc: str = "") -> Any:
-    """A read-only property of `_<name>`; `RunConfig` describes those that are its arguments."""
+    """A read-only property that returns `_<name>`; `RunConfig` documents its own arguments."""
     return property(operator.attrgetter(f"_{name}"), doc=doc)
 
 

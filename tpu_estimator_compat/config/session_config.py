@@ -38,9 +38,9 @@ _warned: set[str] = set()
 
 
 def warn_of_idle_fields(options: tf.compat.v1.ConfigProto | tf.compat.v1.RunOptions) -> None:
-    """Warns once of each field that is set and has no effect, as no session runs.
+    """Warns once of each set field that has no effect because no TensorFlow session runs.
 
-    On a machine without a GPU, those of GPUs had none in the original.
+    Without a GPU, GPU fields give no warning: they had no effect in the original either.
     """
     for name in _fields(options):
         of_gpus = _is_among(name, _OF_GPUS) and not tf.config.list_physical_devices("GPU")

@@ -22,7 +22,7 @@ class TaskType:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """This process's place in the cluster; the fields are the `RunConfig` properties of that name.
+    """This process's place in the cluster, in fields named like the properties of `RunConfig`.
 
     `global_id_in_cluster` counts over all jobs: chief first, parameter servers last, the others
     in alphabetical order between them. It is None for an evaluator, which is not in the cluster.
@@ -71,7 +71,7 @@ _TF_CONFIG = (
 
 
 def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = False) -> Task:
-    """The task that a parsed TF_CONFIG gives this process; a lone worker without a cluster.
+    """This process's task in a parsed TF_CONFIG; worker 0 where that has no cluster.
 
     `chief_optional` allows a cluster without a chief, in which worker 0 acts as the chief, as under
     a `tf.distribute.Strategy` over several workers.
@@ -89,7 +89,7 @@ def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = Fal
                 "Rename the `master` job in TF_CONFIG to `chief`."
             )
         evaluation_master = tf_config.get("eval_session_master", LOCAL_MASTER)
-        # It gets no cluster, for which it would wait.
+        # Without a cluster: a process with one waits for its tasks.
         outside = tf.train.ClusterSpec({})
         return Task(service, outside, task_type, task_id, evaluation_master=evaluation_master)
     count = {job: cluster_spec.num_tasks(job) for job in cluster_spec.jobs}

@@ -50,8 +50,8 @@ class TPUConfig(_TPUConfigFields):
     Args:
       iterations_per_loop: train steps (int) run on the device before the host gets control, or a
         time as `"<N>s"`, `"<N>m"`, `"<N>h"`.
-      num_shards: number of replicas of the TPU; deprecated, but checked. Without a TPU, the most
-        devices of this machine that are replicas; a warning tells if there are fewer.
+      num_shards: number of replicas of the TPU; deprecated, but checked. Without a TPU, the largest
+        number of this machine's devices to use as replicas; a warning tells if there are fewer.
       num_cores_per_replica: cores that share one replica (1, 2, 4, ... 128); None for one core.
       per_host_input_for_training: an `InputPipelineConfig` value; True is `PER_HOST_V1`, False is
         `PER_SHARD_V1`.
@@ -64,7 +64,7 @@ class TPUConfig(_TPUConfigFields):
       experimental_host_call_every_n_steps: steps between two host calls within a loop.
       experimental_allow_per_host_v2_parallel_get_next: whether replicas may fetch batches out of
         order under `PER_HOST_V2`.
-      experimental_feed_hook: a class that took the place of the infeed/outfeed session hook.
+      experimental_feed_hook: a class that replaced the original's infeed/outfeed session hook.
 
     Raises:
       TypeError: `num_shards`, `initial_infeed_sleep_secs` or
@@ -158,7 +158,7 @@ def _check_eval_input(mode: int) -> None:
 
 
 def _input_mode(per_host_input_for_training: bool | int) -> int:
-    """The `InputPipelineConfig` value that the bools of early versions stand for."""
+    """The `InputPipelineConfig` value of an argument that was a bool in early versions."""
     if per_host_input_for_training is False:
         return InputPipelineConfig.PER_SHARD_V1
     if per_host_input_for_training is True:

@@ -64,7 +64,7 @@ class RunConfig(run_config.RunConfig):
         if evaluation_master is not None:
             self._evaluation_master = evaluation_master
         elif not self._evaluation_master and self.task_type != TaskType.EVALUATOR:
-            # TF_CONFIG places an evaluator task: leave that choice alone.
+            # For an evaluator task, TF_CONFIG decides.
             self._evaluation_master = self._master
 
     def _join_cluster(self, cluster_spec: tf.train.ClusterSpec | None) -> None:

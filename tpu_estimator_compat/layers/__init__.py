@@ -17,7 +17,7 @@ from tpu_estimator_compat.layers.batch_normalization import BatchNormalization  
 
 
 def _quiet(layer: Callable[..., Any]) -> Callable[..., Any]:
-    """A layer function without the advice to leave `tf.layers`: its callers have, or will."""
+    """The layer function without tf_keras' warning that `tf.layers` is deprecated."""
 
     @functools.wraps(layer)
     def quiet(*args: Any, **kwargs: Any) -> Any:

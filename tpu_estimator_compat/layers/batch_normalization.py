@@ -1,4 +1,4 @@
-"""`tf.layers.BatchNormalization`, with subclasses as TensorFlow 1 let one write them."""
+"""`tf.layers.BatchNormalization`, which accepts subclasses written for TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class BatchNormalization(layers.BatchNormalization):
     __doc__ = layers.BatchNormalization.__doc__
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Lets subclasses average moments over replicas as in TensorFlow 1, which had no masks."""
+        """Accepts subclasses whose methods for moments take no `mask`, as in TensorFlow 1."""
         super().__init_subclass__(**kwargs)
         for name in ("_moments", "_calculate_mean_and_var"):
             method = vars(cls).get(name)

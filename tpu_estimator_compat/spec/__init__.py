@@ -1,7 +1,7 @@
 """The results of a `model_fn`: validated tensors, ops and functions for one mode; warm starts.
 
 Users return an `EstimatorSpec` or a `TPUEstimatorSpec`; `mode_spec.py` brings both into the one
-form that the engine takes. The hooks that a spec adds, such as that of a host call, are here too.
+form that the engine takes. The hooks that specs add, such as `HostCallHook`, are here too.
 Begin with `tpu_estimator_spec.py`.
 """
 

@@ -42,8 +42,8 @@ class EstimatorSpec(_EstimatorSpecFields):
 
     Raises:
       TypeError: a field is of the wrong type.
-      ValueError: no such mode, a field the mode needs is missing, `loss` is not a scalar, or a
-        tensor is not from the default graph.
+      ValueError: the mode is unknown, a field that it needs is missing, `loss` is not a scalar, or
+        a tensor is not from the default graph.
     """
 
     def __new__(

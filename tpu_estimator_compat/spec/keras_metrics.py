@@ -27,16 +27,16 @@ _SAVED = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.TRAINA
 
 def is_keras_metric(value: Any) -> bool:
     """Whether `value` is a metric object of Keras 3, tf_keras or TensorFlow's own old copy."""
-    # By what it does: comparing with the classes would import tf_keras, which takes seconds.
+    # By its methods: a comparison with the classes would import tf_keras, which takes seconds.
     return all(hasattr(value, name) for name in ("update_state", "result", "variables"))
 
 
 def keras_metric_pair(metric: Any) -> tuple[tf.Tensor, tf.Operation]:
     """The `(value, update_op)` of a Keras metric of the default graph, after `update_state(...)`.
 
-    The metric's variables become local and metric variables, and leave the global and trainable
-    ones: they start from zero at every evaluation and are in no checkpoint. The update makes all
-    calls of `update_state`, in their order; the original made only the first.
+    Moves the metric's variables from the collections of global and trainable variables to those of
+    local and metric variables: every evaluation starts them from zero, and no checkpoint has them.
+    The update op makes all calls of `update_state` in order; the original's made only the first.
 
     Raises:
       ValueError: `update_state` was not called, or the metric is not from the default graph.
@@ -59,7 +59,7 @@ def keras_metric_pair(metric: Any) -> tuple[tf.Tensor, tf.Operation]:
 
 
 def _tf_variable(variable: Any) -> tf.Variable:
-    """The TensorFlow variable of a Keras 3 variable; tf_keras metrics have bare ones."""
+    """The TensorFlow variable of a metric's variable, which Keras 3 wraps and tf_keras does not."""
     return variable if isinstance(variable, tf.Variable) else variable.value
 
 

@@ -1,4 +1,4 @@
-"""`ModeSpec`: specs of both kinds in the one form that the engine takes."""
+"""`ModeSpec`: an EstimatorSpec or a TPUEstimatorSpec in the one form that the engine takes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ModeSpec:
       eval_metrics: `(metric_fn, tensors)`, for the host.
       host_call: `(function, tensors)`, for the host.
       called_on_host: ops of host calls that were made in the graph, and that hooks run.
-      make_scaffold: to be called in the graph of the mode.
+      make_scaffold: makes the Scaffold; call it in the mode's graph.
       for_tpu: whether model_fn returned a TPUEstimatorSpec.
     """
 
@@ -44,7 +44,7 @@ class ModeSpec:
 
 
 def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
-    """The `ModeSpec` of what model_fn returned, called in its graph.
+    """The `ModeSpec` of a spec from model_fn; call it in model_fn's graph.
 
     Raises:
       ValueError: the spec was made for another mode, and lacks a field that `mode` needs.

@@ -9,14 +9,14 @@ from tpu_estimator_compat.tf_internals import summary_ops_v2
 
 
 class SummaryWritersHook(tf.compat.v1.train.SessionRunHook):
-    """Opens all `tf.summary` writers of the graph, and flushes them with the session's end."""
+    """Opens all `tf.summary` writers of the graph, and flushes them at the end of the session."""
 
     def __init__(self) -> None:
         self._initializers: list[tf.Operation] = []
         self._flushes: list[tf.Operation] = []
 
     def begin(self) -> None:
-        """Builds the flushes, while the graph can still be changed."""
+        """Builds the flush ops, before the graph is finalized."""
         self._initializers = list(summary_ops_v2.summary_writer_initializer_op())
         self._flushes = [
             summary_ops_v2.legacy_raw_flush(writer=op.inputs[0]) for op in self._initializers

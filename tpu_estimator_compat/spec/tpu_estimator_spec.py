@@ -45,8 +45,8 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
 
     Raises:
       TypeError: a field is of the wrong type.
-      ValueError: a field the mode needs is missing, a pair is no pair, `loss` is not a scalar, or
-        a tensor is not from the default graph.
+      ValueError: a field that the mode needs is missing, `eval_metrics` or `host_call` is not a
+        pair, `loss` is not a scalar, or a tensor is not from the default graph.
       RuntimeError: the number of tensors is not the number of arguments of their function.
     """
 
@@ -96,10 +96,10 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
         """The same model for a plain `Estimator`, all in the current graph.
 
         Calls `metric_fn`, the host call's function and `scaffold_fn`, in this order; a
-        `HostCallHook` in all three modes runs what the host call returned.
+        `HostCallHook` in all three modes runs the host call's results.
 
         Raises:
-          What the functions or `EstimatorSpec` raise.
+          The errors of these functions, and of `EstimatorSpec`.
         """
         eval_metric_ops = None
         if self.eval_metrics is not None:
@@ -158,7 +158,7 @@ def _check_argument_count(name: str, function: Callable[..., Any], tensors: int)
 def call_on_host(name: str, host_call: HostCall) -> Any:
     """Calls the function of `eval_metrics` or `host_call` (`name`) with its tensors.
 
-    Where that raises a TypeError, a warning says that the tensors may not match the arguments.
+    If the call raises TypeError, a warning says that the tensors may not match the arguments.
     """
     check_host_call(name, host_call)
     function, tensors = host_call

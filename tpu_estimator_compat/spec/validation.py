@@ -1,4 +1,4 @@
-"""Checks of a spec's fields: types, modes and graphs, refused with the original's words.
+"""Checks of a spec's fields (types, modes, graphs), with the original's error messages.
 
 The wrong type raises TypeError; a field that the mode needs and lacks, or a tensor of another graph
 than the default one, raises ValueError.
@@ -16,7 +16,7 @@ from tpu_estimator_compat.spec.mode_keys import ModeKeys
 # Fills in the default signature of a SavedModel; the original used this function too.
 from tpu_estimator_compat.tf_internals import get_export_outputs
 
-# Covers symbolic and eager tensors and variables; composite tensors are not among them.
+# Covers symbolic and eager tensors and variables, but not composite tensors.
 _TENSOR = tf.__internal__.types.Tensor
 
 
@@ -29,7 +29,7 @@ _ABOUT_KERAS = (
 
 def check_mode(mode: Any) -> None:
     modes = (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT)
-    if mode not in (None, *modes):  # None: of a model_fn without a `mode` argument
+    if mode not in (None, *modes):  # None is the mode of a model_fn without that argument
         raise ValueError(
             f"mode must be one of {modes}, the ModeKeys; got {mode!r}. Pass on the mode that "
             "model_fn is called with."

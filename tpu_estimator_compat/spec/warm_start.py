@@ -30,7 +30,7 @@ class WarmStartSettings(_WarmStartFields):
 
     Raises:
       ValueError: `ckpt_to_initialize_from` is empty.
-      TypeError: it is no path, or a dict is none.
+      TypeError: `ckpt_to_initialize_from` is not a path, or a dict argument is not a dict.
     """
 
     def __new__(
@@ -90,11 +90,11 @@ def check_checkpoint_exists(settings: WarmStartSettings) -> None:
         try:
             state = tf.train.get_checkpoint_state(path)
             found = state.model_checkpoint_path if state else ""
-        except ValueError as error:  # it is empty, or no text
+        except ValueError as error:  # the file is empty or not text
             reason = f"The directory's file `checkpoint` cannot be read: {error}"
     else:
         found, reason = path, f"Failed to find any matching files for {path}"
-    # TensorFlow takes the second for a pattern.
+    # checkpoint_exists takes the path for a glob pattern.
     names = (f"{found}.index", found)
     if not any(map(tf.io.gfile.exists, names)) and not tf.compat.v1.train.checkpoint_exists(found):
         raise tf.errors.NotFoundError(

@@ -1,8 +1,8 @@
-"""Refs in functions of branches and loops: operations there write to variables from outside.
+"""Lets functions of branches and loops write to ref variables of the graph around them.
 
-A function takes values. So a ref of the graph around it is captured as a read of the variable, and
-an operation that writes gets a ref of its own: a `VariableV2` with the variable's name, for which
-`engine/refs` puts the variable.
+A function takes values, not refs. So it captures a ref of the graph around it as a read of the
+variable, and an operation that writes gets a new ref: a `VariableV2` with the variable's name,
+which `engine/refs` replaces with the variable.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tpu_estimator_compat.tf_internals import FuncGraph
 
 _REFS = "_refs_from_outside"
 _FUNCTIONS = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
-"""Those of users: gradients take tensors of branches in another way."""
+"""Classes of users' functions; gradients take tensors of branches in another way."""
 _create = FuncGraph._create_op_internal
 
 
 def from_outside() -> contextlib.AbstractContextManager[None]:
-    """Within, functions may write to ref variables of the graph around them."""
+    """A context in which functions may write to ref variables of the graph around them."""
     return patched(FuncGraph, "_create_op_internal", lambda _: _create_with_refs)
 
 
 def values(result: Any) -> Any:
-    """A function's results, with the values of those that are refs."""
+    """A function's results, with values in place of refs."""
     return tf.nest.map_structure(
         lambda x: tf.identity(x) if tf.is_tensor(x) and x.dtype._is_ref_dtype else x, result
     )
@@ -59,7 +59,6 @@ def _create_with_refs(
 
 
 def _is_from_outside(graph: Any, tensor: Any) -> bool:
-    """Whether it is a ref of a variable, from outside a function's graph."""
     if not tensor.dtype._is_ref_dtype or tensor.graph is graph:
         return False
     return _variable(tensor).type in ref_ops.VARIABLES
@@ -73,7 +72,7 @@ def _variable(tensor: tf.Tensor) -> tf.Operation:
 
 
 def _within(graph: Any, tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """The tensor for a ref from outside in a function: the value, or a ref if one is expected."""
+    """A function's tensor for an outside ref: its value, or a ref where `dtype` is one."""
     value = graph.capture(_value(tensor))
     variable = _variable(tensor)
     if not dtype._is_ref_dtype:
@@ -94,7 +93,7 @@ def _within(graph: Any, tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def _value(ref: tf.Tensor) -> tf.Tensor:
-    """The read of a ref, in its graph: a variable's own, or one that is made now."""
+    """A read of a ref, in its graph: the variable's own read, or a new one."""
     reads = (op for op in ref.consumers() if op.type == "Identity" and not op.control_inputs)
     read = next(reads, None)
     if read is not None:

@@ -1,7 +1,7 @@
 """Tensors and operations of branches and loops that are used outside of them.
 
-In a TF1 graph they were operations like others, and those of a branch that was not taken did not
-run. Here, once such a tensor is used, the function of its branch returns it; an operation it runs.
+In a TF1 graph they were ordinary operations, and a branch that was not taken did not run. Here the
+function of the branch returns each tensor, and runs each operation, that is used outside.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FUNCTIONS = {
 
 
 def note_caller(graph: tf.Graph, functions: Sequence[Any]) -> None:
-    """Notes that the last operation of a graph that calls functions calls these."""
+    """Records that the graph's last branch or loop operation calls `functions`."""
     if not functions:
         return
     for op in reversed(graph.get_operations()):
@@ -35,13 +35,14 @@ def note_caller(graph: tf.Graph, functions: Sequence[Any]) -> None:
 
 
 def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor:
-    """The tensor of `graph`, or of one around it, for one of a branch; others as they are.
+    """The tensor that `graph` can take for a branch's `tensor`; other tensors unchanged.
 
     Args:
-      consumer: the name of the operation that takes it, within its scope or, with a slash, whole.
+      consumer: name of the operation that takes the tensor: within its scope or, with a slash at
+        its end, whole.
 
     Raises:
-      ValueError: it is a tensor of a loop.
+      ValueError: `tensor` is inside a loop.
     """
     while tensor.graph is not graph and (caller := _caller(tensor)) is not None:
         if _kind(caller) == "While":
@@ -59,7 +60,7 @@ def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor
 
 
 def awaited(graph: tf.Graph, element: Any) -> Any:
-    """The element to wait for in `graph` for one of a branch or loop; others as they are."""
+    """The element that `graph` waits for instead of a branch's or loop's; others unchanged."""
     while (caller := _caller(element)) is not None and element.graph is not graph:
         op = element if isinstance(element, tf.Operation) else element.op
         if op not in op.graph.control_outputs:
@@ -70,7 +71,7 @@ def awaited(graph: tf.Graph, element: Any) -> Any:
 
 
 def is_inside(element: Any) -> bool:
-    """Whether `element` is of the function of a branch or loop that has been built."""
+    """Whether `element` belongs to the built function of a branch or loop."""
     return _caller(element) is not None
 
 
@@ -80,7 +81,7 @@ def _caller(element: Any) -> tf.Operation | None:
 
 
 def _returned(caller: tf.Operation, tensor: tf.Tensor) -> tf.Tensor:
-    """A tensor of a branch, returned by its function; it has a value if the branch is taken."""
+    """Has a branch's function return a tensor; the result has a value if the branch is taken."""
     first = len(caller.outputs)
     for function in getattr(caller, _CALLER):
         own = function is tensor.graph

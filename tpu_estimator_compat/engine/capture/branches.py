@@ -1,7 +1,7 @@
-"""Branches and loops with functions of their own, built as in the graphs that contained them.
+"""Builds functions of branches and loops as if their operations were in the graph around them.
 
 TensorFlow 2 makes a function of each branch of a `tf.cond` and of each body of a loop. With
-`tf.disable_v2_behavior()` TensorFlow 1 had their operations in the graph around them.
+`tf.disable_v2_behavior()` TensorFlow 1 put their operations into the graph around them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _graph_of = ops._get_graph_from_inputs
 
 @contextlib.contextmanager
 def as_captured(*, of_one_graph: bool) -> Iterator[None]:
-    """Within, in this thread, what waits for a branch waits for its reads of variables.
+    """A context, for this thread, in which ops that wait for a branch wait for its variable reads.
 
     Args:
       of_one_graph: whether branches and loops also have the names and the variables that they would
-        have in the graph around them. Ignored within another such context.
+        have in the graph around them. Ignored inside another `as_captured`.
     """
     outer = getattr(_here, "of_one_graph", None)
     _here.of_one_graph = of_one_graph if outer is None else outer
@@ -47,7 +47,7 @@ def as_captured(*, of_one_graph: bool) -> Iterator[None]:
 
 
 def _captured_graph_of(inputs: Any, graph: tf.Graph | None = None) -> tf.Graph:
-    """The graph of an operation that may take tensors of branches."""
+    """The graph of an operation that takes `inputs`; tensors inside branches do not count."""
     return _graph_of([each for each in inputs if not branch_values.is_inside(each)], graph)
 
 
@@ -73,7 +73,7 @@ def _captured_loop(cond: Any, body: Any, *args: Any, **kwargs: Any) -> Any:
 
 @contextlib.contextmanager
 def _noted() -> Iterator[list[tf.Graph]]:
-    """Within, functions are built, whose graphs are to be put in the list."""
+    """Yields a list for the graphs of new functions, and records the operation that calls them."""
     graphs: list[tf.Graph] = []
     yield graphs
     branch_values.note_caller(tf.compat.v1.get_default_graph(), graphs)
@@ -139,11 +139,11 @@ def _named(function: Callable[..., Any], used: dict[str, int]) -> Callable[..., 
 def _in_one_graph(function: Callable[..., Any], graphs: list[tf.Graph]) -> Callable[..., Any]:
     """A branch or body that makes variables and writes summaries as in the graph around it.
 
-    TensorFlow has each function make resource variables, and leaves TensorFlow 2's summaries to the
-    user, where a `tf.cond` or loop of TensorFlow 1 wrote its own.
+    In a function, TensorFlow makes resource variables, and the user has to run the summaries. In
+    TensorFlow 1, a `tf.cond` or loop wrote its own summaries.
 
     Args:
-      graphs: gets the function's graph.
+      graphs: the list to which the function's graph is added.
     """
     use_resource = variable_scope.get_variable_scope().use_resource
 

@@ -68,12 +68,12 @@ def placeholders(element_spec: Structure) -> Element:
 def new_graph(
     seed: int | None, *, resource_step: bool = False, reads_step: bool = False
 ) -> Iterator[tf.Graph]:
-    """A new default graph for legacy functions, with a global step; each has the same names.
+    """A new default graph for legacy functions, with a global step; names begin anew in each.
 
     Args:
-      resource_step: whether the global step is a resource variable with v1 behaviour, too.
-      reads_step: whether TensorFlow's own read of the global step is made now, as in the original's
-        training: an op without a seed gets one from the number of ops before it.
+      resource_step: whether the global step is a resource variable even with v1 behavior.
+      reads_step: whether to make TensorFlow's own read of the global step now, as the original's
+        training did: an op without a seed gets a seed from the number of ops before it.
     """
     graph = LegacyGraph()
     with graph_building.capture_semantics(), graph_building.fresh_keras_names(), graph.as_default():
@@ -88,7 +88,7 @@ def new_graph(
 
 @contextlib.contextmanager
 def _resource_variables() -> Iterator[None]:
-    """Within, variables are resource variables, as those of all strategies were."""
+    """A context in which variables are resource variables, as under all strategies."""
 
     def create(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
         return next_creator(**{**kwargs, "use_resource": True})

@@ -1,8 +1,8 @@
 """`x.shape[-1].value` in a model_fn, as in TensorFlow 1, even with TensorFlow 2's shapes.
 
-TensorFlow 2's shapes give ints, or None. Where legacy code asked for it, the ints have a `value`
-while a graph is built. With `disable_v2_tensorshape()` shapes give TensorFlow's `Dimension`, which
-is left alone. A dimension may be a whole float, such as `units / 2`, which TensorFlow 1 accepted.
+TensorFlow 2's shapes give ints, or None. After `ask_for_values`, the ints have a `value` while a
+graph is built. With `disable_v2_tensorshape()` shapes give TensorFlow's `Dimension`, which has a
+`value`. A dimension may be a whole float, such as `units / 2`, which TensorFlow 1 accepted.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class _Dimension(int):
 
 
 def ask_for_values() -> None:
-    """Enables `with_values` from now on: names of TensorFlow 1 are in use."""
+    """Enables `with_values` from now on: the script uses names of TensorFlow 1."""
     _asked.append(True)
 
 
 @contextlib.contextmanager
 def with_values() -> Iterator[None]:
-    """Within, in this thread, dimensions have a `value` and may be floats."""
+    """A context, for this thread, in which dimensions have a `value` and may be floats."""
     if not _asked:
         yield
         return

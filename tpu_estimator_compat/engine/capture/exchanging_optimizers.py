@@ -1,9 +1,9 @@
-"""Makes optimizers exchange gradients, as under a strategy, without TPU rules.
+"""Without TPU rules, makes every optimizer exchange gradients, as under a strategy.
 
 On a TPU the user says where replicas exchange gradients (CrossShardOptimizer). Under
-`RunConfig(train_distribute=...)` every optimizer did: those of TF1 averaged, since
-`compute_gradients` divided the loss by the number of replicas and `apply_gradients` summed; those
-of Keras summed, and the user, or a compiled Keras 2 model in a graph, scaled the loss. A captured
+`RunConfig(train_distribute=...)` every optimizer did. TF1's optimizers averaged gradients:
+`compute_gradients` divided the loss by the number of replicas and `apply_gradients` summed. Keras'
+optimizers summed, and the user, or a compiled Keras 2 model in a graph, scaled the loss. A captured
 graph has no strategy, so these ops are built here, with CrossReplicaSum. Models that ask the
 strategy for the number of replicas get it.
 """
@@ -24,12 +24,12 @@ from tpu_estimator_compat.tf_internals import tpu_ops
 _Optimizer = tf.compat.v1.train.Optimizer
 
 APIS: list[Any] = [tf, tf.compat.v1, tf.compat.v2]
-"""Modules that models may use as `tf`; others that cache its functions add themselves."""
+"""Modules that models may use as `tf`; other modules that cache its functions add themselves."""
 
 
 @contextlib.contextmanager
 def exchanging_optimizers(replicas: int) -> Iterator[None]:
-    """Within, optimizers exchange gradients among `replicas`."""
+    """A context in which optimizers exchange gradients among `replicas`."""
     if replicas == 1:
         yield
         return
@@ -40,7 +40,7 @@ def exchanging_optimizers(replicas: int) -> Iterator[None]:
         patches.enter_context(
             patched(_Optimizer, "compute_gradients", functools.partial(_dividing, replicas))
         )
-        # A compiled model divides its loss by this.
+        # A compiled model scales its loss with this function.
         patches.enter_context(
             patched(
                 losses_utils,
@@ -92,7 +92,7 @@ def _methods() -> list[tuple[type, str]]:
 
 
 def _summing(replicas: int, method: Function) -> Function:
-    """A method of (gradient, variable) pairs that gets gradients summed over replicas."""
+    """The optimizer's method, called with gradients that are summed over replicas."""
 
     def with_sums(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
         summed = [(_summed(gradient, replicas), var) for gradient, var in grads_and_vars]

@@ -1,4 +1,4 @@
-"""The contexts in which legacy functions build graphs, whatever a script has disabled."""
+"""Contexts in which legacy functions build graphs, even where a script disabled v2 behavior."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _NAMES = "object_name_uids"
 
 @contextlib.contextmanager
 def capture_semantics() -> Iterator[None]:
-    """Within, graphs have v2 control flow, and tapes record.
+    """A context in which graphs have v2 control flow, and gradient tapes record.
 
-    After `disable_v2_behavior()` they would have frames (Enter, Exit), which cannot be imported
-    into a function.
+    After `disable_v2_behavior()`, control flow would have frames (Enter, Exit), which cannot be
+    imported into a function.
     """
     of_one_graph = not control_flow_util.ENABLE_CONTROL_FLOW_V2
     functional = patched(control_flow_util, "EnableControlFlowV2", lambda _: lambda graph: True)
@@ -44,7 +44,7 @@ def capture_semantics() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _recording() -> Iterator[None]:
-    """Within, a `tf.GradientTape` records, even inside `eager_mode`, which stops tapes."""
+    """A context in which a `tf.GradientTape` records, even inside `eager_mode`, which stops it."""
     stopped = pywrap_tfe.TFE_Py_TapeSetIsStopped()
     if stopped:
         pywrap_tfe.TFE_Py_TapeSetRestartOnThread()
@@ -97,9 +97,9 @@ def _passed_through(error: BaseException, folder: str) -> bool:
 
 @contextlib.contextmanager
 def seeded_initializers(seed: int | None) -> Iterator[None]:
-    """Within, a graph-level seed determines the seeds of Keras initializers.
+    """A context in which a graph-level seed determines the seeds of Keras initializers.
 
-    They draw them by Python's `random.randint`, whose generator is left alone.
+    Keras draws these seeds with `random.randint`; the state of Python's generator stays as it is.
     """
     if seed is None:
         yield
@@ -110,10 +110,10 @@ def seeded_initializers(seed: int | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def fresh_keras_names() -> Iterator[None]:
-    """Within, Keras 3 numbers the names of layers from the start, as Keras 2 did in each graph.
+    """A context in which Keras 3 numbers layer names anew, as Keras 2 did in each graph.
 
-    With its one count per process, the second graph of an estimator would look for `dense_1` where
-    the first one's checkpoint has `dense`.
+    Keras 3 has one count per process, so the second graph of an estimator would look for `dense_1`
+    in the checkpoint of the first graph, which has `dense`.
     """
     names = global_state.get_global_attribute(_NAMES)
     global_state.set_global_attribute(_NAMES, collections.defaultdict(int))

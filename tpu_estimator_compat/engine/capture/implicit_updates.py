@@ -18,7 +18,7 @@ _WRITES = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariab
 
 
 def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[tf.Operation]:
-    """Writes by Keras, without initialisers and UPDATE_OPS, that nothing in `wanted` runs."""
+    """Writes by Keras that `wanted` does not run, except initializers and UPDATE_OPS."""
     collected = graph.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)
     keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
     variables = [variable for key in keys for variable in graph.get_collection(key)]

@@ -6,7 +6,7 @@ layer, `dense_1`, would be in `dense_1_1`, where no checkpoint of the original h
 without a `build` are first traced apart, and get their variables later, outside of all scopes.
 
 **Random generators.** Layers such as Dropout keep a generator's state in a variable; in Keras 2
-they had none. So it is a local variable: no checkpoint has it, and it starts from its seed.
+they had none. So here it is a local variable: no checkpoint has it, and it starts from its seed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tpu_estimator_compat.engine.capture.patches import Function, patched
 
 @contextlib.contextmanager
 def one_scope_per_call() -> Iterator[None]:
-    """Within, a layer runs in the scope in which it was built."""
+    """A context in which a layer runs in the scope in which it was built."""
     built: dict[int, tuple[Any, str]] = {}
 
     def with_layer_scope(new_scope: Function) -> Function:
@@ -51,7 +51,7 @@ def one_scope_per_call() -> Iterator[None]:
 
 @contextlib.contextmanager
 def generators_outside_checkpoints() -> Iterator[None]:
-    """Within, states of random generators in the default graph become local variables."""
+    """A context in which random generators of the default graph have local variables as state."""
 
     def create(next_creator: Any, **kwargs: Any) -> tf.Variable:
         variable = next_creator(**kwargs)
@@ -82,7 +82,7 @@ def _scope_of(variable: Any) -> contextlib.AbstractContextManager[Any]:
 
 
 class _LayerScope:
-    """A scope that reopens the layer's last one, every second time."""
+    """A layer's scope: every second entry reopens the scope of the entry before."""
 
     def __init__(self, name: str, layer: Any, built: dict[int, tuple[Any, str]]):
         self._name, self._layer, self._built = name, layer, built

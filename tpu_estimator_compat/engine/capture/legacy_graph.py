@@ -1,4 +1,4 @@
-"""The graph in which legacy functions build."""
+"""The graph that legacy functions build."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 TensorFlow marks ops for the host only while it builds a replicated TPU computation. A model_fn is
 captured first, and imported into that computation later. So a graph for a TPU is captured in a
-context of the class that TensorFlow looks for, which marks ops; TPUStrategy moves those.
+context of the class that TensorFlow looks for, which marks ops; TPUStrategy moves the marked ops.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Marks(tpu_replication.TPUReplicateContext):
 
 @contextlib.contextmanager
 def marked(replicas: int) -> Iterator[None]:
-    """Within, `tf.tpu.outside_compilation` and gradients of its ops mark ops.
+    """A context in which `tf.tpu.outside_compilation`, and gradients of its ops, mark ops.
 
     As in the original, TensorFlow builds for XLA here: a loop's gradient needs a constant
     `maximum_iterations`, for example.

@@ -1,8 +1,7 @@
-"""Functions of TensorFlow and Keras, replaced for the thread that builds a graph.
+"""Replaces functions of TensorFlow and Keras for the thread that builds a graph.
 
-Threads train, evaluate and predict beside each other, and leave in any order. So a function is
-replaced once, by one that asks its thread for the replacement, and put back when the last thread
-leaves.
+Several threads may train, evaluate and predict at once, and end in any order. So the first thread
+replaces a function with one that looks up its thread's replacement, and the last one restores it.
 """
 
 from __future__ import annotations
@@ -55,11 +54,11 @@ _patches: dict[tuple[int, str], _Patch] = {}
 
 @contextlib.contextmanager
 def patched(owner: Any, name: str, make: Callable[[Function], Function]) -> Iterator[None]:
-    """Within, this thread has another function for `owner.name`.
+    """A context in which this thread has another function as `owner.name`.
 
     Args:
       owner: a module or a class.
-      make: returns the function to use, given the one that the thread had before.
+      make: takes the function that the thread has now, and returns its replacement.
     """
     key = (id(owner), name)
     with _lock:

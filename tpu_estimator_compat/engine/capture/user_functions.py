@@ -24,7 +24,7 @@ RESERVED_PARAMS_KEYS = (BATCH_SIZE_KEY, CONTEXT_KEY)
 
 
 def check_model_fn(model_fn: Callable[..., Any] | None, params: Any) -> Callable[..., Any]:
-    """Refuses a model_fn whose arguments do not fit, and returns it otherwise."""
+    """Returns model_fn; refuses one whose arguments do not fit."""
     if model_fn is None:
         raise ValueError("model_fn must be provided to Estimator.")
     check_callable(model_fn, "model_fn", "Give a function of features, labels, mode and params.")
@@ -73,7 +73,7 @@ def input_arguments(input_fn: Callable[..., Any], offered: dict[str, Any]) -> di
 
 @contextlib.contextmanager
 def announced() -> Iterator[None]:
-    """Log lines around all that the original's Estimator took for a call of model_fn."""
+    """Logs the original Estimator's lines before and after a call of model_fn."""
     logging.info("Calling model_fn.")
     yield
     logging.info("Done calling model_fn.")
@@ -87,7 +87,7 @@ def check_takes_labels(model_fn: Callable[..., Any], labels: Any) -> None:
 def call_model_fn(
     model_fn: Callable[..., Any], features: Any, labels: Any, offered: dict[str, Any]
 ) -> Any:
-    """The result of model_fn, called with those arguments of `offered` that it declares."""
+    """Calls model_fn with the arguments of `offered` that it declares."""
     check_takes_labels(model_fn, labels)
     kwargs = declared_arguments(model_fn, {"labels": labels, **offered})
     explained = graph_building.foreign_tensors_explained("model_fn")
@@ -96,7 +96,7 @@ def call_model_fn(
 
 
 def checked_spec(spec: Any) -> Any:
-    """`spec`; raises ValueError if it is none."""
+    """`spec`; raises ValueError if it is not an EstimatorSpec or TPUEstimatorSpec."""
     if not isinstance(spec, (EstimatorSpec, TPUEstimatorSpec)):
         raise ValueError(
             "model_fn should return an EstimatorSpec. Got "

@@ -1,7 +1,7 @@
-"""TensorFlow's XLA contexts, as model_fns of the TPU's time query them.
+"""TensorFlow's XLA contexts, which model_fns written for TPUs query.
 
 On a TPU the original called a model_fn in the context of a replicated computation. Some model_fns
-return another spec there, ask for static shapes, or pick the replica's own of several variables.
+return another spec there, ask for static shapes, or pick the replica's own variable among several.
 With TPU rules they get a TPU's answers on any device, while TensorFlow, which omits ops that XLA
 lacks, must know whether XLA really compiles the graph.
 """
@@ -25,7 +25,7 @@ from tpu_estimator_compat.tf_internals import (
 
 
 class ReplicaContext(control_flow_ops.XLAControlFlowContext):
-    """The context of a replicated computation, whose ops stay ordinary ones of the graph."""
+    """The context of a replicated computation, whose ops stay ordinary ops of the graph."""
 
     def __init__(self, compiled: bool):
         super().__init__()
@@ -36,14 +36,14 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
         return self._compiled
 
     def AddOp(self, op: tf.Operation) -> None:
-        op._set_control_flow_context(None)  # or it could not be a variable's first value
-        if self.outer_context is not None:  # marks what runs on a TPU's host
+        op._set_control_flow_context(None)  # or it could not be a variable's initial value
+        if self.outer_context is not None:  # marks ops of a TPU's host
             self.outer_context.AddOp(op)
 
     def get_replicated_var_handle(
         self, name: str, handle_id: Any, vars_: Sequence[Any] | None = None, **kwargs: bool
     ) -> tf.Tensor:
-        """The handle of the replica's own variable, by TensorFlow's name of this method.
+        """The handle of the replica's own variable; TensorFlow's name and arguments.
 
         Args:
           handle_id: distinguishes variables of one name; in TensorFlow 1 this argument was `vars_`.
@@ -62,11 +62,11 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
 
 @contextlib.contextmanager
 def of_replica(compiled: bool) -> Iterator[None]:
-    """Within, model_fns build for TPU rules, or, if `compiled`, for XLA.
+    """A context in which model_fns build for TPU rules, or, if `compiled`, for XLA.
 
-    For XLA, a branch that was not taken passes on zeros for gradients, as in graphs for a TPU:
-    other graphs wrap values in optionals, for which XLA has no kernel. A loop's gradient computes
-    sizes itself: others pass them on in a list, where XLA sees no constants.
+    For XLA, a branch that was not taken gives zeros to gradients, as in graphs for a TPU: other
+    graphs wrap values in optionals, for which XLA has no kernel. A loop's gradient computes sizes
+    itself: other graphs pass them in a list, where XLA sees no constants.
     """
     replica = ReplicaContext(compiled)
     replica.Enter()

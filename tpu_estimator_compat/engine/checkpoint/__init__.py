@@ -1,4 +1,4 @@
-"""TF1 checkpoints as files: which there are, what is in them, what cannot be read."""
+"""TF1 checkpoints as files: finds, reads, diagnoses and writes them."""
 
 from tpu_estimator_compat.engine.checkpoint.state import (
     CheckpointSource,

@@ -1,4 +1,4 @@
-"""Memory that this process may still take, such as for the snapshot of a checkpoint."""
+"""Memory that this process can still allocate, such as for the snapshot of a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CGROUP = pathlib.Path("/sys/fs/cgroup")
 def available_memory() -> int:
     """Bytes that are free or can be freed, within the container's limit.
 
-    On systems other than Linux the answer is larger than any model.
+    On systems other than Linux, `sys.maxsize`.
     """
     return min(_of_machine(), _of_container())
 

@@ -16,7 +16,7 @@ _SHOWN = 10
 
 @contextlib.contextmanager
 def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> Iterator[None]:
-    """Explains the errors of a restore, and refuses other shapes.
+    """Explains errors of a restore, and refuses a checkpoint whose shapes differ from the model's.
 
     Raises ValueError for another shape or a missing checkpoint, DataLossError for an unreadable
     one.
@@ -29,7 +29,7 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
         )
     try:
         yield
-    except ValueError as error:  # TF's Saver does not find it
+    except ValueError as error:  # `restore` found no checkpoint
         if exists(path):
             raise
         raise ValueError(f"{error}\n{_what_happened(path)}") from None
@@ -44,7 +44,7 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
 
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Gives errors of a checkpoint reader the types that `explained` gives those of a saver."""
+    """Raises DataLossError for a checkpoint reader's errors about damaged files, as `explained`."""
     try:
         yield
     except tf.errors.OpError as error:
@@ -114,7 +114,7 @@ def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> l
 
 
 def _keeps_shape(variable: tf.Variable) -> bool:
-    """Whether it was made with `validate_shape=True`; ref variables made without have no shape."""
+    """Whether the variable has a fixed shape: a ref variable with validate_shape=False has none."""
     return bool(getattr(variable, "_validate_shape", True))
 
 

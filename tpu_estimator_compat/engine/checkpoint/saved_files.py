@@ -12,12 +12,12 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.tf_internals import file_io
 
-# Earlier releases gave the folders no token.
+# Folders of earlier releases have no token.
 _UNFINISHED = re.compile(
     rf"\.(?P<checkpoint>.+-\d+(\.input-\d{{5}}-of-\d{{5}})?)\.unfinished(-{user_files.TOKEN})?"
 )
 _TEMPORARY = re.compile(r"(checkpoint(_\w+)?|graph\.pbtxt|.+-\d+\.meta)(\.tmp[0-9a-f]{32}){1,2}")
-"""Names that files of a model_dir have until they are complete."""
+"""Temporary names of files in a model_dir, until they are complete."""
 
 
 @contextlib.contextmanager
@@ -25,18 +25,19 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
     """Yields a prefix to write to, and moves the files to `prefix` if nothing was raised.
 
     A killed process leaves either the old files or the new ones, and unfinished files, which
-    `remove_unfinished` removes; so does a power failure, since files are on the disk before they
-    are moved. If there is the same checkpoint, to the last byte, it stays: a restart which saves
-    the step it restored does not touch it.
+    `remove_unfinished` removes. So does a power failure: files are synced to the disk before they
+    are moved. An existing checkpoint with the same bytes stays untouched, as when a restart saves
+    the step that it restored.
 
-    Yields `prefix` itself where the file system cannot move files, or has no such directory.
+    Yields `prefix` itself where the file system cannot move files atomically, or the directory does
+    not exist.
     """
     directory, name = os.path.split(prefix)
     unfinished = os.path.join(directory, f".{name}.unfinished-{user_files.token()}")
     try:
         moves = file_io.has_atomic_move(directory or ".")
         if moves:
-            tf.io.gfile.mkdir(unfinished)  # no parents: the save names a missing one
+            tf.io.gfile.mkdir(unfinished)  # not makedirs: the save names a missing folder
     except tf.errors.NotFoundError:
         moves = False
     if not moves:
@@ -55,7 +56,7 @@ def _move(source: str, directory: str) -> None:
     names = sorted(tf.io.gfile.listdir(source), key=lambda n: (n.endswith(".index"), n))
     targets = [os.path.join(directory, n) for n in names]
     if _are_there(source, directory, names):
-        user_files.sync([*targets, directory])  # the process that wrote them may not have
+        user_files.sync([*targets, directory])  # their writer may not have done so
         return
     user_files.sync(os.path.join(source, n) for n in names)
     for name, target in zip(names, targets, strict=True):

@@ -1,8 +1,8 @@
-"""Saves by TensorFlow's Saver, in an order that survives a power failure.
+"""Saves with TensorFlow's Saver, in an order that survives a power failure.
 
-A checkpoint is on the disk before the file `checkpoint` names it, and that file is before an older
-checkpoint is deleted. Deleted are the files of that checkpoint alone, whatever its folder's name
-would match as a pattern, and none outside the folder that is saved to.
+A checkpoint is synced to the disk before the file `checkpoint` names it, and that file before an
+older checkpoint is deleted. The Saver deletes only files of that checkpoint, even if its path is
+also a glob pattern, and none outside the folder that is saved to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.runtime import user_files
 
 
 def durable(saver: Any) -> Any:
-    """The same saver, whose `save` is that of this module, unless it has its own."""
+    """The same saver, with this module's `save` unless its class or the object overrides `save`."""
     is_plain = getattr(type(saver), "save", None) is tf.compat.v1.train.Saver.save
     if is_plain and "save" not in vars(saver):
         saver.save = functools.partial(save, saver)
@@ -38,7 +38,7 @@ def save(
     *others: Any,
     **more: Any,
 ) -> str | None:
-    """`Saver.save`; the arguments and the result are its own."""
+    """`Saver.save`, with the same arguments and result, in this module's order."""
     given = (sess, save_path, global_step, latest_filename, meta_graph_suffix, write_meta_graph)
     path: str | None = tf.compat.v1.train.Saver.save(saver, *given, False, *others, **more)
     if path is None or not write_state:
@@ -58,7 +58,7 @@ def save(
 
 
 def _name(saver: Any, path: str, folder: str, file: str) -> None:
-    """Writes the file that names the checkpoints; it appears when it is on the disk."""
+    """Writes the file `checkpoint`; a local one is renamed to that name after it is synced."""
     written = f"{file}.tmp{uuid.uuid4().hex}" if user_files.is_local(folder) else file
     tf.__internal__.train.update_checkpoint_state(
         save_dir=folder,
@@ -75,7 +75,7 @@ def _name(saver: Any, path: str, folder: str, file: str) -> None:
 
 
 def _is_in(checkpoint: str, folder: str) -> bool:
-    """Whether a checkpoint is in the folder: a copied file `checkpoint` may name others."""
+    """Whether a checkpoint is in the folder: a copied file `checkpoint` may name other folders."""
     parent = os.path.dirname(checkpoint)
     if not user_files.is_local(checkpoint):
         return parent.rstrip("/") == folder.rstrip("/")
@@ -83,17 +83,17 @@ def _is_in(checkpoint: str, folder: str) -> bool:
 
 
 def recover_last_checkpoints(saver: Any, model_dir: str | None) -> None:
-    """Tells a saver of the checkpoints in `model_dir`, so that it deletes them one day."""
+    """Adds the checkpoints of `model_dir` to the saver's list, so that it deletes old ones."""
     paths = state.named(model_dir, all_paths=True)
     if paths == [user_files.literal(path) for path in paths]:
         saver.recover_last_checkpoints(paths)
         return
-    times = [(p, _time(p)) for p in paths if state.exists(p)]  # TensorFlow would find none
+    times = [(p, _time(p)) for p in paths if state.exists(p)]  # TensorFlow takes p for a pattern
     saver.set_last_checkpoints_with_time(times)
 
 
 def _time(checkpoint: str) -> float:
-    """The time of a checkpoint, in seconds since 1970."""
+    """The modification time of a checkpoint, in seconds since 1970."""
     pattern = user_files.literal(checkpoint)
     [file, *_] = tf.io.gfile.glob(f"{pattern}.index") or tf.io.gfile.glob(pattern)
     return float(tf.io.gfile.stat(file).mtime_nsec / 1e9)

@@ -34,15 +34,15 @@ def named(
 ) -> list[str]:
     """Paths of the checkpoints that the file `checkpoint` names, the newest last.
 
-    Only those in the file count, since scripts edit that to go back; `all_paths` has those as well
-    that come after the one it goes back to. Where the file is damaged, as after a power failure,
-    those in the folder count.
+    Scripts edit the file to go back to an older checkpoint: other files of the folder do not count,
+    and newer ones in the file only with `all_paths`. Where the file is damaged, as after a power
+    failure, the files of the folder count.
     """
     if not model_dir:
         return []
     try:
         state = tf.train.get_checkpoint_state(model_dir, state_file)
-    except ValueError:  # it is empty, or no text
+    except ValueError:  # the file is empty or not text
         state = None
     if state is not None:
         newest, paths = state.model_checkpoint_path, list(state.all_model_checkpoint_paths)
@@ -67,7 +67,7 @@ def candidates(model_dir: str | None, state_file: str | None = None) -> list[str
         found = [path for path in reversed(paths) if exists(path)]
         if found[:1] == paths[-1:]:
             return found
-        # Another process may have saved, and removed this one, in the meantime.
+        # Meanwhile another process may have saved a newer checkpoint and removed this one.
         if (again := named(model_dir, state_file)) == paths:
             return found
         paths = again
@@ -80,7 +80,7 @@ def exists(path: str) -> bool:
 
 
 def warn_if_older(path: str | None, model_dir: str | None) -> None:
-    """Warns where `path` is taken of `model_dir`, and a newer one, which is named, is not there."""
+    """Warns if the newest checkpoint that `model_dir` names is missing, and `path` replaces it."""
     if (newest := next(reversed(named(model_dir)), None)) in (None, path) or exists(str(newest)):
         return
     logging.warning(
@@ -98,7 +98,7 @@ def latest(model_dir: str | None) -> str | None:
 def global_step_in(model_dir: str | None, *, whole: bool = False) -> int:
     """The global step of the newest readable checkpoint in `model_dir`; 0 without one.
 
-    `whole` asks for one of which all can be read, in local files; else the step is enough.
+    With `whole`, all tensors of a local checkpoint must be readable, not only the step.
     """
     name = tf.compat.v1.GraphKeys.GLOBAL_STEP
     for path in candidates(model_dir):
@@ -112,7 +112,7 @@ def global_step_in(model_dir: str | None, *, whole: bool = False) -> int:
 
 
 def is_whole(path: str) -> bool:
-    """Whether all of a checkpoint can be read; warns where it cannot."""
+    """Whether all tensors of a checkpoint can be read; warns if not."""
     try:
         reader = tf.train.load_checkpoint(user_files.readable(path))
         for name, dtype in reader.get_variable_to_dtype_map().items():
@@ -125,7 +125,7 @@ def is_whole(path: str) -> bool:
 
 
 def read_newest(model_dir: str | None, read: Callable[[str], Result]) -> Result:
-    """The result of `read`, a function of the newest checkpoint's path; ValueError without one."""
+    """The result of `read`, called with the newest checkpoint's path; ValueError without one."""
     while True:
         if (path := latest(model_dir)) is None:
             raise _no_model(model_dir)
@@ -133,15 +133,15 @@ def read_newest(model_dir: str | None, read: Callable[[str], Result]) -> Result:
         try:
             return read(user_files.readable(path))
         except (tf.errors.OpError, ValueError, IndexError):
-            if exists(path):  # else a training has removed it since, and made a newer one
+            if exists(path):  # else a training has removed it and saved a newer one
                 raise
 
 
 def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and values of those variables of `names` that a checkpoint has, one by one.
+    """Yields name and value of each variable in `names` that a checkpoint has.
 
-    An object-based checkpoint has other keys, and stores the variables' names. Errors are
-    ValueErrors and OpErrors; `get_tensor` of TF's reader raises IndexError for a truncated file.
+    An object-based checkpoint has other keys, and a map from names to keys. Raises ValueError or
+    OpError, where `get_tensor` of TF's reader raises IndexError for a truncated file.
     """
     path = user_files.readable(path)
     dtypes = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
@@ -170,7 +170,7 @@ def check_writable(model_dir: str) -> None:
     """Raises an OpError if `model_dir` cannot be a directory, or lacks permissions."""
     if "://" in model_dir:
         return
-    there = os.path.abspath(model_dir)  # which takes `..` as TensorFlow does
+    there = os.path.abspath(model_dir)  # resolves `..` as TensorFlow does
     while not os.path.lexists(there):
         there = os.path.dirname(there)
     advice = f"Training cannot write to model_dir={model_dir!r}. Give a directory that it can make."
@@ -184,7 +184,7 @@ def check_writable(model_dir: str) -> None:
 class CheckpointSource:
     """The checkpoint at `path`, or the newest in `model_dir`, from which variables are restored.
 
-    If that cannot be read, an older one in `model_dir` is.
+    If it cannot be read, an older checkpoint in `model_dir` is restored.
     """
 
     path: str | None
@@ -194,13 +194,13 @@ class CheckpointSource:
         """Restores the newest readable checkpoint and returns its path; None without checkpoints.
 
         `restore` takes a path, and raises DataLossError if it cannot be read, ValueError if it does
-        not exist. If no checkpoint can be read, the error is that of the newest one. Warns wherever
-        it is not the newest one that is taken.
+        not exist. If no checkpoint can be read, the error is that of the newest one. Warns if it
+        restores an older one than the newest.
         """
         unreadable: list[str] = []
         error: Exception | None = None
         while True:
-            # Another process may have saved and removed checkpoints in the meantime.
+            # Meanwhile another process may have saved and removed checkpoints.
             paths = [*([self.path] if self.path else []), *candidates(self.model_dir)]
             path = next((p for p in paths if p not in unreadable), None)
             if error is None:

@@ -1,4 +1,4 @@
-"""One training at a time writes to a model_dir; a second one is told of the first."""
+"""The lock of a model_dir, to which one training at a time writes; a second one warns."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tpu_estimator_compat.engine.runtime import user_files
 
 @contextlib.contextmanager
 def training_in(model_dir: str | None, *, makes: bool = False) -> Iterator[None]:
-    """Held while a training writes to `model_dir`; removes what killed ones left there.
+    """Locks `model_dir` while a training writes to it; removes unfinished files of killed ones.
 
     With `makes`, a missing folder is made first, so that it can be locked. If another training of
     this machine holds the lock, this one warns, and removes nothing. The lock is on the folder
-    itself, not on a file in it. It ends with the training, or when its process has died, and all
-    forks of that.
+    itself, not on a file in it. It ends with the training, or with its process and all forks of
+    that process.
     """
     with contextlib.ExitStack() as stack:
         if model_dir and user_files.is_local(model_dir):
@@ -41,14 +41,14 @@ def training_in(model_dir: str | None, *, makes: bool = False) -> Iterator[None]
 
 
 def _locked(model_dir: str, stack: contextlib.ExitStack) -> bool:
-    """Whether nobody else has the lock; True, too, where the file system has no locks."""
+    """Takes the lock; False if another process has it. True where the file system has no locks."""
     if not user_files.is_local(model_dir) or not os.path.isdir(model_dir):
         return True
     descriptor = os.open(model_dir, os.O_RDONLY)
     stack.callback(os.close, descriptor)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # forks have it open, too
+        stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # forks keep it open after os.close
     except BlockingIOError:
         return False
     except OSError:  # such as NFS, for a folder
@@ -57,13 +57,12 @@ def _locked(model_dir: str, stack: contextlib.ExitStack) -> bool:
 
 
 def _holder(model_dir: str) -> str:
-    """The process that has the lock, as far as the system tells."""
     described = os.stat(model_dir)
     inode, device = str(described.st_ino), described.st_dev
     file = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     with contextlib.suppress(OSError, ValueError), open("/proc/locks") as locks:
         held = {w[5]: int(w[4]) for w in map(str.split, locks) if w[1] == "FLOCK"}
-        # Some file systems have other numbers for their devices there.
+        # Some file systems have other device numbers in /proc/locks.
         others = [number for name, number in held.items() if name.endswith(f":{inode}")]
         if number := held.get(file) or next(iter(others), None):
             return _process(number)

@@ -1,8 +1,9 @@
 """Writes checkpoints, for sessions, the saver hook of estimators, and Keras models.
 
-TensorFlow's Saver builds operations that write, and runs them in a session. `session_function`
-finds those among targets, and makes a `CheckpointWrite`: its files appear at once, when all are
-complete. A `Snapshot` holds values, so that a thread can write them while training goes on.
+TensorFlow's Saver builds operations that write a checkpoint, and runs them in a session. Where the
+session runs them, `session_function` makes a `CheckpointWrite`, whose files appear at once, when
+all are complete. A `Snapshot` holds the variables' values, so that a thread can write them while
+training continues.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SAVERS = tf.compat.v1.GraphKeys.SAVERS
 def add_default_saver(
     graph: tf.Graph, config: RunConfig, scaffold: tf.compat.v1.train.Scaffold
 ) -> None:
-    """Adds the saver of the config to the graph, unless the user has one."""
+    """Adds a saver with the config's settings to the graph, unless it has a saver."""
     if scaffold.saver or graph.get_collection(SAVERS):
         return
     saver = tf.compat.v1.train.Saver(
@@ -51,7 +52,7 @@ def session_function(
     targets: Sequence[tf.Operation],
     feeds: Sequence[tf.Tensor],
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """A function from values of `feeds` to those of `fetches`, which also runs `targets`."""
+    """A function from values of `feeds` to values of `fetches`, which also runs `targets`."""
     function = HostFunction(graph, store, fetches, targets, feeds)
     filename = _filename_feed(function.program)
     return function if filename is None else CheckpointWrite(function, filename)
@@ -76,7 +77,7 @@ class CheckpointWrite:
         self._filename = filename
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
-        """The fetches, among them the checkpoint's name, as a TF1 session returned them."""
+        """Writes the checkpoint; returns the fetches, with its name, as a TF1 session did."""
         wanted = compat.as_str_any(np.asarray(values[self._filename]).item())
         with cancelled_by(None), _explained(wanted), appearing_at_once(wanted) as prefix:
             with self._completed(prefix) as own:
@@ -90,7 +91,7 @@ class CheckpointWrite:
         ]
 
     def _completed(self, prefix: str) -> contextlib.AbstractContextManager[str]:
-        """A context with the path for this machine's rows, which merges those of other machines."""
+        """A context with the path for this machine's rows; its end merges all machines' rows."""
         sharded = self._function.store.sharded
         if sharded is None:
             return contextlib.nullcontext(prefix)
@@ -160,7 +161,7 @@ class Snapshot(tf_session.SessionInterface):
         return self._functions.graph
 
     def run(self, fetches: Any, feed_dict: Any = None, options=None, run_metadata=None) -> bytes:
-        """Saves: `fetches` and the one fed tensor must be those of the saver."""
+        """Writes the checkpoint; `fetches` and the one fed tensor must be the saver's own."""
         del options, run_metadata
         saver_def = self._functions.saver_def
         [(fed, filename)] = feed_dict.items()

@@ -62,7 +62,7 @@ def replacing(path: str) -> Iterator[str]:
     """Yields a directory in which to export a SavedModel, which then replaces the one at `path`.
 
     Raises:
-      FileExistsError: there is something else than a SavedModel.
+      FileExistsError: `path` is neither a SavedModel nor an empty directory.
     """
     path = path.rstrip("/") or path
     if tf.io.gfile.exists(path) and not (_is_saved_model(path) or _is_empty(path)):

@@ -46,8 +46,8 @@ class ServingInputReceiver(_ServingFields):
         features; each makes further signatures, called `name:signature`. None for none.
 
     Raises:
-      ValueError: something is no tensor (dense, sparse, ragged), a key has a wrong type, or the
-        alternatives are no dict.
+      ValueError: a value is not a tensor (dense, sparse, ragged), a key has a wrong type, or the
+        alternatives are not a dict.
     """
 
     def __new__(
@@ -120,7 +120,7 @@ class SupervisedInputReceiver(_SupervisedFields):
       receiver_tensors: tensor, or dict of str to tensor, that is fed.
 
     Raises:
-      ValueError: something is no tensor, or a key has a wrong type.
+      ValueError: a value is not a tensor, or a key has a wrong type.
     """
 
     def __new__(
@@ -193,8 +193,8 @@ def build_raw_serving_input_receiver_fn(
     """A serving_input_receiver_fn whose features are fed as they are.
 
     Args:
-      features: name to tensor (symbolic or eager): tells dtype, shape and, of a symbolic one, the
-        placeholder's name.
+      features: name to tensor (symbolic or eager), which gives the placeholder's dtype, shape and,
+        if symbolic, name.
       default_batch_size: first dimension of all placeholders; None for any.
 
     Returns:
@@ -209,10 +209,10 @@ def build_raw_serving_input_receiver_fn(
 
 
 def receiver_of(spec: Any) -> ServingInputReceiver | TensorServingInputReceiver:
-    """A receiver of features that are fed as they are.
+    """A receiver whose features are fed as they are.
 
     Args:
-      spec: their `tf.TypeSpec`, or a dict of those; signatures cannot name other structures.
+      spec: the features' `tf.TypeSpec`, or a dict of them; signatures cannot name other structures.
     """
     named = spec if isinstance(spec, dict) else {"": spec}
     if not all(isinstance(each, tf.TypeSpec) for each in named.values()):
@@ -255,9 +255,9 @@ def build_raw_supervised_input_receiver_fn(
     """An input receiver function for TRAIN or EVAL; features and labels are fed as they are.
 
     Args:
-      features: tensor, or dict of str to tensor: tells dtypes and shapes. A bare one is fed as
-        `input`.
-      labels: likewise. A bare one is fed as `label`.
+      features: tensor, or dict of str to tensor, which gives dtypes and shapes. A bare tensor is
+        fed as `input`.
+      labels: likewise. A bare tensor is fed as `label`.
       default_batch_size: first dimension of all placeholders; None for any.
 
     Returns:
@@ -289,18 +289,18 @@ def build_raw_supervised_input_receiver_fn(
 def build_supervised_input_receiver_fn_from_input_fn(
     input_fn: Callable[..., Any], **input_fn_args: Any
 ) -> Callable[[], SupervisedInputReceiver]:
-    """An input receiver function for TRAIN or EVAL that is fed what `input_fn` gives.
+    """An input receiver function for TRAIN or EVAL that is fed elements like those of `input_fn`.
 
     Args:
       input_fn: returns a Dataset of (features, labels), or such a pair of tensors. It is called
         once, in a graph of its own.
-      **input_fn_args: its arguments.
+      **input_fn_args: arguments of `input_fn`.
 
     Returns:
       The function.
 
     Raises:
-      ValueError: input_fn gives no pair; and what `build_raw_supervised_input_receiver_fn` raises.
+      ValueError: input_fn returns no pair, or features and labels have a key in common.
     """
     with tf.Graph().as_default():
         element = input_fn(**input_fn_args)
@@ -327,7 +327,6 @@ def _placeholders(tensors: Tensors, batch_size: int | None) -> Tensors:
 
 
 def _placeholder(tensor: tf.Tensor, batch_size: int | None) -> tf.Tensor:
-    """A placeholder like `tensor`, named after its op if it has one."""
     op = getattr(tensor, "op", None)  # eager tensors have none
     return tf.compat.v1.placeholder(
         tensor.dtype,

@@ -1,8 +1,7 @@
 """Writes a SavedModel: each of its graphs is built and restored in a TF1 session.
 
 Servers run the graph of model_fn, not steps of this package. Saver, SavedModelBuilder, signatures
-and initializers are TensorFlow's, so that tables, assets and custom savers stay those of the
-original.
+and initializers are TensorFlow's, so that tables, assets and custom savers work as in the original.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ class ExportRequest:
     """The arguments of one `export_saved_model` call.
 
     Attributes:
-      base: directory in which a timestamped one is made.
+      base: directory in which the timestamped directory is made.
       plans: the graphs; the first one writes the variables.
       assets_extra: path below `assets.extra` to the source file; None for none.
       strip_default_attrs: omit attributes with default values, for older servers.
-      resource_step: whether the global step is a resource variable with v1 behaviour, too.
+      resource_step: whether the global step is a resource variable even with v1 behavior.
     """
 
     base: str | bytes | os.PathLike[str]
@@ -119,7 +118,7 @@ def _received(receiver_fn: ReceiverFn) -> Any:
 
 @contextlib.contextmanager
 def _noted(features: Any) -> Iterator[None]:
-    """Adds the features to an exception of model_fn, since receivers often do not fit it."""
+    """Adds a note with the features to model_fn's exceptions: receivers often do not fit it."""
     try:
         yield
     except Exception as error:
@@ -168,7 +167,7 @@ def _saver(spec: EstimatorSpec) -> tf.compat.v1.train.Saver:
 
 
 def _session_config(config: tf.compat.v1.ConfigProto | None) -> tf.compat.v1.ConfigProto:
-    """The estimator's, except that ops that do not run need no kernel, such as those for TPU."""
+    """The estimator's session config, without placement of ops that do not run, such as TPU ops."""
     made = tf.compat.v1.ConfigProto()
     if config is not None:
         made.CopyFrom(config)

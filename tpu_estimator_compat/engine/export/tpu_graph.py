@@ -34,10 +34,10 @@ class BatchConfig(NamedTuple):
     """The batching of requests before they go to a core.
 
     Attributes:
-      num_batch_threads: threads that batch, and so batches at work at once.
+      num_batch_threads: threads that form batches, and so batches processed at once.
       max_batch_size: examples in a batch, at most.
       batch_timeout_micros: microseconds to wait for a batch to fill up.
-      allowed_batch_sizes: sizes that batches are padded to, rising, the last one
+      allowed_batch_sizes: ascending sizes to which batches are padded, the last one
         `max_batch_size`; None or empty for any.
       max_enqueued_batches: batches that may wait.
     """
@@ -73,7 +73,7 @@ def inference_on_tpu(
 
     Args:
       computation: takes the tensors of `inputs_to_tpu`, returns a list of tensors.
-      inputs_to_tpu: its inputs; batched along dimension 0.
+      inputs_to_tpu: inputs of `computation`, batched along dimension 0.
       num_batch_threads: as in `BatchConfig`.
       max_batch_size: as in `BatchConfig`; None or 0 for no batching.
       batch_timeout_micros: as in `BatchConfig`.
@@ -110,15 +110,15 @@ def model_fn_inference_on_tpu(
     """Puts a whole model_fn on TPU, for a model_fn that is exported with API version 2.
 
     Args:
-      model_fn: called in PREDICT mode, with those of the other arguments that it declares.
-      features: its features: tensor, or nested structure of tensors; dense ones only.
-      labels: its labels, if it wants some.
-      config: its config.
-      params: its params.
+      model_fn: called in PREDICT mode, with the arguments below that it declares.
+      features: model_fn's features: a dense tensor, or a nested structure of dense tensors.
+      labels: model_fn's labels, if it declares them.
+      config: model_fn's config.
+      params: model_fn's params.
       batch_config: the batching of requests; None for none.
 
     Returns:
-      Its spec, with predictions and export_outputs on the host.
+      model_fn's spec, with predictions and export_outputs on the host.
 
     Raises:
       ValueError: an export output that is neither a prediction, a classification nor a regression.

@@ -1,1 +1,1 @@
-"""Graphs and GraphDefs of TensorFlow 1: the operations that are needed, and their definitions."""
+"""Captured graphs: their operations, in which order they run, and GraphDefs to import them."""

@@ -24,7 +24,7 @@ _NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_na
 _OUTPUTS = {"XlaReplicaId": ("id",), "Unique": ("y", "idx"), "TPUReplicatedOutput": ("outputs",)}
 """Output names of ops that are rewritten to an op with a single output called `output`."""
 BY_REPLICA = frozenset({"XlaReplicaId", "TPUReplicatedInput"})
-"""Types of ops that give each replica a value of its own."""
+"""Types of ops whose value differs by replica."""
 _FILLING = frozenset({"Fill", "ZerosLike", "OnesLike"})
 _OF_CONSTANTS = frozenset({"dtype", "value", "_output_shapes", "_class"})
 
@@ -72,15 +72,15 @@ def subgraph_def(
 ) -> GraphDef:
     """The GraphDef of `ops` and the functions that they need, for import under another graph.
 
-    Device strings and colocation, which mean the legacy graph's devices, are dropped, as are
-    control inputs from outside `ops`, except from `awaited`; the caller orders the pieces.
+    Drops device strings and colocation, which refer to the legacy graph's devices, and control
+    inputs from outside `ops`, except from `awaited`; the caller orders the parts of the graph.
 
     Args:
       ops: operations in the order in which they are created.
-      replica: the index of the replica that runs it, by which random ops with seeds draw different
-        numbers and `XlaReplicaId` is a constant; None for devices that do so themselves.
+      replica: index of the replica that runs the ops: seeded random ops draw different numbers on
+        each, and `XlaReplicaId` is a constant. None for devices that do so themselves.
       rewrites: functions that change a node, by op type; in functions of the library too.
-      instead: operations of one output to leave out, by name, with their replacements.
+      instead: names of operations of one output to leave out, with their replacements.
       awaited: names of operations outside `ops`; the import maps those that are control inputs.
     """
     source = _nodes_of(graph)
@@ -108,11 +108,11 @@ def subgraph_def(
 
 
 def _keep_values_apart(nodes: Iterable[NodeDef]) -> None:
-    """Gives large variables that are filled alike, such as slots, separate buffers.
+    """Gives large variables with equal initial values, such as slots, separate buffers.
 
     TensorFlow merges ops with equal inputs and attributes, and a variable keeps the buffer that it
-    is assigned. First updates would copy a shared buffer, one copy more than there are variables
-    for a time. TensorFlow folds values below 10 MiB into constants anyway.
+    is assigned. The first updates would copy a shared buffer, and for a time need memory for one
+    more copy. TensorFlow folds values below 10 MiB into constants anyway.
     """
     by_name = {node.name: node for node in nodes}
     for node in by_name.values():
@@ -125,10 +125,10 @@ def _keep_values_apart(nodes: Iterable[NodeDef]) -> None:
 def repeated_constants(
     graph: tf.Graph, ops: Iterable[tf.Operation], kept: Collection[str]
 ) -> dict[str, str]:
-    """Small constants that repeat an earlier one, by name, with the name of that one.
+    """Maps the name of each small constant that repeats an earlier one to the earlier one's name.
 
-    A training step by TF1 has thousands. Grappler would find them, but only after all of them are
-    imported, placed, and had their shapes inferred, for every replica. Those in `kept` stay.
+    A TF1 training step has thousands. Grappler finds them only after every replica has imported and
+    placed them, and inferred their shapes. Constants in `kept` stay.
     """
     nodes = _nodes_of(graph).nodes
     first: dict[bytes, str] = {}
@@ -148,7 +148,7 @@ def repeated_constants(
 
 
 def _of_replica(replica: int | None, graph_def: GraphDef) -> Rewrites:
-    """Rewrites that make nodes of `graph_def` those of one replica."""
+    """Rewrites of random ops and `XlaReplicaId` in `graph_def` for one replica."""
     if replica is None:
         return {}
     draws = set()
@@ -171,7 +171,7 @@ def differs_by_replica(graph: tf.Graph, ops: Iterable[tf.Operation]) -> bool:
 
 
 def _offset_seed(offset: int, node: NodeDef) -> None:
-    if node.attr["seed"].i or node.attr["seed2"].i:  # without seeds, each draws as it likes
+    if node.attr["seed"].i or node.attr["seed2"].i:  # without seeds, streams differ anyway
         node.attr["seed2"].i += offset
 
 
@@ -214,7 +214,7 @@ def _function_names(node_defs: Iterable[NodeDef]) -> Iterable[str]:
 
 
 def called_by(node: NodeDef) -> Iterator[Any]:
-    """Functions that attributes of a node name, as `NameAttrList`s, by attribute."""
+    """Functions that a node's attributes name, as `NameAttrList`s, sorted by attribute."""
     kinds = {name: attr.WhichOneof("value") for name, attr in node.attr.items()}
     for name in sorted(name for name, kind in kinds.items() if kind in ("func", "list")):
         attr = node.attr[name]
@@ -243,8 +243,8 @@ def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDe
 def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> None:
     """Rewrites nodes in the functions of a library, under new names that end in `mark`.
 
-    The runtime knows the old names with their old bodies, so that each function that changes, or
-    calls one that does, gets a new name.
+    The runtime knows the old bodies by the old names, so each function that changes, or calls a
+    changed function, gets a new name.
     """
     functions = {f.signature.name: f for f in graph_def.library.function}
     types = {n: rewrites.keys() & {x.op for x in f.node_def} for n, f in functions.items()}
@@ -275,7 +275,7 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
 
 
 def _renamed_outputs(nodes: Iterable[NodeDef], before: Mapping[str, str]) -> dict[str, str]:
-    """New names of outputs, as functions name them, of nodes whose type was rewritten."""
+    """Maps outputs of nodes whose type was rewritten to new outputs, in functions' notation."""
     return {
         f"{node.name}:{output}:0": f"{node.name}:output:{index}"
         for node in nodes
@@ -291,9 +291,10 @@ def _rename_functions(node: NodeDef, names: Mapping[str, str]) -> None:
 
 
 def canonical(graph_def: GraphDef) -> bytes:
-    """`graph_def` as bytes, equal for equal code that was captured twice in this process.
+    """`graph_def` as bytes, equal for equal code captured twice in this process.
 
-    TensorFlow numbers functions, and gradients that Python defines, over all graphs.
+    It leaves out TensorFlow's numbers of functions and Python gradients, which count over all
+    graphs.
     """
     if not graph_def.library.function and not any(map(_is_numbered, graph_def.node)):
         return graph_def.SerializeToString(deterministic=True)

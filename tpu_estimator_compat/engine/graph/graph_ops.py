@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 Key = tuple[str, int]
-# Ops whose resource lives for one execution of a graph, or is another's, which a string names.
+# Ops whose resource lives for one execution of a graph, or belongs to an op that a string names.
 _PER_STEP_RESOURCES = frozenset(
     {
         "TensorArrayV3",
@@ -33,7 +33,7 @@ READERS = frozenset(
 )
 """Operations that take a variable's handle and do not change the variable."""
 READ_AROUND = "_read_around_branches"
-"""Attribute of variables of which a read in a branch became one around it, which always runs."""
+"""Attribute of variables whose read in a branch became a read outside, which always runs."""
 
 
 def key(tensor: tf.Tensor) -> Key:
@@ -46,9 +46,9 @@ def distinct(tensors: Iterable[tf.Tensor]) -> list[tf.Tensor]:
 
 
 def as_operation(target: Any) -> tf.Operation:
-    """The operation of an operation, tensor or variable.
+    """`target`, if it is an operation, or the operation of a tensor or variable.
 
-    A ref variable's initializer is the ref that its assignment gives, after a warm start.
+    After a warm start, a ref variable's initializer is a tensor, the output of its assignment.
     """
     return target if isinstance(target, tf.Operation) else target.op
 
@@ -78,7 +78,7 @@ def ancestors(
     stops: Collection[Key],
     idle: Collection[tf.Operation] = (),
 ) -> set[tf.Operation]:
-    """All operations that `targets` depend on, themselves and control dependencies included.
+    """All operations that `targets` depend on, by control inputs too, and `targets` themselves.
 
     Args:
       stops: tensors, as `key()`s, whose producers are not followed: feeds and handles.
@@ -110,7 +110,7 @@ def has_effect(op: tf.Operation) -> bool:
 
 
 def draws(op: tf.Operation) -> bool:
-    """Whether `op` may give another value each time: of an iterator, Python, a feed."""
+    """Whether the value of `op` may differ each time: from an iterator, Python or a feed."""
     return op.type.startswith("Placeholder") or has_effect(op)
 
 
@@ -134,12 +134,12 @@ def place_first(ops: Sequence[tf.Operation]) -> None:
 
 
 def note_original(copy: tf.Operation, op: tf.Operation) -> None:
-    """Notes that an operation is a copy of one that a user's code made in another graph."""
+    """Records that `copy` is a copy of `op`, which a user's code made in another graph."""
     setattr(copy, _ORIGINAL, op)
     if hasattr(op, _PLACE):
         setattr(copy, _PLACE, getattr(op, _PLACE))
 
 
 def original(op: tf.Operation) -> tf.Operation:
-    """The operation that a user's code made: `op`, or that of which it is a copy."""
+    """The operation that a user's code made: `op`, or the operation of which it is a copy."""
     return getattr(op, _ORIGINAL, op)

@@ -1,4 +1,4 @@
-"""A GraphDef as text, equal to TensorFlow's to the letter, in a fraction of the time.
+"""Prints a GraphDef as TensorFlow does, to the letter, in a fraction of the time.
 
 TensorFlow uses protobuf's printer in Python, which visits every field. The printer of protobuf's
 runtime differs only in the order of map entries, and in numbers with a point. It takes half the

@@ -38,9 +38,9 @@ def imported(
     wait: LateControlInputs,
     given: Sequence[tf.Tensor],
 ) -> list[Any]:
-    """Imports a definition and returns its `elements`, by names of tensors and operations.
+    """Imports a definition; returns the tensors and operations that `elements` names.
 
-    `after` runs before all of it; `given` are the values of `wait.given`.
+    All imported operations run after `after`; `given` has the values of `wait.given`.
     """
     under_construction = tf.compat.v1.get_default_graph()
     already = len(under_construction.get_operations()) if after else 0
@@ -66,9 +66,9 @@ def imported(
 
 @contextlib.contextmanager
 def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
-    """Within, no `tf.control_dependencies` apply, under which TensorFlow cannot import ops.
+    """A context outside of `tf.control_dependencies`, under which TensorFlow cannot import ops.
 
-    A TPU's steps are built under them; `tf.control_dependencies(None)` would leave its computation.
+    TPU steps are built under them; `tf.control_dependencies(None)` would leave the computation.
     """
     stack, graph._control_dependencies_stack = graph._control_dependencies_stack, []
     try:

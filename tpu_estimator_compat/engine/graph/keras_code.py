@@ -1,4 +1,4 @@
-"""Tells which operations of a graph Keras's code made."""
+"""Finds the operations of a graph that Keras's code made."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _COMMON = _ends(
     "keras/src/layers/", "keras/src/optimizers/", "keras/src/random/", "tf_keras/src/layers/"
 )
 READING = (*_COMMON, *_ends("keras/src/backend/common/variables.py", "tf_keras/src/optimizers/"))
-"""Code that reads variables in the order in which it is written."""
+"""Files of code that expects its reads of variables in the order of its lines."""
 UPDATING = (*_COMMON, *_ends("tf_keras/src/optimizers/optimizer.py"))
-"""Code that writes to variables, and returns no op for the write."""
+"""Files of code that writes to variables, and returns no op for the write."""
 
 
 def is_by(op: tf.Operation, code: Code) -> bool:
-    """Whether lines of `code` were running when `op` was made."""
+    """Whether code in the files `code` made `op`."""
     return any(
         part in frame.filename for frame in graph_ops.original(op).traceback for part in code
     )

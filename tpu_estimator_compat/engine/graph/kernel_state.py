@@ -1,4 +1,4 @@
-"""Tells which kernels of a GraphDef keep state between calls."""
+"""Finds kernels of a GraphDef that keep state between calls."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _keeps_state(node: NodeDef) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _is_stateful(kind: str) -> bool:
-    """Whether ops of a type have state, and get no resource that holds it."""
+    """Whether ops of a type have state outside of their resource inputs."""
     definition = op_def_registry.get(kind)
     if definition is None:  # a call of a function, whose nodes count
         return False

@@ -1,7 +1,7 @@
 """Simplifies a pruned graph: removes needless control dependencies, repeated reads and reshapes.
 
-TF1 created many. Grappler finds some, but none in a loop's body that the single-threaded executor
-runs, and it keeps the dependencies of an op that it drops.
+TF1 code creates many. Grappler finds some, but none in the body of a loop on the single-threaded
+executor, and it keeps the dependencies of an op that it drops.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ _MAY_FAIL = frozenset({"CheckNumerics", "CheckNumericsV2"})  # stateless, yet th
 
 
 def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
-    """NoOps among `ops`, which include ancestors, whose control dependencies order no effects.
+    """NoOps among `ops` whose control dependencies order no effects; `ops` include ancestors.
 
-    `tf.gradients` makes all gradients of an op wait for one NoOp, which waits for all of them: so
-    TF1 computed the gradient with respect to the model's input, which nothing uses. Without that
-    NoOp the order of effects is the same, if all effects before it also precede each of the waiting
-    tensors.
+    `tf.gradients` makes all gradients of an op wait for one NoOp, which waits for all of them. So
+    TF1 also computed the gradient of the model's input, which nothing uses. Without the NoOp the
+    order of effects is the same if each waiting tensor depends on all effects before the NoOp.
     """
     effects: dict[tf.Operation, int] = {}  # a bit for each op with an effect before an op
     bits = 0
@@ -49,7 +48,7 @@ def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
 
 
 def _is_held(op: tf.Operation, gate: tf.Operation) -> bool:
-    """Whether `op` is a tensor of a `tf.tuple`: a copy that waits until `gate` has all of them."""
+    """Whether `op` is a copy from `tf.tuple`, which waits for all its tensors at `gate`."""
     return op.type == "Identity" and op.inputs[0].op in gate.control_inputs
 
 
@@ -58,7 +57,7 @@ def _has_effect(op: tf.Operation) -> bool:
 
 
 def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[str, str]:
-    """Reads of a variable that repeat an earlier read, by name, with the name of that one.
+    """Maps the name of each variable read that repeats an earlier one to the earlier one's name.
 
     Args:
       ops: operations in the order in which they take effect.
@@ -81,7 +80,7 @@ def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[s
         for variable in handles:  # the op may write to it
             first.pop(variable, None)
         if any(t.dtype in (tf.resource, tf.variant) for t in op.outputs):
-            aliased |= handles  # a later write may name it otherwise
+            aliased |= handles  # a later write may use another handle
     return repeated
 
 
@@ -107,10 +106,10 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
 def sole_elements(
     sent: Iterable[tuple[tf.Tensor, tf.Tensor]],
 ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-    """Yields scalars that one replica sends as vectors of one element: on the host, on the replica.
+    """Yields scalars that a replica sends as one-element vectors, each on the host and the replica.
 
-    A TPU sends no scalars: `tf.reshape(x, [1])` on the replica goes with `x[0]` on the host. `sent`
-    has placeholders on the host, and the tensors that they receive.
+    A TPU sends no scalars: users write `tf.reshape(x, [1])` on the replica and `x[0]` on the host.
+    `sent` has placeholders on the host, and the tensors that they receive.
     """
     for placeholder, tensor in sent:
         scalar = tensor.op.inputs[0] if tensor.op.type in ("Reshape", "ExpandDims") else None

@@ -33,10 +33,10 @@ _LIBRARIES = (
     "numpy",
     "tpu_estimator_compat",
 )
-"""Packages without user code; others below site-packages may be legacy code."""
+"""Packages without user code; other packages in site-packages may be legacy code."""
 
 
-# TensorFlow found no lines in the step.
+# TensorFlow's text where it found no lines for an operation of the step.
 _IN_VAIN = re.compile(r"^Detected at node .*\n<stack traces unavailable>\n", re.MULTILINE)
 _OF_INPUT = "IteratorGetNext"
 
@@ -83,7 +83,7 @@ def of_operation(op: tf.Operation) -> SourceLine | None:
 def stack_text(op: tf.Operation) -> str:
     """The user's lines that made `op`, as in a traceback, outermost first.
 
-    Lines above the first of this package are left out, since tracebacks of errors have those.
+    Lines above the first line of this package are left out: an error's traceback has them.
     """
     frames = list(_stack(op))
     ours = [i for i, frame in enumerate(frames) if frame.filename.startswith(_THIS_PACKAGE)]
@@ -113,7 +113,7 @@ def function_graph(graph: tf.Graph, name: str) -> tf.Graph | None:
 
 
 def with_functions(ops: Iterable[tf.Operation]) -> Iterator[tf.Operation]:
-    """`ops`, and those of the functions that they call at any depth, each function once."""
+    """Yields `ops`, and operations of functions that they call at any depth, each function once."""
     seen: set[str] = set()
     left = list(ops)
     while left:
@@ -155,7 +155,7 @@ class Sources:
     def find(self, name: str) -> tf.Operation | None:
         """The operation that a compiler calls `name`, or None.
 
-        Compilers prepend names of calls, branches and loops to those of the operations within.
+        Compilers prepend names of calls, branches and loops to the names of operations inside them.
         """
         parts = name.split("/")
         for graph in self._graphs:

@@ -1,4 +1,4 @@
-"""The outer loop: who listens to training, and when each listener next needs control."""
+"""The outer loop: hooks and callbacks, and a schedule of when each next needs control."""
 
 from tpu_estimator_compat.engine.hooks.keras_callbacks import HOOK_TYPES, split_hooks
 from tpu_estimator_compat.engine.hooks.schedule import Schedule

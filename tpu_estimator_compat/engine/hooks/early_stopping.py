@@ -55,14 +55,14 @@ class StopOnPredicateHook(tf.compat.v1.train.SessionRunHook):
 
 
 class StopWithChiefHook(tf.compat.v1.train.SessionRunHook):
-    """Makes the variable `STOP` on a worker, which stops with the chief."""
+    """Creates the variable `STOP` on a worker, which stops when the chief stops."""
 
     def begin(self) -> None:
         _stop_variable()
 
 
 def _stop_variable() -> tf.Variable:
-    """The flag, by its name in the original's checkpoints."""
+    """The variable `STOP`, with its name in the original's checkpoints."""
     scope = tf.compat.v1.variable_scope("signal_early_stopping", reuse=tf.compat.v1.AUTO_REUSE)
     with scope:
         return tf.compat.v1.get_variable(
@@ -104,7 +104,7 @@ class StopAtCheckpointStepHook(tf.compat.v1.train.SessionRunHook):
         return tf.compat.v1.train.SessionRunArgs(self._global_step)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        if run_values.results + 1 < self._last_step:  # it was read before the step
+        if run_values.results + 1 < self._last_step:  # read before the step
             return
         if self._checkpoint_step() >= self._last_step:
             run_context.request_stop()
@@ -116,7 +116,7 @@ def read_eval_metrics(eval_dir: str) -> dict[int, dict[str, float]]:
     """The results of evaluations from their event files.
 
     Args:
-      eval_dir: the directory, as of `Estimator.eval_dir()`.
+      eval_dir: a directory such as `Estimator.eval_dir()`.
 
     Returns:
       Global step to metrics by name, in the order of the steps. Empty where there are none.

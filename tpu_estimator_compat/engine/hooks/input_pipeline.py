@@ -27,8 +27,8 @@ class _IteratorSaver(tf.compat.v1.train.Saver):
 class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
     """Saves and restores the positions of all iterators of the graph together with the model.
 
-    The checkpoints `input.ckpt-*` lie beside the model's, with the list `checkpoint_input`; of
-    several workers each has its own, `input_<task_type>_<task_id>.ckpt-*`.
+    The checkpoints `input.ckpt-*` are beside the model's, and the file `checkpoint_input` lists
+    them. Each of several workers has its own, `input_<task_type>_<task_id>.ckpt-*`.
 
     Args:
       estimator: gives `model_dir` and the times of checkpoints.
@@ -46,7 +46,7 @@ class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
         if config.num_worker_replicas > 1:
             prefix += f"_{config.task_type}_{config.task_id}"
         self._state_file = f"checkpoint_{prefix}"
-        # No base class: beside a CheckpointSaverHook, an estimator would not save the model.
+        # Not a subclass: an estimator with a CheckpointSaverHook adds no saver for the model.
         self._saving = tf.compat.v1.train.CheckpointSaverHook(
             estimator.model_dir,
             save_secs=config.save_checkpoints_secs,

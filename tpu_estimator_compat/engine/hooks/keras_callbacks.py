@@ -21,7 +21,7 @@ _STOP_FLAGS = {"train": "stop_training", "test": "stop_evaluating", "predict": "
 
 
 class Model(Protocol):
-    """The part of `self.model` of a callback that hooks use."""
+    """The methods of a callback's `self.model` that hooks use."""
 
     def adopt(self, mode: str) -> None:
         """Makes Keras variables of the live variables of a mode, a `ModeKeys` value."""
@@ -34,11 +34,11 @@ def split_hooks(
     fetches: dict[str, Any],
     results: Callable[[], dict[str, Any]] | None = None,
 ) -> tuple[list[Hook], list[Hook]]:
-    """Session hooks, and in a list the hook that calls the Keras callbacks among `hooks`, if any.
+    """The session hooks, and a list of the one hook that calls the Keras callbacks, if any.
 
     Args:
       fetches: the callbacks' logs of a batch, by name: tensors of the captured graph.
-      results: returns the final logs; None for those of the last batch.
+      results: returns the final logs; None for the last batch's logs.
     """
     callbacks = [h for h in hooks if isinstance(h, keras.callbacks.Callback)]
     others = [h for h in hooks if not isinstance(h, keras.callbacks.Callback)]
@@ -48,7 +48,7 @@ def split_hooks(
 
 
 class _CallbacksHook(tf.compat.v1.train.SessionRunHook):
-    """Calls Keras callbacks as Keras does; a `train` is one epoch."""
+    """Calls Keras callbacks as Keras does; a call of `train` is one epoch."""
 
     def __init__(
         self,

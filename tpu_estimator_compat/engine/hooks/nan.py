@@ -1,4 +1,4 @@
-"""The estimator's own watch over the loss."""
+"""The estimator's own hook for a loss that is NaN."""
 
 from typing import Any
 

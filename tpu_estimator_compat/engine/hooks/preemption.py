@@ -1,7 +1,7 @@
-"""Signals end training as a hook would: after the current step, with a checkpoint.
+"""Ends training on a signal: after the current step, with a checkpoint.
 
 A preempted machine gets SIGTERM some seconds before its end, a process SIGHUP when its terminal
-goes. The signal's previous handler is called after the checkpoint is written.
+closes. The signal's previous handler is called after the checkpoint is written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tpu_estimator_compat.engine.runtime.cancelling import cancelled_by
 from tpu_estimator_compat.engine.runtime.signal_watch import SignalWatch
 
 _NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-_PATIENCE = 3.0  # seconds for which a step may compute nothing after a signal
+_PATIENCE = 3.0  # seconds without computation, after which a signal cancels a step
 # The same where an accelerator or another machine may compute. Clouds end a process after 30.
 _PATIENCE_ELSEWHERE = 25.0
 _HURRY = 0.5  # seconds that a step has where the signal ends the process at once
@@ -32,18 +32,18 @@ _listening: list[Preemption] = []
 class Preemption(tf.compat.v1.train.SessionRunHook):
     """Requests a stop after a signal; as a context, listens for SIGTERM, SIGHUP and Ctrl-C.
 
-    It listens in the main thread only. It leaves alone signals that are ignored or have a handler
-    that Python did not set, Ctrl-C where a script has a handler, and handlers that a hook sets
-    within the context. A signal ends the process at once before the first step, in an evaluation,
-    and the second time. A step that computes nothing for some seconds after a signal is cancelled.
+    It listens only in the main thread. It does not replace ignored signals, handlers that Python
+    did not set, a script's handler for Ctrl-C, or handlers that a hook sets within the context. A
+    signal ends the process at once before the first step, in an evaluation, and when it comes a
+    second time. A step that computes nothing for some seconds after a signal is cancelled.
 
     After a signal the context's end calls the previous handler; without one it raises
-    SystemExit(128 + number), or KeyboardInterrupt. A handler that returns, though the signal should
-    end the process at once, leaves it to end after the step at hand.
+    SystemExit(128 + number), or KeyboardInterrupt. If the handler returns although the process
+    should end at once, training ends after the current step.
 
     Args:
-      computes_here: whether steps are computed by this process's CPUs, so that one that takes no
-        time of them is blocked.
+      computes_here: whether this process's CPUs compute the steps, so that a step without CPU time
+        is blocked.
       listen: whether the context does anything.
     """
 
@@ -55,7 +55,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         self._watch: SignalWatch | None = None
         self._came: int | None = None  # the signal after which steps end
         self._owed: int | None = None  # the signal whose handler is called at the context's end
-        self._ended: tuple[int, str] | None = None  # the one that ended all at once, and its words
+        self._ended: tuple[int, str] | None = None  # signal that ended training at once; message
         self._begun = self._announced = self._evaluates = False
         self._context = contextlib.ExitStack()
 
@@ -90,7 +90,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             number, words = self._ended
             logging.warning("%s: %s", _name(number), words)
             if kind is None or not issubclass(kind, (SystemExit, KeyboardInterrupt)):
-                self._call_handler(number, None)  # what it raised was lost in a callback
+                self._call_handler(number, None)  # its exception was lost in a callback
         elif self._owed is not None:
             cancelled = self._watch is not None and self._watch.has_cancelled
             if cancelled:
@@ -106,7 +106,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         return number in self._before and signal.getsignal(number) == self._note
 
     def begin_steps(self) -> None:
-        """Called before the first step: from here on, a signal should not lose steps."""
+        """Call it before the first step: from then on, a signal should not lose steps."""
         self._begun = True
 
     def interrupted(self) -> bool:
@@ -141,7 +141,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         self._ended = number, self._loss()
         self._came = number
         self._call_handler(number, frame)
-        self._ended = None  # it has returned
+        self._ended = None  # the handler has returned
 
     def _call_handler(self, number: int, frame: Any) -> None:
         handler = self._before[number]
@@ -161,7 +161,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         self._call_handler(number, None)
 
     def _loss(self) -> str:
-        """The words for what a signal that ended training at once has lost."""
+        """The message about the work that a signal lost by ending training at once."""
         if self._evaluates:
             return "the evaluation, and training, ended at once. The checkpoint is written."
         if not self._begun:
@@ -204,7 +204,7 @@ def _name(number: int) -> str:
 
 
 def _is_free(number: int, handler: Any) -> bool:
-    """Whether a signal may be listened for: a script's own handler for Ctrl-C stays."""
+    """Whether `Preemption` may replace a handler; a script's own for Ctrl-C stays."""
     if number == signal.SIGINT:
         return handler is signal.default_int_handler
     return handler is not None and handler != signal.SIG_IGN

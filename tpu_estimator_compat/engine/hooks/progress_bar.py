@@ -17,18 +17,15 @@ _WIDTH = 20
 
 
 class _Line(Protocol):
-    """A line of text that can be replaced."""
-
     def show(self, text: str) -> None: ...
     def close(self) -> None: ...
 
 
 def progress_bar(loss: tf.Tensor, steps: float | None, max_steps: float | None) -> list[Any]:
-    """A list of the hook that shows progress, or an empty one where nobody would see it.
+    """A list with the hook that shows progress; empty where the progress line is off.
 
-    It is for terminals, and for notebooks, where it has its own output: not where standard error is
-    redirected, not in tests, and not where the log's verbosity differs from warnings (in a
-    notebook, also from information).
+    The line is on in terminals at the log level WARN, and in notebooks, where it has its own
+    output, at INFO and WARN. It is off where standard error is redirected, and under pytest.
     """
     level = logging.get_verbosity()
     line: _Line
@@ -96,7 +93,7 @@ class ProgressBarHook(tf.compat.v1.train.SessionRunHook):
         self._last = max_steps
         self._line = line
         self._drawn = 0.0
-        self._latest: tuple[int, Any] | None = None  # a step that is not drawn, with its loss
+        self._latest: tuple[int, Any] | None = None  # a step not yet drawn, with its loss
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         del coord

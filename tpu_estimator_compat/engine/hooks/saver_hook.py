@@ -1,7 +1,7 @@
-"""TF's CheckpointSaverHook, which writes while training goes on.
+"""A CheckpointSaverHook that writes checkpoints while training goes on.
 
-It takes a snapshot that a thread writes, one at a time: the next save and the end of training wait
-for it. With listeners, which expect a finished file, the hook waits before it calls them.
+It takes a snapshot that a thread writes. The next save and the end of training wait for the thread.
+With listeners, which expect a finished file, the hook writes without a thread.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SHARE = 0.5  # of the available memory, for the snapshot that a thread writes
 class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     """Saves every N steps or seconds, in the background.
 
-    It writes at once at the start and at the end of training, and where a checkpoint does not fit
-    in half of the available memory. With `save_input_state` it saves the input's position, with
-    `save_graph_def` the graph, as graph.pbtxt and in each checkpoint's .meta.
+    It writes in the foreground at the start and the end of training, with listeners, and where a
+    checkpoint exceeds half of the available memory. With `save_input_state` it saves the input's
+    position, with `save_graph_def` the graph, as graph.pbtxt and in each checkpoint's .meta.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
 
     def _save(self, session: StepSession, step: int) -> bool:
         self.wait()
-        session.finish_host_calls()  # a restart does not repeat the steps before it
+        session.finish_host_calls()  # a restart does not repeat those of earlier steps
         logging.info("Calling checkpoint listeners before saving checkpoint %d...", step)
         for listener in self._listeners:
             listener.before_save(session, step)
@@ -142,7 +142,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         if not self._in_steps:
             input_state.warn_of_stateful_ops(session.iterator())
         if session.input.restored_from == self._path(step):
-            return None  # the saved position still holds
+            return None  # the saved position is still valid
         return InputState(session.iterator())
 
     def _path(self, step: int) -> str:
@@ -158,7 +158,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         def write() -> None:
             user_files.sync(_event_files(self._checkpoint_dir))
             if state is not None:
-                state.write(self._path(step))  # first: a checkpoint that is there is whole
+                state.write(self._path(step))  # first: a visible checkpoint must be complete
             with graph.as_default():
                 self._get_saver().save(
                     source,
@@ -173,11 +173,11 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
 
 
 def _event_files(directory: str) -> list[str]:
-    """The event files in `directory`, whose steps a restart from the next checkpoint skips."""
+    """Event files in `directory`; a restart from the checkpoint does not repeat their steps."""
     if not user_files.is_local(directory):
         return []
     directory = user_files.local(directory)
     if not os.path.isdir(directory):
         return []
     paths = [e.path for e in os.scandir(directory) if e.name.startswith(_EVENTS) and e.is_file()]
-    return [path for path in paths if os.access(path, os.R_OK)]  # others may write there, too
+    return [path for path in paths if os.access(path, os.R_OK)]  # other users may write there

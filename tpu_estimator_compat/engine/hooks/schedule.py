@@ -17,9 +17,8 @@ from tpu_estimator_compat.engine.session.run_limits import RunLimits
 class Schedule:
     """Divides a call into runs: decides the number of steps of each, and times them.
 
-    With TPU rules, a run is a loop of `iterations_per_loop` steps, or one of so many seconds.
-    Otherwise, with a `loop` of None, it ends where the first hook needs control. The sessions that
-    make a run read its `limits`.
+    With TPU rules, a run is a `loop` of `iterations_per_loop` steps or seconds. Otherwise `loop` is
+    None, and a run ends where the first hook needs control. Sessions read the `limits` of each run.
     """
 
     def __init__(
@@ -45,9 +44,9 @@ class Schedule:
         self._first_step = 0
 
     def run(self, monitored: Any, fetches: list[Any]) -> tuple[list[Any], Any]:
-        """Makes a run of a MonitoredSession; returns the values of `fetches`, and its session.
+        """Makes one run of a MonitoredSession; returns the values of `fetches`, and its session.
 
-        No generator of runs: an error of a step or hook may be StopIteration.
+        A generator of runs would not do, since a step or hook may raise StopIteration.
         """
         # Timers of hooks use the global step, which is constant in an evaluation.
         self.before_run(monitored._tf_sess().global_step())

@@ -58,7 +58,7 @@ class HookTraits:
     """The scheduling properties of one hook class; the defaults are safe for unknown hooks.
 
     Attributes:
-      demand: from a hook and the global step (of finished steps), the hook's next demand.
+      demand: takes a hook and the global step (of finished steps), returns the hook's next demand.
       looks_at_host_calls: whether it may read results of host calls, after any step.
       bounds_training: whether it sets the last step, which no loop may overshoot.
       call_counter: the attribute that counts its calls, to which skipped steps are added; None for
@@ -85,8 +85,8 @@ def of(hook: Hook) -> HookTraits:
     """The row of `hook`, by its class.
 
     A subclass, or a hook with attributes that hide methods, keeps the demand of a known class
-    unless it overrides what the class is scheduled by. Otherwise assume nothing about it, except
-    that a saver's subclass still saves.
+    unless it overrides a name on which the schedule relies. Otherwise assume nothing about it,
+    except that a saver's subclass still saves.
     """
     known = next((c for c in type(hook).__mro__ if c in _ROWS), None)
     if known is None:
@@ -103,9 +103,9 @@ def of(hook: Hook) -> HookTraits:
 
 
 def _overrides_schedule(hook: Hook, known: type) -> bool:
-    """Whether `hook` overrides a method by which its known class takes turns.
+    """Whether `hook` overrides a name on which the schedule of its known class relies.
 
-    Each other class in the MRO counts: a method of `known` may call one of theirs by `super()`.
+    Each other class in the MRO counts: a method of `known` may call its methods by `super()`.
     """
     others = [c for c in type(hook).__mro__ if c not in known.__mro__]
     if not all(_names(known).isdisjoint(vars(c)) for c in others):
@@ -141,7 +141,7 @@ def demand(hook: Hook, global_step: int) -> Demand:
 
 
 def skipped(hook: Hook, steps: int) -> None:
-    """Adds steps without a call of `hook` to the counter of its calls."""
+    """Adds the number of steps in which `hook` was not called to its call counter."""
     if counter := of(hook).call_counter:
         setattr(hook, counter, getattr(hook, counter) + steps)
 
@@ -166,7 +166,7 @@ def _timer_demand(timer: Any, position: int, lead: int = 0) -> Demand:
 
 
 def _is_plain(timer: Any, kind: type) -> bool:
-    """Whether a timer is of a kind, with no method replaced."""
+    """Whether `timer` is of the class `kind` itself, with no method replaced."""
     return _methods(kind).isdisjoint(vars(timer)) and type(timer) is kind
 
 

@@ -1,4 +1,4 @@
-"""From a legacy input_fn to the elements that replicas are fed."""
+"""The input: calls a legacy input_fn, and deals its elements to hosts and replicas."""
 
 from tpu_estimator_compat.engine.inputs.async_release import AsyncRelease
 from tpu_estimator_compat.engine.inputs.calling import (

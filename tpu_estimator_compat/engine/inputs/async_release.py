@@ -1,9 +1,9 @@
 """Frees iterators without waiting for the thread that tunes their buffers.
 
 That thread sleeps between its rounds, twice as long each time, up to a minute. The destructor of an
-iterator wakes the thread before it tells it to end, so that the thread often goes back to sleep
-(`Model::OptimizeLoop` and `CancellationManager::StartCancel` of TensorFlow 2.21). The destructor
-waits for it, and holds the GIL where Python drops the last reference.
+iterator wakes the thread before it tells the thread to end, so that the thread often goes back to
+sleep (`Model::OptimizeLoop` and `CancellationManager::StartCancel` of TensorFlow 2.21). The
+destructor waits for it, and holds the GIL where Python drops the last reference.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _LATER = 0.1  # seconds until an iterator that something still holds is tried ag
 
 
 class AsyncRelease:
-    """References to an iterator of tf.data or of a strategy, dropped last and in threads.
+    """The last references to an iterator of tf.data or of a strategy, dropped in threads.
 
-    The caller drops its own references between making this and `drop`.
+    The caller drops its own references before it calls `drop`.
     """
 
     def __init__(self, iterator: Any):
@@ -80,7 +80,7 @@ class _Part:
         self._handle = weakref.ref(handle)
 
     def start(self, seconds: float, hurried: bool = False) -> threading.Thread | None:
-        """Drops it after `seconds`; returns the thread that does, or None if it is done."""
+        """Drops the reference after `seconds`; returns the thread that does, or None if done."""
         return _in_a_thread(functools.partial(self._free, seconds), hurried, instead=self._drop)
 
     def _free(self, seconds: float) -> None:
@@ -100,7 +100,7 @@ class _Part:
 def _in_a_thread(
     free: Callable[[], None], hurried: bool, instead: Callable[[], None] | None = None
 ) -> threading.Thread | None:
-    """Calls `free` in a thread; None where no thread could be started, and it was called here."""
+    """Calls `free` in a thread; returns None where none could start, and it was called here."""
     daemon = hurried or process_exit.waits_no_more()
     thread = threading.Thread(target=free, name="input_release", daemon=daemon)
     try:

@@ -1,4 +1,4 @@
-"""Calls an input_fn in the graph that model_fn continues, and describes its elements.
+"""Calls an input_fn in the graph in which model_fn is called next, and describes its elements.
 
 An input_fn may return a Dataset, tensors of an iterator, or other tensors; it may make variables,
 hash tables, queues and random ops. As in the original, all of it is part of one graph: the ops
@@ -58,7 +58,7 @@ class CalledInput:
 
     @property
     def is_empty(self) -> bool:
-        """Whether its elements have no tensors: model_fn makes its own."""
+        """Whether elements have no tensors: model_fn makes its own data."""
         return not self.is_dataset and not self._tensors
 
     @property
@@ -100,7 +100,7 @@ class CalledInput:
     def element(self) -> Any:
         """The element in the default graph: features, or (features, labels).
 
-        A Dataset's is that of an initializable iterator, as in the original.
+        For a Dataset, it is `get_next()` of an initializable iterator, as in the original.
         """
         if self.is_dataset:
             iterator = tf.compat.v1.data.make_initializable_iterator(self.result)
@@ -115,9 +115,9 @@ class CalledInput:
         return self._of_tensors_run_again()
 
     def iterator(self, dataset: tf.data.Dataset) -> Iterator:
-        """An iterator over a dataset: that of the graph, if `element` made one.
+        """An iterator over a dataset: the graph's own iterator, if `element` made one.
 
-        So code that saves or initializes the graph's iterator handles the one that steps read.
+        Code that saves or initializes the graph's iterator then acts on the iterator of the steps.
         """
         if self._iterator is None:
             return iter(dataset)
@@ -130,7 +130,7 @@ class CalledInput:
         with eager.eager_mode():
             # The dataset's options are part of the variant.
             dataset = dataset_ops._VariantDataset(value, self.element_spec)
-        dataset._store = self.store  # keeps tables alive that its functions look into
+        dataset._store = self.store  # keeps the tables of its functions alive
         return self._without_prefetch(dataset)
 
     def _of_tensors_run_again(self) -> tf.data.Dataset:
@@ -177,7 +177,8 @@ def check_is_dataset(called: CalledInput, demand: str) -> None:
 def check_apart(called: CalledInput, *, on_tpu: bool) -> None:
     """Refuses input that depends on variables of the devices, where the host makes the input.
 
-    Called after model_fn. TensorFlow's TPUs hold all variables; JAX's devices hold those of steps.
+    Call it after model_fn. TensorFlow's TPUs hold all variables; JAX's devices hold trainable
+    variables and the global step.
     """
     graph, names = called.graph, called.variables
     if not on_tpu:
@@ -242,7 +243,7 @@ def _graph_of(dataset: tf.data.Dataset) -> tf.Graph | None:
 
 
 def _of_tensors(result: Any, graph: tf.Graph) -> Any:
-    """The result of input_fn as an element of tensors alone, with () for None and sortable keys."""
+    """input_fn's result as a structure of tensors, with () for None and keys that can be sorted."""
     if result is None:
         return (), ()
     is_pair = isinstance(result, (list, tuple)) and not hasattr(result, "_fields")

@@ -38,18 +38,19 @@ class DeployedInput:
     Attributes:
       called: the results of input_fn, one per call.
       deal: makes one dataset per host that this process feeds, with one element per replica and
-        step, in the replicas' order. Called where variables have values.
+        step, in the replicas' order. Call it once variables have values.
       element_spec: the input of one replica: structure of `tf.TypeSpec`s.
       hosts: number of hosts that this process feeds.
       is_whole: whether the sole replica gets the elements of input_fn unchanged.
       in_step: whether a step computes its element itself, as a part of its graph.
       computed: whether variables, or the step itself, compute the elements.
-      reads_ahead: whether elements may be read before they are needed. False for computed ones, and
-        for predictions on elements from Python, which may wait for earlier predictions.
+      reads_ahead: whether elements may be read before they are needed. False for computed elements,
+        and for predictions on elements from Python, which may wait for earlier predictions.
       runs_python: whether Python code, which other machines do not have, makes elements.
-      resumable: whether the iterator's position can be saved: no elements wait on devices.
-      replicas_per_element: number of replicas whose elements are stacked to one; None for no
-        stacks.
+      resumable: whether the iterator's position can be saved, so that no elements may wait on
+        devices.
+      replicas_per_element: number of replicas whose elements are stacked into one; None for no
+        stacking.
     """
 
     called: Sequence[CalledInput]
@@ -109,16 +110,17 @@ class DeployedInput:
             )
 
     def close(self, *, hurried: bool = False) -> None:
-        """Frees the datasets of iterators in the graph, once nothing iterates over this."""
+        """Frees the datasets of the graph's iterators; call it once no iterator is in use."""
         for called in self.called[:1]:
             end_iterators(called.store.iterators(), hurried=hurried)
 
     def _take_turns(self, datasets: Sequence[tf.data.Dataset]) -> bool:
         """Whether one iterator on the host feeds several replicas, in turn.
 
-        A strategy has an iterator for each, which reads ahead onto devices with memory of their
-        own. On CPUs that gains nothing, and each may take a minute to end: see `AsyncRelease`. The
-        strategy is needed where it gives replicas empty batches when data ends in mid-step.
+        A strategy makes an iterator per replica, which reads ahead into the device's memory. On
+        CPUs that gains nothing, and each iterator may take a minute to end: see `AsyncRelease`.
+        Where the data may end within a step, the strategy is needed: it gives the other replicas
+        empty batches.
         """
         devices = self.strategy.extended.worker_devices  # of this machine
         if len(devices) == 1 or self.resumable:
@@ -140,7 +142,7 @@ class DeployedInput:
         return distribute_utils.regroup([next(iterator) for _ in range(replicas)])
 
     def _on_its_host(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
-        """`dataset` on the host in whose scope the strategy asks for it, maybe another machine."""
+        """`dataset`, copied to the host of the device scope, which may be another machine."""
         host = device_util.current()
         if not host or device_util.canonicalize(host) == dataset._variant_tensor.device:
             return dataset
@@ -172,7 +174,7 @@ class DeployedInput:
 def flat_parts(iterator: Any) -> list[np.ndarray] | None:
     """Flat tensors of an iterator's next element, or None at the end; called eagerly.
 
-    `next(iterator)` takes 0.2 ms to make a structure of them.
+    `next(iterator)` takes 0.2 ms longer, to pack them into a structure.
     """
     try:
         parts = gen_dataset_ops.iterator_get_next(
@@ -199,7 +201,7 @@ def deploy(
 
     Args:
       called: in the order of `input_mode.invocations`.
-      in_step: whether a sole replica may compute itself the tensors that input_fn returned.
+      in_step: whether the step of a sole replica may compute input_fn's tensors itself.
     """
     whole = isinstance(input_mode, modes.Plain) and input_mode.topology.num_replicas == 1
     in_step = in_step and whole and not called[0].is_dataset

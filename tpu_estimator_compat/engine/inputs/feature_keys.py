@@ -11,7 +11,7 @@ from typing import Any
 
 
 class _Key(str):
-    """Replacement of a key that cannot be compared with others."""
+    """A sortable replacement of a key that cannot be compared with other keys."""
 
     original: Hashable
 

@@ -22,7 +22,7 @@ class Padded(NamedTuple):
 
 
 def pad(dataset: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
-    """A dataset of `Padded` with exactly `batch_size` rows, from batches of at most so many."""
+    """A dataset of `Padded` elements with `batch_size` rows, from batches of at most that size."""
 
     @tf.autograph.experimental.do_not_convert
     def pad_element(*element: Any) -> Padded:
@@ -57,7 +57,7 @@ def _pad_rows(missing: tf.Tensor, batch_size: int) -> Callable[[Any], Any]:
     def pad_one(tensor: Any) -> Any:
         if isinstance(tensor, tf.SparseTensor):  # rows without values
             shape = tf.concat([[tf.constant(batch_size, tf.int64)], tensor.dense_shape[1:]], 0)
-            with tf.control_dependencies([missing]):  # and so what checks the number of rows
+            with tf.control_dependencies([missing]):  # and so the check of the number of rows
                 longer = tf.SparseTensor(tensor.indices, tensor.values, tf.identity(shape))
             longer.set_shape(tf.TensorShape([batch_size]).concatenate(tensor.shape[1:]))
             return longer
@@ -82,7 +82,7 @@ def fill_last_step(dataset: tf.data.Dataset, replicas: int) -> tf.data.Dataset:
 
 
 def _nothing(spec: tf.TypeSpec) -> Any:
-    """Zeros of a spec; for a sparse one, no values."""
+    """A tensor of zeros for a spec; for a sparse spec, a tensor without values."""
     if not isinstance(spec, tf.SparseTensorSpec):
         return tf.zeros(spec.shape, spec.dtype)
     shape = [size or 0 for size in spec.shape]

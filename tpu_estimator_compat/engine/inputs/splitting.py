@@ -1,4 +1,4 @@
-"""One element per replica from each batch: slices or copies of it."""
+"""Makes one element per replica from each batch: slices or copies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def split(
 
     Args:
       parts: the number of slices of a batch.
-      wanted: indices of the slices to give.
+      wanted: indices of the slices in the result.
       batch_axis: per flat tensor, the dimension to split; None for 0 everywhere.
     """
     if parts == 1:
@@ -59,7 +59,7 @@ def _copies(count: int, *element: Any) -> tf.data.Dataset:
 
 @tf.autograph.experimental.do_not_convert
 def _single(element: tuple) -> Structure:
-    """Undoes that a dataset function gets a tuple element as its arguments."""
+    """Packs a dataset function's arguments: it gets a tuple element unpacked."""
     return element[0] if len(element) == 1 else element
 
 
@@ -79,7 +79,7 @@ def _slices(element: Structure, parts: int, batch_axis: Sequence[int] | None) ->
 
 
 def _slices_with_sparse(element: Structure, parts: int, axes: Sequence[int]) -> tf.data.Dataset:
-    """The same for elements with sparse tensors, whose slices have no common shape."""
+    """`_slices` for elements with sparse tensors, whose slices have no common shape."""
     cut = [
         functools.partial(_sparse_slice, t, parts, _share(t, parts, axis))
         if isinstance(t, tf.SparseTensor)

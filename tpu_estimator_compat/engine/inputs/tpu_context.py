@@ -10,7 +10,7 @@ from tpu_estimator_compat.engine.topology.computation_shapes import imagined_ass
 
 
 class TPUContext:
-    """The configuration of the computation, as in the original's class of this name.
+    """The hosts and replicas of the computation, as in the original's class of this name.
 
     It arrives in `params['context']` of input_fn and model_fn; users do not make it.
 
@@ -30,7 +30,7 @@ class TPUContext:
         return self._invocation
 
     def current_input_fn_deployment(self) -> tuple[str, int, int, int]:
-        """The position of this input_fn call among all.
+        """The position of this input_fn call among all calls.
 
         Returns:
           The host's device, the 0-based index of this call, the number of calls, and the number of
@@ -77,7 +77,7 @@ class TPUContext:
     def device_assignment(self) -> Any:
         """The cores of each replica; None without `num_cores_per_replica`, as in the original.
 
-        Without a TPU, an assignment to as many cores as the replicas need, in a line.
+        Without a TPU, an assignment to imagined cores in a line.
 
         Raises:
           RuntimeError: called from input_fn.

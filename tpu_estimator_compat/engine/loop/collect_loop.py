@@ -1,4 +1,4 @@
-"""Predictions of several input elements: all outputs of each, in a call each or in one loop."""
+"""Predicts several input elements and returns all their outputs, in one call each or in a loop."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, SINGLE_THREADED
 class CollectLoop:
     """Predicts several batches: the first in one call each, later ones in a `tf.while_loop`.
 
-    In a loop, batches share what Python costs per call. A loop takes some times as long to trace,
-    which few batches cannot repay. For arguments that are not listed see `DeviceLoop`.
+    A loop saves Python's cost per call, but takes several times as long to trace, which pays only
+    for many batches. For arguments that are not listed see `DeviceLoop`.
 
     Args:
       outputs: (dtype, rank) of each output; the first dimension of each is the batch's.
@@ -38,7 +38,7 @@ class CollectLoop:
         self._step = step
         self._outputs = list(outputs)
         self._clock = tuning.clock
-        # Python costs large batches too little for a loop around them to pay.
+        # For large batches, Python's cost per call is too small for a loop to pay.
         self._tuner = Tuner(tuning, may_choose, patience=math.inf)
         self._contents_of_step = contents
         self._run = functions.PerExecutor(
@@ -130,11 +130,11 @@ class CollectLoop:
 def _if(
     condition: tf.Tensor, call: Callable[[], Any], otherwise: Sequence[Any], shapes: Any = None
 ) -> Any:
-    """A `tf.cond`, or on the single-threaded executor a loop of at most one turn.
+    """A `tf.cond`, or on the single-threaded executor a loop of at most one iteration.
 
-    The single-threaded executor runs a loop in its own thread, in 0.55 of the time of a branch, for
-    which one thread of TensorFlow's pool waits for another: with one processor, there is no other.
-    On the default executor a branch takes 0.8 of the time of a loop.
+    The single-threaded executor runs a loop in its own thread, in 0.55 of the time of a branch. For
+    a branch, one thread of TensorFlow's pool waits for another, which does not exist with one
+    processor. On the default executor a branch takes 0.8 of the time of a loop.
     """
     if functions.executor() != SINGLE_THREADED:
         return tf.cond(condition, call, lambda: otherwise)

@@ -23,25 +23,24 @@ Step = Callable[[Any], list[tf.Tensor]]
 class DeviceLoop:
     """Runs n steps in calls of a `tf.while_loop` that the tuner sizes.
 
-    Variables on the host count the steps, so that the steps made before the data ended are known
-    although the loop's own results are lost with the error.
+    Variables on the host count the steps: at the end of the data, the loop raises an error and its
+    own results are lost.
 
     Args:
       step: builds one step into the function under construction; its first output is the loss.
-      stop_on_nan: end the loop after a step whose loss is NaN, where the original's NaN hook, which
-        looked at every step, stopped too.
+      stop_on_nan: end the loop after a step whose loss is NaN, as the original's NaN hook did.
       may_choose: see `Tuner`.
       branches: see `functions.call_options`.
       next_element: builds the op that takes the next element from the iterator.
       interrupted: asked about once per second whether to end the loop early.
       calls: the queue of the steps' host calls.
       counter: a scalar variable, whose value after the steps is in the result.
-      notes_before: whether the result has the counter before the last step, too: a hook that has
-        control around every step reads it there.
-      contents: says what a step builds; equal loops share a trace.
-      whole: whether a call makes all steps that are asked for. Where other machines run the same
-        loop, TensorFlow matches what they exchange by its place in a call.
-      ops: operations of a step.
+      notes_before: whether the result also has the counter's value before the last step, for hooks
+        that have control around every step.
+      contents: describes the operations of a step; loops with equal contents share a trace.
+      whole: whether one call makes all requested steps. TensorFlow matches the exchanges of several
+        machines by their place in a call.
+      ops: number of operations in a step.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class DeviceLoop:
             if self.notes_before:
                 self._before.assign(self.counter)
             loss = tf.reshape(self._step(data)[0], [])
-            # Not before the element has arrived: at the end of the data nothing may be counted.
+            # After the element has arrived: at the end of the data no step may be counted.
             with tf.control_dependencies([loss, *tf.nest.flatten(data, expand_composites=True)]):
                 self._done.assign(i + 1)
                 self._loss.assign(loss)
@@ -131,10 +130,10 @@ class DeviceLoop:
         return done, loss, self._sum.read_value(), *noted
 
     def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Runs up to `steps` steps; none where the data has ended. Host calls may go on after it.
+        """Runs up to `steps` steps; none where the data has ended. Host calls may end later.
 
         Raises:
-          tf.errors.OpError: what a step or a host call raised, except the end of the data.
+          tf.errors.OpError: a step or a host call failed; the end of the data is no failure.
         """
         return in_pieces(
             functools.partial(self._run_piece, iterator),
@@ -144,7 +143,7 @@ class DeviceLoop:
         )
 
     def _run_piece(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Runs as many of `steps` steps as one call makes; then Python looks for signals."""
+        """Runs at most `steps` steps in one call, after which Python handles signals."""
         if self._calls is not None and self._calls.quick:
             self._take_calls_into_steps(self._calls)
         call = self._next_call(steps)
@@ -160,12 +159,12 @@ class DeviceLoop:
             return Call(steps)
         if self._calls is None:
             return self._tuner.next(steps)
-        # The calls of the next steps need room while those of the last are made.
+        # The queue needs room for the next steps' host calls while it makes the last steps' calls.
         steps = min(steps, self._calls.capacity // 2)
         return self._tuner.next(steps, waited_for=True, trial=self._calls.quick is False)
 
     def _take_calls_into_steps(self, calls: HostCallQueue) -> None:
-        """Leaves the queue; the next step is traced anew, with its host call in it."""
+        """Stops using the queue: the next step is traced anew, with its host call inside."""
         calls.leave()
         self._calls = None
         self._tuner = self._new_tuner(self._may_choose and calls.is_flat)

@@ -25,7 +25,7 @@ AGroup = TypeVar("AGroup", bound=Group)
 
 
 class GroupRunner(abc.ABC, Generic[AGroup]):
-    """The base of a `Runner` on one of several machines. Call `leave` or `fail` in the end.
+    """The base of a `Runner` on one of several machines. Call `leave` or `fail` at the end.
 
     Attributes:
       states: the states of the machines when they stopped; None before that.
@@ -37,7 +37,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
         self.states: np.ndarray | None = None
         self._group = group
         self._started = False
-        self._owes_step = False  # whether it has agreed to a step that it has not begun
+        self._owes_step = False  # whether this machine agreed to a step that it has not begun
         self._server: Callable[..., Any] | None = None
 
     @property
@@ -46,7 +46,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
 
     @abc.abstractmethod
     def _connected(self) -> contextlib.AbstractContextManager[None]:
-        """Raises MachineLostError where the connection to another machine breaks within."""
+        """A context that raises MachineLostError where the connection to another machine breaks."""
 
     @property
     def _place(self) -> str:
@@ -55,12 +55,12 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
         return BEFORE_A_STEP if self.states is None else AT_THE_END
 
     def _serve(self, server: Callable[..., Any]) -> None:
-        """Has `server` send other machines what they ask for, until this one has left."""
+        """Lets `server` answer the requests of other machines until this machine leaves."""
         self._server = server
         self._group.servers.append(server)
 
     def _start(self, graph: str) -> None:
-        """Meets the others at the start; raises ValueError where their graphs differ."""
+        """Meets the other machines at the start; raises ValueError where their graphs differ."""
         self._meet(State.READY)
         self._started = True
         self._group.check_same(graph)
@@ -68,7 +68,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
     def _meet(self, state: State) -> None:
         states = self._group.meet(state, self._place)
         if State.FAILED in states:
-            self.states = states  # all know it: `fail` need not tell them
+            self.states = states  # all machines know: `fail` need not tell them
         check_none_failed(states)
 
     def _agree(self, states: np.ndarray) -> bool:
@@ -78,7 +78,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
         return not states.any()
 
     def _ask(self) -> None:
-        """Asks the other machines, which wait for this one, to serve it.
+        """Asks the other machines, which wait for this machine, to answer its requests.
 
         Raises:
           MachineLostError: another machine has failed, and does not serve.
@@ -130,7 +130,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
     def collect(
         self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
     ) -> list[list[np.ndarray]]:
-        """Raises: see `can_collect`."""
+        """Not implemented: see `can_collect`."""
         raise NotImplementedError
 
     def finish_host_calls(self, using: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The result of a loop, and what ends it early: NaN, the end of the data, an interruption."""
+"""The result of a loop, and the reasons to end it early: NaN, end of data, interruption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LoopResult:
       loss: the last step's loss, a scalar tensor.
       loss_sum: the sum of the steps' losses.
       exhausted: whether the data ended.
-      counter: the loop's counter; None where it has none, and where the data ended.
+      counter: the counter's value after the steps; None without a counter, or where the data ended.
       counter_before: the counter before the last step; None also where the loop does not note it.
       stopped_by_nan: whether the loop ended because the last step's loss was NaN.
     """
@@ -73,7 +73,7 @@ def in_pieces(
 
     def judged(steps: int) -> LoopResult:
         result = piece(steps)
-        # At the end of the data the loss may be NaN for want of a step.
+        # At the end of the data the loss may be NaN because no step was made.
         stopped = stop_on_nan and not result.exhausted and ends_training(result.loss)
         return dataclasses.replace(result, stopped_by_nan=True) if stopped else result
 

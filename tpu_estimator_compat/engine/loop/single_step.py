@@ -1,4 +1,4 @@
-"""One step on the devices in a call."""
+"""One step on the devices per call, without a loop."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from tpu_estimator_compat.engine.runtime.tuning import Tuning
 class SingleStep:
     """Runs one step in a call, for hooks that have control around every step.
 
-    Entering and leaving a loop of one step takes some times as long as a small step does. For the
-    arguments see `DeviceLoop`.
+    A loop of one step takes several times a small step's time. Arguments are as in `DeviceLoop`.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class FetchingStep:
 
         Raises:
           StopIteration, tf.errors.OutOfRangeError: the data has ended.
-          tf.errors.OpError: what the step raised.
+          tf.errors.OpError: the step failed.
         """
         call = self._tuner.next(1)
         started = self._clock()

@@ -27,7 +27,7 @@ class WorkersLoop:
     Args:
       stop_on_nan: see `DeviceLoop`. The loss is the same on all machines.
       agree: takes the machines' states when the loop ends early, and before single steps; returns
-        whether all machines make the next one.
+        whether all machines make the next step.
       interrupted: see `DeviceLoop`. The others learn of it when this machine stops.
     """
 
@@ -71,7 +71,7 @@ class WorkersLoop:
         return ready, loss
 
     def _served(self, states: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
-        """Serves the chief if it asks; the states after that."""
+        """The machines' states, after this machine has served the chief's requests, if any."""
         if not self._workers.servers:
             return states
 
@@ -126,7 +126,7 @@ class WorkersLoop:
         return result
 
     def ready(self, element: Any) -> bool:
-        """Whether all machines have an element; tells them whether this one, an optional, has."""
+        """Whether all machines have an element; tells them whether `element` has a value."""
         state = State.READY if bool(element.has_value()) else State.OUT_OF_DATA
         states = self._tell(tf.constant(state, tf.int32)).numpy()
         return self._agree(self._workers.served(states, state))

@@ -1,4 +1,4 @@
-"""Addresses of a cluster's workers: what TF_CONFIG says, and where this process may listen."""
+"""Addresses of a cluster's workers in TF_CONFIG, and the host at which this process listens."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _FORM = 'write "host:port", or "[::1]:port" with an address of IPv6'
 
 
 def split(address: str) -> tuple[str, int]:
-    """Host, without the brackets of IPv6, and port.
+    """The host, without IPv6 brackets, and the port of an address.
 
     Raises:
-      ValueError: it is not of the form host:port, or the port is not one from 1 to 65535.
+      ValueError: the address is not of the form host:port, or the port is not from 1 to 65535.
     """
     host, _, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
@@ -28,7 +28,7 @@ def split(address: str) -> tuple[str, int]:
 
 
 def check(addresses: Sequence[str]) -> None:
-    """Raises ValueError where an address has no port, or two workers have the same one."""
+    """Raises ValueError where an address has no port, or two workers have the same address."""
     for address in addresses:
         split(address)
         if addresses.count(address) > 1:
@@ -39,11 +39,11 @@ def check(addresses: Sequence[str]) -> None:
 
 
 def to_listen(addresses: Sequence[str]) -> str | None:
-    """The host at which the first of `addresses`, this process, listens; None for all.
+    """The host at which this process, the first of `addresses`, listens; None for all interfaces.
 
-    The host of the address is taken, so that the port is open to no other network. Two kinds of
-    host cannot be taken: one that is not this machine's, such as a service that forwards, and one
-    that /etc/hosts maps to a loopback address, as Debian does, while other workers are elsewhere.
+    Listening at the address' own host keeps the port closed to other networks. Two kinds of host do
+    not allow it: a host of another machine, such as a forwarding service, and, with workers on
+    other machines, a host that /etc/hosts maps to a loopback address, as Debian does.
     """
     host, port = split(addresses[0])
     found = {str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
@@ -61,7 +61,7 @@ def to_listen(addresses: Sequence[str]) -> str | None:
 
 
 def _are_elsewhere(found: set[str], addresses: Sequence[str]) -> bool:
-    """Whether a host leads to this machine itself, while there are workers at other hosts."""
+    """Whether `found` has only loopback addresses, while other workers have other hosts."""
     loops = all(address.startswith("127.") or address == "::1" for address in found)
     return loops and len({split(address)[0] for address in addresses}) > 1
 

@@ -5,7 +5,7 @@ strategy of TensorFlow, most explicit first:
 
 1. `RunConfig.train_distribute`, `eval_distribute`;
 2. a TPU, with TPU execution: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
-   `evaluation_master`, `TPU_NAME` and its like, cores in this machine;
+   `evaluation_master`, `TPU_NAME` and similar variables, TPU cores in this machine;
 3. the workers of `TF_CONFIG`, if there are several, for training;
 4. this machine's GPUs, else its logical CPUs, with TPU execution;
 5. one device.
@@ -43,11 +43,11 @@ def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
 
 
 def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
-    """The topology for `mode`, a `ModeKeys` value, which `tpu_semantics` asks to run on TPU.
+    """The topology for `mode`, a `ModeKeys` value; `tpu_semantics` asks for TPU execution.
 
-    Evaluation and prediction stay on this machine, unless `eval_distribute` names several: each
-    process then does all of it, without waiting for others. Without a TPU, TPU execution uses the
-    local replicas, and logs that.
+    Evaluation and prediction run on this machine: each process evaluates all data, without waiting
+    for others. Only an `eval_distribute` over several machines shares the work. Without a TPU, TPU
+    execution uses the local replicas, and logs that.
     """
     if tpu_semantics and _is_for_jax(config, mode):
         return jax_devices.resolve(config, mode)
@@ -108,7 +108,7 @@ def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribut
     train = _unwrapped(config.train_distribute)
     if train is None or mode == ModeKeys.TRAIN:
         return train
-    # A TPU evaluates and predicts where it trains.
+    # With TPU execution, evaluation and prediction use the strategy of training.
     is_one_core = _of_tpu(config, "num_shards") == 1 and _cores_per_replica(config) is None
     if not tpu_semantics or is_one_core or workers.of(train):
         return None

@@ -19,9 +19,9 @@ from tpu_estimator_compat.engine.topology.credentials import RefusedError
 from tpu_estimator_compat.tf_internals import context
 
 _JOBS = {TaskType.MASTER: TaskType.CHIEF, TaskType.CHIEF: TaskType.CHIEF, "worker": "worker"}
-DEFAULT_WAIT = 7200  # seconds, as RunConfig has it
+DEFAULT_WAIT = 7200  # seconds, as in RunConfig
 _HEARTBEAT_TIMEOUT = 30  # seconds
-_SHORTEST_JOIN, _LONGEST_JOIN = 20, 300  # seconds that workers have to join that are there
+_SHORTEST_JOIN, _LONGEST_JOIN = 20, 300  # seconds for present workers to join
 
 
 def is_cluster(config: RunConfig) -> bool:
@@ -42,8 +42,8 @@ def check_no_parameter_servers(config: RunConfig) -> None:
 def strategy(config: RunConfig) -> tf.distribute.Strategy:
     """The MultiWorkerMirroredStrategy over the workers of `config`; waits for all of them.
 
-    Raises ValueError for an address that is none, RuntimeError if TensorFlow was used before, or
-    not all workers came in time.
+    Raises ValueError for an invalid address, RuntimeError if TensorFlow is already in use or some
+    workers did not come in time.
     """
     return _joined(
         _jobs(config),
@@ -55,7 +55,7 @@ def strategy(config: RunConfig) -> tf.distribute.Strategy:
 
 
 def addresses(config: RunConfig) -> tuple[list[str], int]:
-    """host:port of all workers, the chief first, and the index of this one."""
+    """host:port of all workers, the chief first, and the index of this worker."""
     jobs = dict(_jobs(config))
     everyone = [address for tasks in jobs.values() for address in tasks]
     return everyone, everyone.index(jobs[_JOBS[config.task_type]][config.task_id])
@@ -117,7 +117,7 @@ def _joined(
 
 @contextlib.contextmanager
 def limited_join(timeout_secs: int) -> Iterator[None]:
-    """Ends the process if workers that were there do not join it; no exception could."""
+    """Ends the process if present workers do not join in time: no exception can end this wait."""
     seconds = max(_SHORTEST_JOIN, min(timeout_secs, _LONGEST_JOIN))
     logging.info(
         "All workers are there, and join. If they have not done so in %d s, this process ends.",

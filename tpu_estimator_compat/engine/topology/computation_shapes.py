@@ -20,14 +20,14 @@ _PREFERRED: dict[int, Shape] = {
     32: (8, 4, 1),
     64: (8, 8, 1),
 }
-"""Chips in x, y, z by their number, as the original laid replicas out on chips of two cores."""
+"""Number of chips to block (x, y, z), as the original laid out replicas on two-core chips."""
 
 
 def computation_shape(cores: int, mesh_shape: Sequence[int]) -> list[int]:
-    """The block of cores of one replica: chips in x, y and z, and cores of a chip.
+    """The block of cores of one replica: chips in x, y and z, and cores per chip.
 
-    The original's blocks where they tile the mesh, else the most compact one that does. TensorFlow
-    counts two cores of a chip on v2 and v3, one on v4 and later.
+    Takes the original's block where it tiles the mesh, else the most compact block that does.
+    TensorFlow counts two cores per chip on v2 and v3, one on v4 and later.
     """
     *chips_of_mesh, cores_of_chip = mesh_shape
     within_chip = min(cores, cores_of_chip)
@@ -48,8 +48,9 @@ def imagined_assignment(
 ) -> tf.tpu.experimental.DeviceAssignment:
     """An assignment of replicas to cores, for code that asks for one without a TPU.
 
-    Its chips lie in a line, with the two cores that legacy code looks for, or one if the number of
-    cores is odd. Each host has as many replicas, in order; where replicas span hosts, one has all.
+    The chips form a line. Each has two cores, as legacy code expects, or one if the number of cores
+    is odd. All hosts have the same number of replicas, in order; if that is no whole number, one
+    host has all replicas.
     """
     of_chip = 2 if replicas * cores % 2 == 0 else 1
     chip, core = np.divmod(np.arange(replicas * cores), of_chip)

@@ -1,4 +1,4 @@
-"""Proofs that the workers of a cluster give each other before they join."""
+"""Proofs by which the workers of a cluster recognize each other before they join."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ NAME = "tpu_estimator_compat"
 
 
 class RefusedError(RuntimeError):
-    """A process is no worker of this cluster; the message says why."""
+    """Raised for a process that is not a worker of this cluster; the message says why."""
 
 
 def token() -> str:
-    """A random word, which makes a proof worth nothing a second time."""
+    """A random nonce, so that a proof cannot be replayed."""
     return secrets.token_hex(16)
 
 
 @dataclasses.dataclass(frozen=True)
 class Credentials:
-    """Data that all workers of a cluster have in common."""
+    """Hash of the addresses, version, secret and size, equal for all workers of a cluster."""
 
     cluster: str  # a hash of the workers' addresses
     version: str
@@ -38,20 +38,20 @@ class Credentials:
         return cls(cluster, environment.version(), environment.cluster_secret(), len(addresses))
 
     def hello(self, index: int, own: str) -> list[str]:
-        """The first words of a worker; `own` is its token."""
+        """The words of a worker's first message; `own` is its token."""
         words = [NAME, self.version, self.cluster, str(index), own]
         return [*words, self.proof(*words)]
 
     def admitted(self, words: Sequence[str]) -> tuple[int, str]:
-        """Index and token of the worker that said `words`.
+        """Index and token of the worker whose first message is `words`.
 
         Raises:
-          RefusedError: it is none of this cluster.
+          RefusedError: the sender is not a worker of this cluster.
         """
         if len(words) != 6 or words[0] != NAME:
             raise RefusedError("not a worker")
         _, version, cluster, index, own, proof = words
-        # Versions differ in what they say later, and in the graphs that they build.
+        # Other versions may have another protocol, and build other graphs.
         if version != self.version:
             raise RefusedError(f"another version of {NAME}; the chief has {self.version}")
         if cluster != self.cluster:

@@ -1,4 +1,4 @@
-"""JAX's devices, by modules of `engine/jax` that are imported on first use."""
+"""Functions of `engine/jax` that a topology needs; its modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENTRIES = {
     "joining": "tpu_estimator_compat.engine.jax.processes.joining",
     "installation": "tpu_estimator_compat.engine.jax.installation",
 }
-"""Modules with functions of the same names as those here."""
+"""Modules that define the functions of the same names below."""
 
 
 def join(config: RunConfig) -> RunConfig:

@@ -15,7 +15,7 @@ def strategy(
 ) -> tf.distribute.Strategy:
     """A strategy over at most `limit` devices of this machine, one per replica.
 
-    It has as many replicas as a TPU of so many cores with `cores_per_replica`, and at least one.
+    `cores_per_replica` divides the number of devices, as on a TPU; at least one replica is left.
     """
     with eager.eager_mode():
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")

@@ -1,4 +1,4 @@
-"""The resolver of scripts that name no TPU, on machines without one."""
+"""The cluster resolver for scripts that name no TPU, on machines without a TPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 class LocalResolver(tf.distribute.cluster_resolver.ClusterResolver):
-    """A resolver of no TPU: this machine, with a session of its own.
+    """A cluster resolver that has no TPU and stands for this process.
 
     Legacy scripts make a `TPUClusterResolver` with or without a TPU, and pass it to `RunConfig`.
     With an empty name TensorFlow 1 gave a local session; without a name it raised ValueError, which

@@ -1,15 +1,15 @@
 """Waits until all workers of a cluster are there, before TensorFlow or JAX joins them.
 
-Their own waits have no end, and TensorFlow's holds the GIL, so that even Ctrl-C has no effect. So
-the chief first listens at the port that they will use. What each side says, in lines of words:
+TensorFlow and JAX wait without a time limit, and TensorFlow holds the GIL, so that even Ctrl-C has
+no effect. So the chief first listens at the port that they will use. The messages, a line each:
 
     a worker: tpu_estimator_compat VERSION CLUSTER INDEX TOKEN PROOF
     the chief, once all have called: ready? TOKEN PROOF
     a worker: ready PROOF
     the chief, once all have answered: go PROOF
 
-The chief says `refused` and why to anything else. Its question tells it which workers have gone
-since they called.
+The chief answers any other message with `refused` and the reason. Its question `ready?` finds the
+workers that have gone since they called.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
 from tpu_estimator_compat.engine.topology.credentials import NAME, Credentials, RefusedError, token
 
 _PAUSE = 0.1  # seconds between attempts to connect
-_PATIENCE = 5.0  # seconds that a worker has for a line that is due
+_PATIENCE = 5.0  # seconds to wait for a worker's next line
 _LONGEST_LINE = 512
-# Seconds of silence before the first question, between two, and how many stay unanswered.
+# Seconds of silence before the first probe, seconds between probes, and lost probes allowed.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # Linux has them all
-_MOST_REFUSALS = 10  # that an error tells of
+_MOST_REFUSALS = 10  # listed in an error's message
 
 
 class MissingWorkersError(RuntimeError):
-    """Workers did not come in time; the message names them."""
+    """Raised where workers did not come in time; the message names them."""
 
 
 def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
-    """Returns when all workers are there.
+    """Waits until all workers of the cluster are present.
 
     Args:
-      addresses: host:port of each, the chief first.
-      index: the number of this process.
+      addresses: host:port of each worker, the chief first.
+      index: index of this process in `addresses`.
       seconds: the longest wait.
 
     Raises:
       MissingWorkersError: workers did not come in time.
-      RefusedError: the chief is not of the same cluster, version or secret.
+      RefusedError: the chief has another cluster, version or secret.
       OSError: the chief's port is taken.
     """
     credentials = Credentials.of(addresses)
@@ -61,7 +61,7 @@ def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
-    """Runs it in a thread of its own: a notebook's main thread has a loop that runs already."""
+    """Runs a coroutine in a new thread: a notebook's main thread already runs an event loop."""
     interrupted = threading.Event()
 
     async def interruptible() -> None:
@@ -75,7 +75,7 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         future = pool.submit(asyncio.run, interruptible())
         try:
-            while not future.done():  # another thread may get a signal: this one then sees it later
+            while not future.done():  # polls: another thread may get a signal
                 concurrent.futures.wait([future], _PAUSE)
             future.result()
         finally:
@@ -83,7 +83,7 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 
 class _Worker:
-    """A worker that has called the chief."""
+    """The chief's connection to a worker that has called."""
 
     def __init__(self, index: int, own: str, credentials: Credentials, writer: Any) -> None:
         self._words = (str(index), own)
@@ -93,7 +93,6 @@ class _Worker:
         self._question = ""
 
     async def is_ready(self) -> bool:
-        """Asks it once more."""
         self._answered.clear()
         self._question = token()
         self._say("ready?", self._question, self._proof("ready?"))
@@ -102,7 +101,7 @@ class _Worker:
         return self._answered.is_set()
 
     def hear(self, words: Sequence[str]) -> None:
-        """Takes what it said after its first words."""
+        """Handles a line that the worker sent after its first message."""
         answer = ("ready", *self._words, self._question)
         if words[0] == "ready" and self._credentials.is_proof(words[-1], *answer):
             self._answered.set()
@@ -111,7 +110,7 @@ class _Worker:
         self._say("go", self._proof("go"))
 
     def is_replaced_by(self, host: str) -> None:
-        """Tells the process, where it lives: two that both called again would fight for ever."""
+        """Refuses this process: if it called again, the two would replace each other for ever."""
         self._say("refused", f"a later process, at {host}, has called as the same task")
         self.leave()
 
@@ -126,13 +125,13 @@ class _Worker:
 
 
 class _Chief:
-    """Listens until all others have called and are still there."""
+    """Listens until all other workers have called and are still there."""
 
     def __init__(self, addresses: Sequence[str], credentials: Credentials) -> None:
         self._addresses = addresses
         self._credentials = credentials
         self._workers: dict[int, _Worker] = {}
-        self._refused: dict[str, str] = {}  # why, by host
+        self._refused: dict[str, str] = {}  # reasons by host
         self._came = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
@@ -164,8 +163,8 @@ class _Chief:
                 return
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Talks to a process that has connected, which may be any program."""
-        # What goes wrong here is the end of this connection alone; it is cancelled in the end.
+        """Serves a connection, which may come from any program."""
+        # An error ends this connection alone, and the end of the wait cancels it.
         errors = (OSError, ValueError, TimeoutError, asyncio.CancelledError)
         with contextlib.suppress(*errors), contextlib.closing(writer):
             words = await asyncio.wait_for(_heard(reader), _PATIENCE)
@@ -175,7 +174,7 @@ class _Chief:
                 self._refuse(writer, str(error), is_worker=words[:1] == [NAME])
                 return
             worker = _Worker(index, own, self._credentials, writer)
-            # One that was started again takes the place of the one before.
+            # A restarted worker replaces its earlier process.
             if before := self._workers.get(index):
                 before.is_replaced_by(_host(writer))
             self._workers[index] = worker
@@ -219,9 +218,9 @@ async def _call(chief: str, index: int, credentials: Credentials, seconds: float
 
 
 async def _is_told_to_go(chief: str, index: int, credentials: Credentials) -> bool:
-    """Whether the chief said so; False where it does not listen yet, or has gone."""
+    """Whether the chief said `go`; False where it does not listen yet, or has gone."""
     own, question = token(), ""
-    # Another program may listen there still.
+    # Another program may still listen there.
     with contextlib.suppress(OSError, ValueError):
         host, port = cluster_addresses.split(chief)
         reader, writer = await asyncio.open_connection(host, port, limit=_LONGEST_LINE)
@@ -245,12 +244,11 @@ async def _is_told_to_go(chief: str, index: int, credentials: Credentials) -> bo
 
 
 def _host(writer: asyncio.StreamWriter) -> str:
-    """The other side's host, where it has not gone already."""
     return str((writer.get_extra_info("peername") or ["an unknown host"])[0])
 
 
 def _keep_alive(writer: asyncio.StreamWriter) -> None:
-    """Has the system look from time to time whether a silent other side is there."""
+    """Turns on TCP keep-alive, so that the system notices a lost peer."""
     connection = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEP_ALIVE.items():
@@ -263,6 +261,6 @@ def _say(writer: asyncio.StreamWriter, *words: str) -> None:
 
 
 async def _heard(reader: asyncio.StreamReader) -> list[str]:
-    """The words of one line from the other side; none at its end."""
+    """The words of the peer's next line; empty at the end of the stream."""
     line = (await reader.readline()).decode("ascii", "replace")
     return re.sub(r"[^ -~]", " ", line).split()

@@ -13,14 +13,14 @@ from tpu_estimator_compat.environment import TENSORFLOW
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-    """The replicas of one mode.
+    """The strategy, replicas and hosts of one mode.
 
     Attributes:
       tpu_semantics: whether TPU rules hold: per-replica batch sizes, static shapes, one return to
         Python per loop.
       num_hosts: machines that feed the replicas.
       this_host: 0-based index of the one host that this process feeds; None where it feeds all.
-      stands_in: whether devices of this machine replace the cores of a TPU that is not there.
+      stands_in: whether devices of this machine replace the cores of a missing TPU.
     """
 
     strategy: tf.distribute.Strategy
@@ -34,7 +34,8 @@ class Topology:
         if group := workers.of(strategy):
             return cls(strategy, tpu_semantics, group.count, group.index)
         if isinstance(strategy, tf.distribute.TPUStrategy):
-            # All hosts: with a device assignment, `num_hosts` counts those of first cores.
+            # All hosts: with a device assignment, `extended.num_hosts` counts only hosts of first
+            # cores.
             return cls(strategy, tpu_semantics, strategy.extended._tpu_metadata.num_hosts)
         return cls(strategy, tpu_semantics)
 
@@ -50,17 +51,17 @@ class Topology:
 
     @property
     def compiles(self) -> bool:
-        """Whether a compiler gets the replicas' steps, with static shapes and without strings."""
+        """Whether a compiler gets the replicas' steps: shapes are static, strings are refused."""
         return self.on_tpu
 
     @property
     def is_first_process(self) -> bool:
-        """False in all but one of processes that evaluate or predict the same."""
+        """Whether this is the first of the processes that evaluate or predict the same data."""
         return True
 
     @property
     def splits_replicas(self) -> bool:
-        """Whether several devices share a replica if the configuration says so."""
+        """Whether `num_cores_per_replica` has an effect: several devices share a replica."""
         return self.on_tpu
 
     @property
@@ -83,7 +84,7 @@ class Topology:
     def hosts(self) -> list[int]:
         """0-based indices of the hosts that this process feeds.
 
-        Where replicas of a TPU span hosts, the host of its first core feeds each.
+        Where replicas of a TPU span hosts, the host of a replica's first core feeds it.
         """
         if self.this_host is not None:
             return [self.this_host]

@@ -14,7 +14,7 @@ class TPUStrategy:
     """`tf.compat.v1.distribute.experimental.TPUStrategy`: for `RunConfig(train_distribute=...)`.
 
     It wraps the `tf.distribute.TPUStrategy` of the resolver's TPU, or, without a TPU, a strategy
-    over the replicas of this machine, and has all methods of that.
+    over the replicas of this machine, and has all methods of the wrapped strategy.
 
     Args:
       tpu_cluster_resolver: a `tf.distribute.cluster_resolver.TPUClusterResolver`; None to look for
@@ -76,7 +76,7 @@ class TPUStrategy:
         return self._steps_per_run
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TPUStrategy:
-        return self  # a configuration is copied often; its strategy stays one
+        return self  # copies of a configuration share its strategy
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "_strategy":

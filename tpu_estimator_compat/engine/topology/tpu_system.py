@@ -1,6 +1,6 @@
 """Finds a TPU, connects to it, and makes a strategy over its cores.
 
-It never ran on a TPU: `tests/tpu_sim` runs it, with TensorFlow's own TPU code, on logical CPUs.
+`tests/tpu_sim` runs it with TensorFlow's own TPU code on logical CPUs; it never ran on a TPU.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Resolver = Any  # a TPUClusterResolver
 _ENVIRONMENT = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "COLAB_TPU_ADDR")
 
 _PCI_NUMBERS = {(0x1AE0, device) for device in (0x27, 0x5E, 0x62, 0x63, 0x6F, 0x76)}
-"""Vendor and device of v2 and v3, v4, v5p, v5e, v6e and tpu7x, as in JAX."""
+"""PCI vendor and device ids of v2 and v3, v4, v5p, v5e, v6e and tpu7x, as in JAX."""
 
 _CONNECTION_SECONDS = 20.0  # for all hosts together
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")  # through which gRPC would connect
@@ -63,9 +63,9 @@ def is_seen(config: RunConfig, mode: str) -> bool:
 
 
 def _master(config: RunConfig, mode: str) -> str | None:
-    """The address of a TPU; in a cluster, a master is this worker's own address.
+    """The TPU's address in the config; None in a cluster, where it is this worker's own address.
 
-    "local" is a session of this process, as "" is: it names no TPU.
+    "local", like "", is a session in this process, and names no TPU.
     """
     master = config.evaluation_master if mode == ModeKeys.EVAL else config.master
     return master if master not in ("", "local") and not config.cluster_spec else None
@@ -76,7 +76,7 @@ def in_environment(**job: str) -> Resolver | None:
     if any(os.environ.get(name) for name in _ENVIRONMENT):
         colab = os.environ.get("COLAB_TPU_ADDR")
         return _resolver(f"grpc://{colab}" if colab else None, **job)
-    # Not TPU_SYSTEM, which TensorFlow's build for TPUs lists on machines without one.
+    # Not TPU_SYSTEM, which TensorFlow's build for TPUs lists on machines without a TPU.
     if tf.config.list_physical_devices("TPU"):
         return _resolver("local")
     _warn_of_unused_chips()
@@ -103,7 +103,7 @@ def attached_chips(devices: str = "/sys/bus/pci/devices") -> int:
     for vendor in glob.glob(f"{devices}/*/vendor"):
         try:
             numbers = [pathlib.Path(vendor).with_name(n).read_text() for n in ("vendor", "device")]
-        except OSError:  # unplugged while we look
+        except OSError:  # unplugged meanwhile
             continue
         count += (int(numbers[0], 16), int(numbers[1], 16)) in _PCI_NUMBERS
     return count
@@ -119,7 +119,7 @@ def _resolver(address: str | None, **job: str) -> Resolver:
 def strategy(
     resolver: Resolver, num_cores_per_replica: int | None = None
 ) -> tf.distribute.TPUStrategy:
-    """The strategy over the cores of a TPU, one per TPU and `num_cores_per_replica`."""
+    """The strategy over a TPU's cores, cached by the TPU and `num_cores_per_replica`."""
     key = (_address(resolver), num_cores_per_replica)
     if key not in _strategies:
         topology = initialize(resolver)
@@ -136,8 +136,8 @@ def strategy(
 
 
 def over_cores(resolver: Resolver, device_assignment: Any = None) -> tf.distribute.TPUStrategy:
-    """A new strategy over cores of an initialised TPU: one per replica without assignment."""
-    with eager.eager_mode():  # in a graph it would ask a session for the devices
+    """A new strategy over an initialised TPU; without an assignment, each core is a replica."""
+    with eager.eager_mode():  # in graph mode it would ask a session for the devices
         return tf.distribute.TPUStrategy(resolver, experimental_device_assignment=device_assignment)
 
 
@@ -166,7 +166,7 @@ def initialize(resolver: Resolver) -> Any:
 
 
 def _check_that_it_listens(resolver: Resolver) -> None:
-    """Raises OSError where a host of a remote TPU takes no connection: gRPC would wait for it."""
+    """Raises OSError where a host of a remote TPU takes no connection: gRPC would keep waiting."""
     if not resolver.master().startswith("grpc://") or any(map(os.environ.get, _PROXIES)):
         return
     spec = resolver.cluster_spec()

@@ -1,4 +1,4 @@
-"""The interface of input modes, and the base class of those with TPU rules."""
+"""The interface of input modes, and the base class of input modes with TPU rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InputMode(abc.ABC):
     """An input mode: divides calls of input_fn, batch sizes and elements among replicas.
 
     Attributes:
-      batch_size: the global one; None if none was given.
+      batch_size: the global batch size; None if not given.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
       same_for_all: whether all replicas get the same elements.
     """
@@ -48,7 +48,7 @@ class InputMode(abc.ABC):
 
     @property
     def input_batch_size(self) -> int | None:
-        """The batch size in `params` of input_fn; that of model_fn is `model_batch_size`."""
+        """The batch size in input_fn's `params`; model_fn's is `model_batch_size`."""
         return self.batch_size
 
     @property
@@ -69,7 +69,7 @@ class InputMode(abc.ABC):
 
     @abc.abstractmethod
     def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
-        """One dataset per host of this process, with its replicas' elements in turn.
+        """One dataset per host of this process, in which its replicas' elements alternate.
 
         Args:
           datasets: one per call of input_fn, in the order of `invocations`.
@@ -80,8 +80,8 @@ class InputMode(abc.ABC):
 class TPUInputMode(InputMode):
     """An input mode with TPU rules: by default one input_fn call per host.
 
-    The shares of the batch follow the reference document of TPUConfig. With `replicas_span_hosts` a
-    replica may have more cores than a host.
+    The shares of the batch follow the reference document of TPUConfig. With `replicas_span_hosts`,
+    a replica may have more cores than a host has.
     """
 
     tpu_config: TPUConfig
@@ -97,12 +97,12 @@ class TPUInputMode(InputMode):
 
     @property
     def input_batch_size(self) -> int | None:
-        """One replica's share."""
+        """One replica's share of the global batch size."""
         return self.batch_size and self.batch_size // self.topology.num_replicas
 
     @property
     def model_batch_size(self) -> int | None:
-        """One replica's share, unless all replicas get the same."""
+        """One replica's share, unless all replicas get the same batch."""
         parts = 1 if self.same_for_all else self.topology.num_replicas
         return self.batch_size and self.batch_size // parts
 
@@ -208,7 +208,7 @@ class TPUInputMode(InputMode):
     def _of_host(self, host: int, datasets: Sequence[Dataset]) -> Dataset:
         calls = zip(datasets, self.invocations(), strict=True)
         own = [dataset for dataset, call in calls if call.host == host]
-        dataset = _in_turn(own or datasets[:1])  # the dataset of a broadcast is everyone's
+        dataset = _in_turn(own or datasets[:1])  # all hosts share a broadcast's dataset
         if self.mode == ModeKeys.PREDICT and self.input_batch_size is not None:
             dataset = padding.pad(dataset, self.input_batch_size)
         if self.tpu_config.experimental_allow_per_host_v2_parallel_get_next:
@@ -219,7 +219,7 @@ class TPUInputMode(InputMode):
 
     @abc.abstractmethod
     def _per_replica(self, host: int, dataset: Dataset) -> Dataset:
-        """The dataset of a host as one with an element per replica."""
+        """A host's dataset, divided or copied into one element per replica."""
 
 
 def _in_turn(datasets: Sequence[Dataset]) -> Dataset:

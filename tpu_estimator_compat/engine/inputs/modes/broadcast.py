@@ -1,4 +1,4 @@
-"""BROADCAST: one input_fn call in all, whose whole batches every replica gets."""
+"""BROADCAST: one input_fn call in all; every replica gets its whole batches."""
 
 from typing import ClassVar
 

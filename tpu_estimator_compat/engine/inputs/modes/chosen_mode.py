@@ -1,4 +1,4 @@
-"""Chooses the input mode of a mode: the only reader of TPUConfig's input fields."""
+"""Chooses the input mode of a `ModeKeys` mode by TPUConfig's `InputPipelineConfig` values."""
 
 from __future__ import annotations
 
