@@ -102,11 +102,6 @@ np.testing.assert_array_equal(first, model.get_variable_value("weights"))
 assert callback.results["loss"] < 0.1
 assert trained.get_variable_value("global_step") < 300
 """,
-    "index.md": """
-assert layers.dense
-assert estimator.Estimator
-assert tpu.TPUEstimator
-""",
     "performance.md": """
 assert estimator.get_variable_value("global_step") == 300
 """,
@@ -296,7 +291,7 @@ def test_the_design_opens_with_the_theory():
 
 def named_in_table() -> set[str]:
     rows = re.findall(
-        r"^\| `(?:tf|tpu_estimator)\b.* \| (.*) \|$", (GUIDE / "index.md").read_text(), re.MULTILINE
+        r"^\| `(?:tf|tpu_estimator)\b.* \| (.*) \|$", (GUIDE / "code.md").read_text(), re.MULTILINE
     )
     return {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
 

@@ -15,20 +15,29 @@ _FEW = 3
 """Up to so many rows need no section of their own."""
 
 _INTRODUCTION = """\
-# Dead names
+# Removed names
 
-What TensorFlow {release} lacks of what estimator code used, and what became of it. `tf` is the `tf`
-of TensorFlow 1, which is `tpu_estimator_compat.v1` here: `run` gives it to a script, and `migrate`
-writes it. A module's row holds for all that is in it, but for names that have rows of their own.
+After this page you know, for each name of estimator code that TensorFlow {release} lacks, whether
+it works here and what to write today. [`scan`](migrate.md) finds these names in your code:
 
-- *works*: as it was; tested.
-- *differs*: works, with the difference that is told.
-- *refused*: not provided. Importing it is fine; using it raises an error with the same advice.
+```
+python -m tpu_estimator_compat scan train.py
+```
 
-[`scan`](migrate.md) finds these names in your code. There are {count}: {counts}.
+| status | meaning |
+|---|---|
+| *works* | works as in the original; tested |
+| *differs* | works, with the difference in the last column |
+| *refused* | not provided. You can import it; using it raises an error with the same advice |
 
-This page is made from the table that the package itself reads, by
-`python -m tpu_estimator_compat.old_names.legacy.page`.
+There are {count}: {counts}.
+
+`tf` is the `tf` of TensorFlow 1, which is `tpu_estimator_compat.v1` here: `run` gives it to a
+script, and `migrate` writes it. A module's row holds for all its names, except those with their own
+rows.
+
+`python -m tpu_estimator_compat.old_names.legacy.page` makes this page from the table that the
+package reads.
 """
 
 
