@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.config import TPUConfig, TPURunConfig, check_positive_integer
+from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.runtime import eager
@@ -19,6 +19,8 @@ from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.estimator import preparation
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.testing.devices import check_count
+from tpu_estimator_compat.testing.subject import check_hyperparameters, check_mode
 
 v1 = tf.compat.v1
 
@@ -93,9 +95,11 @@ def batches(
       ValueError: replicas cannot share the batch or the hosts, or input_fn takes no params.
       NotImplementedError: queue runners make the elements.
     """
-    for name, value in (("replicas", replicas), ("count", count), ("hosts", hosts)):
-        check_positive_integer(value, name)
-    check_positive_integer(batch_size, "batch_size")
+    counts = {"replicas": replicas, "count": count, "hosts": hosts, "batch_size": batch_size}
+    for name, value in counts.items():
+        check_count(value, name)
+    check_mode(mode)
+    check_hyperparameters(params)
     if replicas % hosts:
         raise ValueError(f"{replicas} replicas cannot be spread evenly over {hosts} hosts.")
     sizes = dict.fromkeys((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), batch_size)

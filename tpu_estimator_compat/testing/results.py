@@ -19,8 +19,8 @@ class Result:
     Attributes:
       mode: a `ModeKeys` value.
       replicas: the number of replicas that made the steps.
-      losses: the loss of each training step, of shape [steps]; in EVAL the mean of all steps, of
-        shape [1]; empty in PREDICT.
+      losses: the loss of each training step, the mean over replicas, of shape [steps]; in EVAL the
+        mean of all steps, of shape [1]; empty in PREDICT.
       metrics: the evaluated metrics by name; empty but in EVAL.
       predictions: arrays by key, examples along axis 0; empty but in PREDICT. A sole tensor has the
         key "predictions".
