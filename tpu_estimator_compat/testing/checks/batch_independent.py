@@ -136,10 +136,9 @@ def _padded(subject: Subject, padding: Mapping[str, Any], is_rolled: bool) -> Su
         more = np.roll(rows, number) if is_rolled else np.full_like(rows, number % len(rows))
         return np.concatenate([leaf, leaf[more]])
 
-    features, labels = (
-        None if structure is None else tf.nest.map_structure(extended, structure)
-        for structure in (subject.features, subject.labels)
-    )
+    features, labels = subject.features, subject.labels
+    features = tf.nest.map_structure(extended, features)
+    labels = None if labels is None else tf.nest.map_structure(extended, labels)
     for name, value in padding.items():
         features[name][subject.batch_size :] = value
     return dataclasses.replace(subject, features=features, labels=labels)

@@ -115,11 +115,16 @@ def _compared(
 
 def _of_fixed_size(signatures: Any, predicted: Arrays) -> list[Finding]:
     """Outputs for a number of examples that the graph has settled, whether or not it runs."""
-    return [
-        Finding(f"Signature {name!r}: {key!r} is of {output.shape[0]} examples, always.", _SIZES)
+    sizes = {
+        (name, key): tf.compat.dimension_value(output.shape[0])
         for name, signature in signatures.items()
         for key, output in signature.structured_outputs.items()
-        if key in predicted and output.shape.rank and output.shape[0] is not None
+        if key in predicted and output.shape.rank
+    }
+    return [
+        Finding(f"Signature {name!r}: {key!r} is of {size} examples, always.", _SIZES)
+        for (name, key), size in sizes.items()
+        if size is not None
     ]
 
 

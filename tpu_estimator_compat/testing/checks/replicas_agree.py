@@ -19,7 +19,8 @@ from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 
 _WRAP = (
     "wrap the optimizer: optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer). An optimizer "
-    "of your own must call apply_gradients of the wrapper, not of what is wrapped"
+    "of your own must call apply_gradients of the wrapper, not of what is wrapped. Keras' "
+    "optimizers cannot be wrapped: give them gradients that tf.tpu.cross_replica_sum has added up"
 )
 _SCALE = (
     "take the mean over the replica's examples, once: CrossShardOptimizer takes the mean over "
