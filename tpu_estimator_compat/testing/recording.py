@@ -23,7 +23,7 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
     """Stands in the place of a subject's model_fn, and among the hooks of the call.
 
     Attributes:
-      spec: what model_fn returned last, and `graph` the graph of that call.
+      spec: the last result of model_fn, and `graph` the graph of that call.
       losses, before, after, trainable, disagreement, gradients, host_calls, global_step: as in
         `Result`.
       most_steps: the training steps after which it asks for an end, also where train_op raises no

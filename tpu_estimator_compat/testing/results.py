@@ -27,7 +27,7 @@ class Result:
       before: all global variables before the first step.
       after: the same after the last step.
       trainable: names of the trainable variables.
-      gradients: what the optimizer applied in the first step, by variable: summed over replicas if
+      gradients: arrays that the optimizer applied in the first step, by variable: summed if
         the optimizer sums, clipped if model_fn clips. None where there is no gradient. Variables
         are missing whose optimizer is no `tf.train.Optimizer`, or works within a branch or loop.
       disagreement: the largest absolute difference between the replicas' values of a variable

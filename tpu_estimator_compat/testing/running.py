@@ -48,13 +48,12 @@ def run(
 
     Args:
       model_fn: as for `TPUEstimator`; it need not take `params`.
-      features: an array, or a dict or tuple of arrays, with examples along axis 0. Lists become
-        arrays of float32 and int32.
-      labels: likewise; None for none.
+      features, labels: an array each, or a dict or tuple of arrays, with examples along axis 0; no
+        labels where None. Lists become arrays of float32 and int32.
       mode: a `ModeKeys` value: "train", "eval" or "infer".
       params: hyperparameters, without `batch_size`.
-      replicas: logical CPUs of this process to run on; their number divides that of the examples.
-      steps: how many, at least 1; in TRAIN, calls of train_op.
+      replicas: logical CPUs to run on; their number divides that of the examples.
+      steps: their number, at least 1; in TRAIN, calls of train_op.
       seed: of TensorFlow's random operations, as `tf_random_seed`.
       use_tpu: False for the rules of training off TPU, on one device. A model_fn that returns an
         `EstimatorSpec` in evaluation or prediction needs it.
@@ -62,13 +61,9 @@ def run(
         training. None for a folder that is removed.
       runtime: "tensorflow" or "jax".
 
-    Returns:
-      A `Result`.
-
     Raises:
-      ValueError: arrays without examples, or of different numbers; a batch that replicas cannot
-        share; whatever the estimator refuses.
-      TypeError: an argument of another type.
+      ValueError, TypeError: arrays without examples, or of different numbers; a batch that replicas
+        cannot share; whatever the estimator refuses.
       RuntimeError: this process has fewer logical CPUs than replicas: see `pytest.mark.replicas`.
     """
     devices.check_count(steps, "steps")

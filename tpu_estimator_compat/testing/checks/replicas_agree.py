@@ -182,7 +182,7 @@ class _Comparison:
         return ratio if ratio > 0 and self._is_close(ratio * flat[0], flat[1]) else None
 
     def _causes(self, wrong: Sequence[str]) -> list[Finding]:
-        """What in the graph explains gradients that differ by no common factor."""
+        """Findings on what in the graph explains gradients that differ by no common factor."""
         if wrong and self._common_ratio(wrong) is not None:
             return []
         ops = evidence.needed([self.several.spec.loss])
