@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 
 from tpu_estimator_compat.config import check_positive_integer
@@ -18,7 +20,7 @@ def require(replicas: int) -> None:
       TypeError: `replicas` is no int.
       RuntimeError: TensorFlow has made its devices, and they are fewer.
     """
-    check_positive_integer(replicas, "replicas")
+    check_count(replicas, "replicas")
     if not _are_made():
         [cpu] = tf.config.list_physical_devices("CPU")
         asked = len(tf.config.get_logical_device_configuration(cpu) or [None])
@@ -34,6 +36,13 @@ def require(replicas: int) -> None:
             f"with @pytest.mark.replicas({replicas}), or call the function by "
             f"testing.with_replicas({replicas}, function)."
         )
+
+
+def check_count(value: Any, name: str) -> None:
+    """Raises TypeError unless `value` is an int and no bool, ValueError unless it is positive."""
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be int, got {type(value)}: {value}")
+    check_positive_integer(value, name)
 
 
 def _are_made() -> bool:

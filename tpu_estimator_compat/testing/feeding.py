@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.config import TPUConfig, TPURunConfig, check_positive_integer
+from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.runtime import eager
@@ -19,6 +19,8 @@ from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.estimator import preparation
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.testing.devices import check_count
+from tpu_estimator_compat.testing.subject import check_hyperparameters, check_mode
 
 v1 = tf.compat.v1
 
@@ -66,19 +68,15 @@ def batches(
     batch_axis: Sequence[int] | None = None,
     seed: int | None = 1,
 ) -> list[list[Batch]]:
-    """Calls an input_fn as a `TPUEstimator` on a TPU does, and returns what replicas are fed.
-
-    No such devices are needed.
+    """Calls an input_fn as on a TPU, which need not be there, and returns what replicas are fed.
 
     Example:
       steps = testing.batches(input_fn, {"data_dir": "data"}, replicas=4, batch_size=32)
       assert [batch.features.shape[0] for batch in steps[0]] == [8, 8, 8, 8]
 
     Args:
-      input_fn, params, batch_axis: as for `TPUEstimator`.
-      mode: a `ModeKeys` value.
-      replicas: of all hosts.
-      count: steps to show.
+      input_fn, params, batch_axis: as for `TPUEstimator`; `mode` is a `ModeKeys` value.
+      replicas, count: the numbers of replicas, of all hosts, and of steps to show.
       batch_size: of all replicas; that of `params` in input_fn follows from it.
       hosts: machines that call input_fn.
       tpu_config: its `per_host_input_for_training` and `eval_training_input_configuration` say how
@@ -93,17 +91,30 @@ def batches(
       ValueError: replicas cannot share the batch or the hosts, or input_fn takes no params.
       NotImplementedError: queue runners make the elements.
     """
-    for name, value in (("replicas", replicas), ("count", count), ("hosts", hosts)):
-        check_positive_integer(value, name)
-    check_positive_integer(batch_size, "batch_size")
+    counts = {"replicas": replicas, "count": count, "hosts": hosts, "batch_size": batch_size}
+    for name, value in counts.items():
+        check_count(value, name)
+    check_mode(mode)
+    check_hyperparameters(params)
     if replicas % hosts:
         raise ValueError(f"{replicas} replicas cannot be spread evenly over {hosts} hosts.")
-    sizes = dict.fromkeys((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), batch_size)
     config = TPURunConfig(tpu_config=tpu_config or TPUConfig(), tf_random_seed=seed)
-    given = {} if params is None else params
-    rules = TPURules(
+    rules = _rules({} if params is None else params, config, batch_size, batch_axis)
+    topology = _Replicas(tf.distribute.get_strategy(), True, hosts, replicas=replicas)
+    input_mode = rules.input_mode(mode, topology)
+    input_mode.check()
+    deployed = _deployed(rules, input_fn, input_mode, topology)
+    return _dealt(deployed, replicas, count)
+
+
+def _rules(
+    params: Any, config: TPURunConfig, batch_size: int, batch_axis: Sequence[int] | None
+) -> TPURules:
+    """The rules of a TPUEstimator on a TPU, for calls of an input_fn."""
+    sizes = dict.fromkeys((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), batch_size)
+    return TPURules(
         lambda features, params: None,
-        given,
+        params,
         config,
         config.tpu_config,
         True,
@@ -111,13 +122,15 @@ def batches(
         sizes,
         batch_axis,
     )
-    topology = _Replicas(tf.distribute.get_strategy(), True, hosts, replicas=replicas)
-    input_mode = rules.input_mode(mode, topology)
-    input_mode.check()
+
+
+def _deployed(
+    rules: TPURules, input_fn: Callable[..., Any], input_mode: Any, topology: Topology
+) -> DeployedInput:
     store = VariableStore(topology.strategy)
     deployed = preparation.deploy_input(rules, input_fn, input_mode, store)
     _initialize(deployed.called[0].graph, store)
-    return _dealt(deployed, replicas, count)
+    return deployed
 
 
 def _initialize(graph: tf.Graph, store: VariableStore) -> None:

@@ -13,7 +13,7 @@ from tpu_estimator_compat.engine.capture.patches import Function, patched
 from tpu_estimator_compat.engine.graph.graph_ops import ancestors, as_operation
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import components
-from tpu_estimator_compat.spec import TPUEstimatorSpec
+from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
 from tpu_estimator_compat.testing.subject import Subject
 
 v1 = tf.compat.v1
@@ -23,9 +23,11 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
     """Stands in the place of a subject's model_fn, and among the hooks of the call.
 
     Attributes:
-      spec: what model_fn returned last, and `graph` the graph of that call.
+      spec: the last result of model_fn, and `graph` the graph of that call.
       losses, before, after, trainable, disagreement, gradients, host_calls, global_step: as in
         `Result`.
+      most_steps: the training steps after which it asks for an end, also where train_op raises no
+        global step; None for no such number.
     """
 
     def __init__(self, subject: Subject):
@@ -42,6 +44,7 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
         self.host_calls: list[dict[str, np.ndarray]] = []
         self.global_step = 0
         self.trainable: list[str] = []
+        self.most_steps: int | None = None
 
     def model_fn(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
         """The result of the subject's model_fn, with a host_call that is recorded."""
@@ -104,11 +107,12 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
         return v1.train.SessionRunArgs({**loss, **first})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        del run_context
         found = run_values.results
         self.gradients.update(_copied(found.get("gradients", {})))
         if "loss" in found:
             self.losses.append(float(np.mean(found["loss"])))
+        if self.spec.mode == ModeKeys.TRAIN and len(self.losses) == self.most_steps:
+            run_context.request_stop()
 
     def end(self, session: Any) -> None:
         self.after = _copied(session.run(self._variables))
@@ -117,9 +121,7 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
             for name in self._variables:
                 first, *others = [part.numpy() for part in components(session.store[name])]
                 if others and first.dtype.kind in "fiu":
-                    self.disagreement[name] = max(
-                        float(np.max(np.abs(first - other), initial=0)) for other in others
-                    )
+                    self.disagreement[name] = max(_difference(first, other) for other in others)
 
     def update_ops(self) -> tuple[list[str], list[str]]:
         """Names of the operations of UPDATE_OPS that train_op runs, and of the others."""
@@ -154,6 +156,13 @@ def _kinds(kind: type) -> Iterator[type]:
     each: type
     for each in kind.__subclasses__():
         yield from _kinds(each)
+
+
+def _difference(one: np.ndarray, other: np.ndarray) -> float:
+    """The largest absolute difference; NaN and infinity differ by nothing from themselves."""
+    if np.array_equal(one, other, equal_nan=True):
+        return 0.0
+    return float(np.max(np.abs(one.astype(float) - other.astype(float)), initial=0))
 
 
 def _name(variable: Any) -> str:

@@ -19,15 +19,15 @@ class Result:
     Attributes:
       mode: a `ModeKeys` value.
       replicas: the number of replicas that made the steps.
-      losses: the loss of each training step, of shape [steps]; in EVAL the mean of all steps, of
-        shape [1]; empty in PREDICT.
+      losses: the loss of each training step, the mean over replicas, of shape [steps]; in EVAL the
+        mean of all steps, of shape [1]; empty in PREDICT.
       metrics: the evaluated metrics by name; empty but in EVAL.
       predictions: arrays by key, examples along axis 0; empty but in PREDICT. A sole tensor has the
         key "predictions".
       before: all global variables before the first step.
       after: the same after the last step.
       trainable: names of the trainable variables.
-      gradients: what the optimizer applied in the first step, by variable: summed over replicas if
+      gradients: arrays that the optimizer applied in the first step, by variable: summed if
         the optimizer sums, clipped if model_fn clips. None where there is no gradient. Variables
         are missing whose optimizer is no `tf.train.Optimizer`, or works within a branch or loop.
       disagreement: the largest absolute difference between the replicas' values of a variable

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.config.arguments import check_path
 from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.testing import devices
 from tpu_estimator_compat.testing.recording import Recorder
 from tpu_estimator_compat.testing.results import Result
-from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
+from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject, check_mode
 
 PREDICTIONS = "predictions"
 """The key of predictions that are a sole tensor."""
@@ -48,13 +48,12 @@ def run(
 
     Args:
       model_fn: as for `TPUEstimator`; it need not take `params`.
-      features: an array, or a dict or tuple of arrays, with examples along axis 0. Lists become
-        arrays of float32 and int32.
-      labels: likewise; None for none.
+      features, labels: an array each, or a dict or tuple of arrays, with examples along axis 0; no
+        labels where None. Lists become arrays of float32 and int32.
       mode: a `ModeKeys` value: "train", "eval" or "infer".
       params: hyperparameters, without `batch_size`.
-      replicas: logical CPUs of this process to run on; their number divides that of the examples.
-      steps: how many, at least 1.
+      replicas: logical CPUs to run on; their number divides that of the examples.
+      steps: their number, at least 1; in TRAIN, calls of train_op.
       seed: of TensorFlow's random operations, as `tf_random_seed`.
       use_tpu: False for the rules of training off TPU, on one device. A model_fn that returns an
         `EstimatorSpec` in evaluation or prediction needs it.
@@ -62,18 +61,13 @@ def run(
         training. None for a folder that is removed.
       runtime: "tensorflow" or "jax".
 
-    Returns:
-      A `Result`.
-
     Raises:
-      ValueError: arrays without examples, or of different numbers; a batch that replicas cannot
-        share; whatever the estimator refuses.
-      TypeError: an argument of another type.
+      ValueError, TypeError: arrays without examples, or of different numbers; a batch that replicas
+        cannot share; whatever the estimator refuses.
       RuntimeError: this process has fewer logical CPUs than replicas: see `pytest.mark.replicas`.
     """
-    check_positive_integer(steps, "steps")
-    if mode not in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
-        raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
+    devices.check_count(steps, "steps")
+    check_mode(mode)
     subject = Subject(model_fn, features, labels, params, use_tpu, seed, runtime)
     if model_dir is None:
         return of_subject(subject, mode, replicas, steps)
@@ -81,14 +75,21 @@ def run(
     return of_subject(subject, mode, replicas, steps, os.fspath(model_dir))
 
 
-_MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
-
-
 def of_subject(
-    subject: Subject, mode: str, replicas: int = 1, steps: int = 1, model_dir: str | None = None
+    subject: Subject,
+    mode: str,
+    replicas: int = 1,
+    steps: int = 1,
+    model_dir: str | None = None,
+    recorder: Recorder | None = None,
 ) -> Result:
-    """The result of `run`, for arguments that were checked."""
-    recorder = Recorder(subject)
+    """The result of `run`, for arguments that were checked.
+
+    Args:
+      recorder: a new one, for what is known of steps that fail.
+    """
+    recorder = recorder or Recorder(subject)
+    recorder.most_steps = steps
     with _folder(model_dir) as folder:
         saves = {} if model_dir is None else {"save_checkpoints_steps": steps}
         estimator = subject.estimator(replicas, folder, recorder.model_fn, **saves)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.config import TPUConfig, TPURunConfig, check_positive_integer
+from tpu_estimator_compat.config.arguments import check_params
 from tpu_estimator_compat.engine.capture.user_functions import (
     RESERVED_PARAMS_KEYS,
     call_model_fn,
@@ -22,6 +24,7 @@ from tpu_estimator_compat.testing import devices
 
 ModelFn = Callable[..., Any]
 SEED = 1
+_MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
 _AS_TENSORFLOW = {np.dtype("float64"): np.float32, np.dtype("int64"): np.int32}
 
 
@@ -55,30 +58,31 @@ class Subject:
     def __post_init__(self) -> None:
         takes = callable(self.model_fn) and declared_arguments(self.model_fn, {"params": None})
         check_model_fn(self.model_fn, {} if takes and self.params is None else self.params)
-        if taken := [key for key in RESERVED_PARAMS_KEYS if key in (self.params or {})]:
-            raise ValueError(
-                f"{taken} are reserved keys but existed in params {self.params}. The batch size is "
-                "the number of examples in the arrays."
-            )
+        check_hyperparameters(self.params)
         if self.own_input_fn is not None:
+            if self.features is not None or self.labels is not None:
+                raise ValueError("Give features and labels, or input_fn, but not both.")
             check_positive_integer(self.examples_per_step, "batch_size")
             return
-        object.__setattr__(self, "features", _arrays(self.features))
-        object.__setattr__(self, "labels", _arrays(self.labels))
+        object.__setattr__(self, "features", _arrays("features", self.features))
+        object.__setattr__(self, "labels", _arrays("labels", self.labels))
         self._check_sizes()
 
     def _check_sizes(self) -> None:
-        sizes = {name: _size(leaf) for name, leaf in self._named_arrays()}
-        if (
-            not sizes
-            or None in sizes.values()
-            or len(set(sizes.values())) > 1
-            or 0 in sizes.values()
-        ):
+        shapes = {name: leaf.shape for name, leaf in self._named_arrays()}
+        sizes = {shape[:1] for shape in shapes.values()}
+        if not shapes or len(sizes) > 1 or sizes & {(), (0,)}:
             raise ValueError(
                 "features and labels must be arrays with as many examples each along axis 0, one "
-                f"at least. Got {sizes or self.features}."
+                f"at least. Got {f'the shapes {shapes}' if shapes else self.features}."
             )
+        if self.examples_per_step is not None:
+            check_positive_integer(self.examples_per_step, "batch_size")
+            [(there,)] = sizes
+            if self.examples_per_step > there:
+                raise ValueError(
+                    f"batch_size={self.examples_per_step}, but there are {there} examples."
+                )
 
     def _named_arrays(self) -> Iterator[tuple[str, Any]]:
         yield from _leaves("features", self.features)
@@ -87,7 +91,7 @@ class Subject:
     @property
     def batch_size(self) -> int:
         """The number of examples in a step of all replicas."""
-        return self.examples_per_step or int(_size(next(self._named_arrays())[1]) or 0)
+        return self.examples_per_step or int(next(self._named_arrays())[1].shape[0])
 
     def input_fn(self, passes: int = 1) -> Callable[..., Any]:
         """The input: without an end, but in predictions, which take `passes` over the examples."""
@@ -96,6 +100,14 @@ class Subject:
             predicts = mode == ModeKeys.PREDICT
             whole = self.labels is not None and not predicts
             structure = (self.features, self.labels) if whole else self.features
+            if isinstance(self.features, tuple) and not whole:
+                if not predicts:
+                    raise ValueError(
+                        "features are a tuple, and there are no labels: an estimator takes the "
+                        "tuple for features and labels. Give a dict of features."
+                    )
+                # Predictions ignore labels.
+                structure = (self.features, np.zeros(self.batch_size, np.int32))
             dataset = tf.data.Dataset.from_tensor_slices(structure)
             dataset = dataset.batch(params["batch_size"], drop_remainder=True)
             return dataset.repeat(passes if predicts else None)
@@ -136,7 +148,7 @@ class Subject:
         return TPUEstimator(
             model_fn or self.call,
             config=config,
-            params=self.params,
+            params={} if self.params is None else self.params,
             use_tpu=self.use_tpu,
             train_batch_size=self.batch_size,
             eval_batch_size=self.batch_size,
@@ -150,17 +162,51 @@ class Subject:
         return call_model_fn(self.model_fn, features, labels, offered)
 
 
-def _arrays(given: Any) -> Any:
-    """The same structure of dicts and tuples, of arrays with the dtypes that TensorFlow gives."""
+def check_hyperparameters(params: Any) -> None:
+    """Raises TypeError for params without names, and ValueError for names that are reserved."""
+    check_params(params, settable=True)
+    if taken := [key for key in RESERVED_PARAMS_KEYS if key in (params or {})]:
+        raise ValueError(
+            f"{taken} are reserved keys but existed in params {params}. Examples decide the batch "
+            "size of testing.run, and the argument batch_size that of testing.batches."
+        )
+
+
+def check_mode(mode: Any) -> None:
+    """Raises ValueError for what is no value of `ModeKeys`."""
+    if mode not in _MODES:
+        raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
+
+
+def _arrays(name: str, given: Any) -> Any:
+    """The same structure of dicts and tuples, of arrays with the dtypes that TensorFlow gives.
+
+    Raises:
+      TypeError: a leaf is neither numbers nor text.
+      ValueError: a leaf is a list of rows of different lengths.
+    """
     if isinstance(given, dict):
-        return {key: _arrays(value) for key, value in given.items()}
+        return {key: _arrays(f"{name}[{key!r}]", value) for key, value in given.items()}
     if isinstance(given, tuple):
-        parts = [_arrays(value) for value in given]
+        parts = [_arrays(f"{name}[{i}]", value) for i, value in enumerate(given)]
         return type(given)(*parts) if hasattr(given, "_fields") else tuple(parts)
-    if given is None or hasattr(given, "dtype"):
-        return given
-    array = np.asarray(given)
-    return array.astype(_AS_TENSORFLOW.get(array.dtype, array.dtype))
+    if given is None:
+        return None
+    try:
+        array = np.asarray(given)
+    except (ValueError, NotImplementedError) as error:
+        raise ValueError(f"{name} must be an array, got {_shown(given)}: {error}") from error
+    if array.dtype == object and not all(isinstance(x, str | bytes) for x in array.flat):
+        raise TypeError(
+            f"{name} must be an array of numbers or text, got {_shown(given)}. Give what a sparse "
+            "or ragged tensor consists of, and make the tensor in model_fn."
+        )
+    to = array.dtype if hasattr(given, "dtype") else _AS_TENSORFLOW.get(array.dtype, array.dtype)
+    return array.astype(to, copy=False)
+
+
+def _shown(given: Any) -> str:
+    return f"{type(given).__name__}: {reprlib.repr(given)}"
 
 
 def _leaves(name: str, structure: Any) -> Iterator[tuple[str, Any]]:
@@ -174,8 +220,3 @@ def _leaves(name: str, structure: Any) -> Iterator[tuple[str, Any]]:
         return
     for inner, value in items:
         yield from _leaves(inner, value)
-
-
-def _size(leaf: Any) -> int | None:
-    """The number of examples; None for a scalar."""
-    return leaf.shape[0] if len(leaf.shape) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ _NO_METRICS = ("loss", "global_step")
 _ADVICE = (
     "reduce over other axes than 0, and let batch normalization use its moving averages in PREDICT"
 )
+_LOOK = "look for what goes along axis 0: sorting, gathering, reshaping, matrix products"
 
 
 def check_batch_independent(
@@ -40,8 +42,8 @@ def check_batch_independent(
 ) -> None:
     """Predicts a half of the examples beside different others, and fails if that changes it.
 
-    With `padding` it also evaluates the examples with and without as many that only fill up a
-    batch, as inputs for TPUs do, and fails if those change a metric.
+    With `padding` it also evaluates the examples with and without as many others that only fill up
+    a batch, as inputs for TPUs do, and fails if those change a metric.
 
     Example:
       testing.check_batch_independent(model_fn, features, labels, padding={"is_real_example": 0})
@@ -84,8 +86,11 @@ def _of_predictions(subject: Subject, close: Close) -> list[Finding]:
         for key, value in whole.predictions.items():
             if not close(value[kept], alone.predictions[key][kept]):
                 findings.setdefault(key, _finding(whole, alone, key, kept))
-    lines = evidence.mixing(evidence.of_predictions(whole)) if findings else []
-    return [*findings.values(), *(Finding("This mixes examples.", _ADVICE, op) for op in lines)]
+    if not findings:
+        return []
+    lines = evidence.mixing(evidence.of_predictions(whole), size)
+    mixing = [Finding("This mixes examples.", _ADVICE, op) for op in lines]
+    return [*findings.values(), *(mixing or [Finding("No line was recognised.", _LOOK)])]
 
 
 def _taken(subject: Subject, rows: np.ndarray) -> Subject:
@@ -103,20 +108,40 @@ def _of_metrics(subject: Subject, padding: Mapping[str, Any], close: Close) -> l
     given = subject.features if isinstance(subject.features, dict) else {}
     if missing := sorted(padding.keys() - given.keys()):
         raise ValueError(f"padding names {missing}, but features are {sorted(given) or 'no dict'}.")
-    size = subject.batch_size
-    padded = _taken(subject, np.concatenate([np.arange(size), np.arange(size)[::-1]]))
+    expected = of_subject(subject, ModeKeys.EVAL).metrics
+    findings: dict[str, Finding] = {}
+    for is_rolled in (True, False):
+        padded = _padded(subject, padding, is_rolled)
+        found = of_subject(padded, ModeKeys.EVAL).metrics
+        for name in expected.keys() - set(_NO_METRICS):
+            if not close(np.asarray(expected[name]), np.asarray(found[name])):
+                findings[name] = Finding(
+                    f"{name}: {expected[name]:g} of {subject.batch_size} examples, "
+                    f"{found[name]:g} with padding.",
+                    f"give the metric weights that are zero there, from {sorted(padding)}",
+                )
+    return [findings[name] for name in sorted(findings)]
+
+
+def _padded(subject: Subject, padding: Mapping[str, Any], is_rolled: bool) -> Subject:
+    """The subject with as many examples more, whose labels do not belong to their features.
+
+    With the right labels they would leave a mean over all examples as it is.
+    """
+    rows = np.arange(subject.batch_size)
+    numbers = itertools.count(1)
+
+    def extended(leaf: Any) -> np.ndarray:
+        number = next(numbers)
+        more = np.roll(rows, number) if is_rolled else np.full_like(rows, number % len(rows))
+        return np.concatenate([leaf, leaf[more]])
+
+    features, labels = subject.features, subject.labels
+    features = tf.nest.map_structure(extended, features)
+    labels = None if labels is None else tf.nest.map_structure(extended, labels)
     for name, value in padding.items():
-        padded.features[name][size:] = value
-    found, expected = (of_subject(each, ModeKeys.EVAL).metrics for each in (padded, subject))
-    return [
-        Finding(
-            f"{name}: {expected[name]:g} of {size} examples, {found[name]:g} with padding.",
-            f"give the metric weights that are zero there, from {sorted(padding)}",
-        )
-        for name in expected
-        if name not in _NO_METRICS
-        and not close(np.asarray(expected[name]), np.asarray(found[name]))
-    ]
+        features[name][subject.batch_size :] = value
+    return dataclasses.replace(subject, features=features, labels=labels)
 
 
 def _are_equal(leaf: Any) -> bool:

@@ -62,12 +62,15 @@ def _differences(first: Result, second: Result) -> list[Finding]:
             )
             for name in initial
         ]
-    steps = np.flatnonzero(first.losses != second.losses)
-    if not len(steps) and not differing(first.after, second.after):
-        return []
-    where = f"the loss of step {steps[0] + 1}" if len(steps) else "variables after the last step"
+    pairs = zip(first.losses, second.losses, strict=True)
+    steps = [i for i, pair in enumerate(pairs, 1) if not _equal(*pair)]
     names = differing(first.after, second.after)
-    said = f"Equal initial values, but {where} differs: {', '.join(names)}."
+    if not steps and not names:
+        return []
+    said = "The initial values are equal. "
+    if steps:
+        said += f"The loss differs from step {steps[0]} on. "
+    said += f"Different in the end: {', '.join(names) or 'the loss alone'}."
     python = [op for op in evidence.needed([first.spec.train_op]) if "PyFunc" in op.type]
     advice = (
         "draw random numbers with TensorFlow's operations, not with NumPy's or Python's while "

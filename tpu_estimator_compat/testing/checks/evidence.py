@@ -15,6 +15,12 @@ from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.tf_internals import smart_cond
 
 _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "All", "Any"})
+_AXIS_OF = {"ArgMax": 1, "ArgMin": 1, "Cumprod": 1, "Cumsum": 1, "ReverseV2": 1, "Roll": 2}
+"""Which input says along which axis an operation looks."""
+
+_SOFTMAXES = frozenset({"Softmax", "LogSoftmax"})
+"""They look along the last axis: for another, TensorFlow transposes their input."""
+
 _BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
@@ -40,6 +46,18 @@ def of_predictions(result: Result) -> list[tf.Operation]:
     return needed(tf.nest.flatten(result.spec.predictions))
 
 
+def local_variables(result: Result) -> list[tf.Operation]:
+    """The operations that make the local variables which a training step needs."""
+    made = [v.op for v in result.graph.get_collection(tf.compat.v1.GraphKeys.LOCAL_VARIABLES)]
+    step = set(needed([result.spec.train_op]))
+    return [op for op in made if op in step]
+
+
+def rounds_coarsely(ops: Sequence[tf.Operation]) -> bool:
+    """Whether values of bfloat16 or half are among what operations compute."""
+    return any(t.dtype.base_dtype in (tf.bfloat16, tf.half) for op in ops for t in op.outputs)
+
+
 def draws_random_numbers(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
     """Random operations, but not initialisers, which a step does not run."""
     return one_per_line(
@@ -57,18 +75,21 @@ def uses_batch_statistics(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
 
 
 def in_inference_mode(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
-    """Fused batch normalizations that use their moving averages."""
-    return one_per_line(
-        op for op in ops if op.type in _BATCH_NORMS and not op.get_attr("is_training")
-    )
+    """Batch normalizations that use their moving averages, and not the batch's moments."""
+    fused = [op for op in ops if op.type in _BATCH_NORMS and not op.get_attr("is_training")]
+    moments = tuple(op.name for op in ops if op.type == "Mean" and "moments" in op.name)
+    averages = [
+        op
+        for op in ops
+        for scope, _, name in [op.name.rpartition("/")]
+        if name == "moving_mean" and not any(mean.startswith(f"{scope}/") for mean in moments)
+    ]
+    return one_per_line(sorted([*fused, *averages], key=lambda op: op._id))
 
 
 def mixes_examples(op: tf.Operation) -> bool:
     """Whether an operation reduces over axis 0, and perhaps others."""
-    if op.type not in _REDUCTIONS or op.inputs[0].shape.rank in (None, 0):
-        return False
-    axes = smart_cond.smart_constant_value(op.inputs[1])
-    return axes is None or 0 in np.mod(np.atleast_1d(axes), op.inputs[0].shape.rank)
+    return op.type in _REDUCTIONS and _is_along_examples(op, 1)
 
 
 def clips_before_sum(graph: tf.Graph) -> list[tf.Operation]:
@@ -90,11 +111,34 @@ def handle_of(graph: tf.Graph, name: str) -> tf.Operation | None:
         return None
 
 
-def mixing(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
-    """Operations that reduce over the examples, batch normalizations among them."""
+def mixing(ops: Sequence[tf.Operation], examples: int) -> list[tf.Operation]:
+    """Operations that look along the axis of the examples, batch normalizations among them."""
     found = {op._id: op for op in uses_batch_statistics(ops)}
-    batches = {t.shape[0] for op in ops if op.type == "IteratorGetNext" for t in op.outputs}
     for op in ops:
-        if mixes_examples(op) and (op.inputs[0].shape[0] in batches or not batches):
+        if (mixes_examples(op) or _looks_along(op)) and _has_examples(op.inputs[0], examples):
+            found[op._id] = op
+        if op.type in _SOFTMAXES and _has_examples_last(op.inputs[0], examples):
             found[op._id] = op
     return one_per_line(found[number] for number in sorted(found))
+
+
+def _looks_along(op: tf.Operation) -> bool:
+    """Whether an operation shifts, counts or compares along axis 0."""
+    return op.type in _AXIS_OF and _is_along_examples(op, _AXIS_OF[op.type])
+
+
+def _is_along_examples(op: tf.Operation, of_axes: int) -> bool:
+    """Whether axis 0 is among those that an input of the operation names."""
+    rank = op.inputs[0].shape.rank
+    if not rank:
+        return False
+    axes = smart_cond.smart_constant_value(op.inputs[of_axes])
+    return axes is None or 0 in np.mod(np.atleast_1d(axes), rank)
+
+
+def _has_examples(tensor: tf.Tensor, examples: int) -> bool:
+    return tf.compat.dimension_value(tensor.shape[0]) in (examples, None)
+
+
+def _has_examples_last(tensor: tf.Tensor, examples: int) -> bool:
+    return tensor.op.type == "Transpose" and tensor.shape[-1:] == [examples]

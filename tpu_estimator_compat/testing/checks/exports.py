@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.capture.user_functions import BATCH_SIZE_KEY
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.estimator import export
 from tpu_estimator_compat.spec import ModeKeys
@@ -19,6 +20,8 @@ from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 
 _FEATURE = "features"
 """The input's name where features are a sole array."""
+
+_SIZES = "take sizes from tf.shape(features) in PREDICT, not from params['batch_size'] or a number"
 
 
 def check_exports(
@@ -47,13 +50,25 @@ def check_exports(
     Raises:
       AssertionError: no signature has the predictions, it fails on some number of examples, or it
         gives others.
+      ValueError: features are a tuple.
     """
     subject = Subject(model_fn, features, labels, params, use_tpu, seed)
+    if isinstance(subject.features, tuple):
+        raise ValueError(
+            "features must be an array or a dict of arrays: a SavedModel's inputs have names. Got "
+            f"a tuple of {len(subject.features)}."
+        )
     with tempfile.TemporaryDirectory(prefix="testing_") as folder:
         model_dir = os.path.join(folder, "model")
         of_subject(subject, ModeKeys.TRAIN, model_dir=model_dir)
         predicted = of_subject(subject, ModeKeys.PREDICT, model_dir=model_dir).predictions
-        path = _exported(subject, model_dir, os.path.join(folder, "export"))
+        try:
+            path = _exported(subject, model_dir, os.path.join(folder, "export"))
+        except KeyError as error:
+            if error.args != (BATCH_SIZE_KEY,):
+                raise
+            said = "model_fn asks for params['batch_size'], and an export gives it none."
+            raise_if_any("check_exports", [Finding(said, _SIZES)])
         with eager.eager_mode():
             signatures = tf.saved_model.load(path).signatures
             findings = _compared(signatures, _named(subject.features), predicted, rtol, atol)
@@ -83,7 +98,7 @@ def _exported(subject: Subject, model_dir: str, folder: str) -> str:
 def _compared(
     signatures: Any, features: Arrays, predicted: Arrays, rtol: float, atol: float
 ) -> list[Finding]:
-    found = []
+    found = _of_fixed_size(signatures, predicted)
     for rows in (len(next(iter(features.values()))), 1):
         given = {name: tf.constant(value[:rows]) for name, value in features.items()}
         outputs: dict[str, np.ndarray] = {}
@@ -92,13 +107,25 @@ def _compared(
                 outputs |= {key: value.numpy() for key, value in signature(**given).items()}
             except tf.errors.OpError as error:
                 said = f"Signature {name!r} fails on {rows} example(s): {error.message}"
-                advice = (
-                    "take sizes from tf.shape(features) in PREDICT, not from params['batch_size']"
-                )
-                found.append(Finding(said, advice))
+                found.append(Finding(said, _SIZES))
         wrong = _wrong(outputs, {key: value[:rows] for key, value in predicted.items()}, rtol, atol)
         found += [] if found else [Finding(f"{said} Given {rows} example(s).") for said in wrong]
     return found
+
+
+def _of_fixed_size(signatures: Any, predicted: Arrays) -> list[Finding]:
+    """Outputs for a number of examples that the graph has settled, whether or not it runs."""
+    sizes = {
+        (name, key): tf.compat.dimension_value(output.shape[0])
+        for name, signature in signatures.items()
+        for key, output in signature.structured_outputs.items()
+        if key in predicted and output.shape.rank
+    }
+    return [
+        Finding(f"Signature {name!r}: {key!r} is of {size} examples, always.", _SIZES)
+        for (name, key), size in sizes.items()
+        if size is not None
+    ]
 
 
 def _wrong(outputs: Arrays, expected: Arrays, rtol: float, atol: float) -> list[str]:

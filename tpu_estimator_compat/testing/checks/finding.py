@@ -19,8 +19,8 @@ class Finding:
     """A fault of a model_fn.
 
     Attributes:
-      said: what is wrong, with the name of the variable or key.
-      instead: what to write; empty where `said` tells.
+      said: the fault, with the name of the variable or key.
+      instead: the advice on what to write; empty where `said` tells.
       operation: the operation whose line is named; None for no line.
     """
 

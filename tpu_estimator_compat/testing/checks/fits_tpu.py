@@ -33,9 +33,9 @@ def check_fits_tpu(
         extra `preflight`.
 
     Raises:
-      AssertionError: the step certainly fails, or does not fit; the report, with lines.
-      ValueError: a batch that the topology's replicas cannot share, a topology or depth that does
-        not exist.
+      AssertionError: the step certainly fails, or does not fit, or the topology's replicas cannot
+        share the batch; the report, with lines.
+      ValueError: a topology, mode or depth that does not exist.
     """
     subject = Subject(model_fn, features, labels, params, True, SEED)
     with tempfile.TemporaryDirectory(prefix="testing_") as folder:

@@ -12,6 +12,7 @@ from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing.checks import evidence
 from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.recording import Recorder
 from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.testing.running import of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
@@ -53,29 +54,26 @@ def check_learns(
     """
     check_positive_integer(steps, "steps")
     subject = Subject(model_fn, features, labels, params, use_tpu, seed)
-    first = of_subject(subject, ModeKeys.TRAIN, replicas)
-    findings = [*_of_first_step(first)]
+    findings = []
+    recorder = Recorder(subject)
     try:
-        last = of_subject(subject, ModeKeys.TRAIN, replicas, steps)
+        first = of_subject(subject, ModeKeys.TRAIN, replicas, recorder=recorder)
+        findings += _of_first_step(first)
+        recorder = Recorder(subject)
+        last = of_subject(subject, ModeKeys.TRAIN, replicas, steps, recorder=recorder)
     except tf.compat.v1.train.NanLossDuringTrainingError:
-        findings.append(Finding(*_NAN, first.spec.loss.op))
+        finite = [loss for loss in recorder.losses if not np.isnan(loss)]
+        said = f"loss: it is NaN in step {len(finite) + 1}."
+        findings.append(Finding(said, _FINITE, recorder.spec.loss.op))
     else:
         findings += _of_movement(first, last, tuple(frozen), steps)
-        if not last.losses[-1] < loss_below * last.losses[0]:
-            said = (
-                f"loss: {last.losses[0]:g} in the first step, {last.losses[-1]:g} in step {steps}."
-            )
-            wanted = (
-                f"train longer or faster, if that is all; it should fall below {loss_below:g} times"
-            )
-            findings.append(Finding(said, f"{wanted} the first", first.spec.loss.op))
+        findings += _of_loss(last, loss_below, steps)
     raise_if_any("check_learns", findings)
 
 
-_NAN = (
-    "loss: it becomes NaN.",
+_FINITE = (
     "add a small number within logarithms, roots and divisions, clip gradients, or lower the "
-    "learning rate",
+    "learning rate"
 )
 
 
@@ -84,13 +82,26 @@ def _of_first_step(result: Result) -> list[Finding]:
     for name, gradient in result.gradients.items():
         if gradient is not None and not np.all(np.isfinite(gradient)):
             said = f"{name}: its gradient is not finite in the first step."
-            found.append(Finding(said, _NAN[1], evidence.handle_of(result.graph, name)))
+            found.append(Finding(said, _FINITE, evidence.handle_of(result.graph, name)))
     left_out = map(result.graph.get_operation_by_name, result.update_ops_left_out)
     for op in evidence.one_per_line(left_out):
         found.append(Finding(f"{op.name}: an update in UPDATE_OPS that nobody runs.", _UPDATES, op))
-    if not result.global_step:
+    return found
+
+
+def _of_loss(last: Result, loss_below: float, steps: int) -> list[Finding]:
+    found = []
+    if not last.global_step:
+        said = f"global_step: it is 0 after {steps} step(s)."
         advice = "pass tf.train.get_global_step() to minimize or apply_gradients"
-        found.append(Finding("global_step: it stands still.", advice))
+        found.append(Finding(said, advice))
+    if not last.losses[-1] < loss_below * last.losses[0]:
+        said = f"loss: {last.losses[0]:g} in the first step, {last.losses[-1]:g} in step {steps}."
+        advice = (
+            "train longer or faster, if that is all; it should fall below "
+            f"{loss_below:g} times the first"
+        )
+        found.append(Finding(said, advice, last.spec.loss.op))
     return found
 
 

@@ -19,7 +19,8 @@ from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 
 _WRAP = (
     "wrap the optimizer: optimizer = tf.contrib.tpu.CrossShardOptimizer(optimizer). An optimizer "
-    "of your own must call apply_gradients of the wrapper, not of what is wrapped"
+    "of your own must call apply_gradients of the wrapper, not of what is wrapped. Keras' "
+    "optimizers cannot be wrapped: give them gradients that tf.tpu.cross_replica_sum has added up"
 )
 _SCALE = (
     "take the mean over the replica's examples, once: CrossShardOptimizer takes the mean over "
@@ -38,7 +39,7 @@ def check_replicas_agree(
     params: Any = None,
     *,
     replicas: int = 2,
-    rtol: float = 1e-3,
+    rtol: float | None = None,
     seed: int = SEED,
 ) -> None:
     """Makes a training step on one replica and on several, and fails unless they do the same.
@@ -52,7 +53,8 @@ def check_replicas_agree(
     Args:
       model_fn, features, labels, params, seed: as for `testing.run`.
       replicas: of the second step, at least 2; their number divides that of the examples.
-      rtol: difference that counts as rounding, relative to the largest element.
+      rtol: difference that counts as rounding, relative to the largest element; None for 1e-3, or
+        3e-2 where the loss depends on bfloat16 or half.
 
     Raises:
       AssertionError: losses, gradients or variables differ, with the cause if it is one of these:
@@ -72,6 +74,8 @@ def check_replicas_agree(
             raise
         said = f"No gradient is added up over {replicas} replicas: each would train alone."
         raise_if_any("check_replicas_agree", [Finding(said, _WRAP, _train_op(one))])
+    if rtol is None:
+        rtol = _OF_COARSE if evidence.rounds_coarsely(evidence.of_loss(one)) else _OF_FLOAT
     comparison = _Comparison(one, several, rtol)
     raise_if_any("check_replicas_agree", comparison.findings())
 
@@ -81,6 +85,7 @@ def _train_op(result: Result) -> Any:
 
 
 _ROUNDING = 1e-6
+_OF_FLOAT, _OF_COARSE = 1e-3, 3e-2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +103,11 @@ class _Comparison:
             said = f"{', '.join(apart)}: each of {count} replicas has another value after the step."
             return [Finding(said, _WRAP, evidence.handle_of(self.several.graph, apart[0]))]
         wrong = self._differing()
+        # With reduction=SUM, a replica's loss is its share of the whole.
         loss = self._loss_ratio()
-        if not wrong and self._is_one(loss):
+        if not wrong and (self._is_one(loss) or self._is_one(loss * self.several.replicas)):
             return []
-        return [self._difference(wrong, loss), *self._causes(wrong)]
+        return [self._difference(wrong), *self._causes(wrong)]
 
     def _differing(self) -> list[str]:
         """Names of the variables whose gradients differ, or which moved differently."""
@@ -134,27 +140,28 @@ class _Comparison:
     def _is_one(self, ratio: float) -> bool:
         return abs(ratio - 1) <= self.rtol
 
-    def _difference(self, wrong: Sequence[str], loss: float) -> Finding:
+    def _difference(self, wrong: Sequence[str]) -> Finding:
         """The main finding: what differs, and how."""
         count = self.several.replicas
-        ratio = self._common_ratio(wrong)
         told = (
             f"loss: {self.one.loss:g} on one replica, {self.several.loss:g} on {count}, on average."
         )
         if not wrong:
             return Finding(told, _UNEVEN, self.one.spec.loss.op)
+        ratio = self._common_ratio(wrong)
         if ratio is None:
             named = ", ".join(f"{name} ({self._worst(name):.2g})" for name in wrong[:5])
             more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-            said = f"Other gradients on {count} replicas, by relative difference: {named}{more}."
+            said = f"Gradients on {count} replicas differ, by this share: {named}{more}."
             return Finding(f"{said} {told}")
         times = f"{ratio:.4g}" if ratio >= 1 else f"1/{1 / ratio:.4g}"
-        said = f"All gradients on {count} replicas are {times} times those on one. {told}"
+        which = "All gradients" if len(wrong) == len(self.one.trainable) else ", ".join(wrong)
+        said = f"{which}: on {count} replicas {times} times what they are on one. {told}"
         if abs(ratio * count - 1) <= self.rtol:
             said += (
                 f" The loss is divided by the number of replicas ({count}) once too often, or is "
+                "a sum over the replica's examples."
             )
-            said += "a sum over the replica's examples."
         elif abs(ratio / count - 1) <= self.rtol:
             said += f" They are added up, and nothing divides by the number of replicas ({count})."
         return Finding(said, _SCALE, self.one.spec.loss.op)
@@ -175,7 +182,7 @@ class _Comparison:
         return ratio if ratio > 0 and self._is_close(ratio * flat[0], flat[1]) else None
 
     def _causes(self, wrong: Sequence[str]) -> list[Finding]:
-        """What in the graph explains gradients that differ by no common factor."""
+        """Findings on what in the graph explains gradients that differ by no common factor."""
         if wrong and self._common_ratio(wrong) is not None:
             return []
         ops = evidence.needed([self.several.spec.loss])

@@ -22,6 +22,10 @@ _SAVE = (
     "keep it in a variable of GLOBAL_VARIABLES, and let no Saver, Scaffold or init_fn of model_fn "
     "leave it out or set it anew"
 )
+_LOCAL = (
+    "no checkpoint has a local variable: keep it in a variable of GLOBAL_VARIABLES, such as "
+    "tf.get_variable(name, shape, trainable=False)"
+)
 _ELSEWHERE = (
     "keep what a step needs from the steps before in variables: not in Python, in a py_func, or in "
     "the order of calls"
@@ -101,13 +105,15 @@ def _differences(whole: Result, first: Result, second: Result) -> list[Finding]:
     if not names and np.allclose(whole.losses, losses, _RTOL, equal_nan=True):
         return []
     shown = [f"{value:g}" for value in (whole.losses[len(first.losses)], second.losses[0])]
-    said = (
-        f"After the interruption the first loss is {shown[1]}, and without one {shown[0]}. "
-        f"Different in the end: {', '.join(names) or 'losses'}."
-    )
-    drawn = evidence.draws_random_numbers(evidence.of_loss(second))
-    if drawn:
-        return [Finding(said, _RANDOM, op) for op in drawn]
+    said = f"Different in the end: {', '.join(names) or 'losses'}."
+    if shown[0] != shown[1]:
+        said = f"After the interruption the loss is {shown[1]}, and without one {shown[0]}. {said}"
+    for advice, causes in (
+        (_RANDOM, evidence.draws_random_numbers(evidence.of_loss(second))),
+        (_LOCAL, evidence.local_variables(second)),
+    ):
+        if causes:
+            return [Finding(said, advice, op) for op in causes]
     return [Finding(said, _ELSEWHERE)]
 
 

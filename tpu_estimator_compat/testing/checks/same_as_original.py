@@ -151,7 +151,8 @@ def _home(model_fn: Callable[..., Any]) -> tuple[str, str]:
     if module is None or file is None or getattr(module, name, None) is not model_fn:
         raise ValueError(
             f"model_fn ({model_fn}) must be a function at the top of a module, which the "
-            "original's environment can import. Give such a function, and what it depends on in `params`."
+            "original's environment can import. Give such a function, and in `params` what it "
+            "depends on."
         )
     parts = module.__name__.split(".")
     up = len(parts) - (0 if pathlib.Path(file).name == "__init__.py" else 1)
