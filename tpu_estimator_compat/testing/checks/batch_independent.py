@@ -60,6 +60,7 @@ def check_batch_independent(
       ValueError: there is one example only, or all are equal; `padding` has a feature that is not
         there.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     subject = Subject(model_fn, features, labels, params, use_tpu, seed)
     leaves = tf.nest.flatten(subject.features)
     if subject.batch_size < 2 or all(map(_are_equal, leaves)):

@@ -39,6 +39,7 @@ def check_deterministic(
     Raises:
       AssertionError: initial values, losses or trained values differ, by name.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     subject = Subject(model_fn, features, labels, params, use_tpu, seed)
     first, second = (of_subject(subject, ModeKeys.TRAIN, replicas, steps) for _ in range(2))
     raise_if_any("check_deterministic", _differences(first, second))

@@ -52,6 +52,7 @@ def check_exports(
         gives others.
       ValueError: features are a tuple.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     subject = Subject(model_fn, features, labels, params, use_tpu, seed)
     if isinstance(subject.features, tuple):
         raise ValueError(

@@ -37,6 +37,7 @@ def check_fits_tpu(
         share the batch; the report, with lines.
       ValueError: a topology, mode or depth that does not exist.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     subject = Subject(model_fn, features, labels, params, True, SEED)
     with tempfile.TemporaryDirectory(prefix="testing_") as folder:
         estimator = subject.on(TPURunConfig(model_dir=folder))

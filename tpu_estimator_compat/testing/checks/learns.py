@@ -52,6 +52,7 @@ def check_learns(
         whether it has a gradient; a gradient is NaN; operations in UPDATE_OPS that train_op does
         not run; a global step that stands still.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     check_positive_integer(steps, "steps")
     subject = Subject(model_fn, features, labels, params, use_tpu, seed)
     findings = []

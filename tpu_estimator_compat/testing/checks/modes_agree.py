@@ -42,6 +42,7 @@ def check_modes_agree(
         dropout or other random numbers change their results; batch normalization uses the batch's
         statistics there, or moving averages in TRAIN.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     subject = Subject(model_fn, features, labels, params, use_tpu, seed)
     trained = of_subject(subject, ModeKeys.TRAIN)
     findings = [] if frozen_batch_norm else _of_training(trained)

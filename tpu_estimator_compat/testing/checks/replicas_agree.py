@@ -62,6 +62,7 @@ def check_replicas_agree(
         clipped before they are added up, batch statistics, random numbers.
       ValueError: fewer than two replicas, or a batch that they cannot share.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     devices.require(replicas)
     if replicas == 1:
         raise ValueError("check_replicas_agree compares one replica with several; got replicas=1.")

@@ -67,6 +67,7 @@ def check_resumes(
       AssertionError: variables that were not restored, or that end otherwise, with the cause if it
         is seen: random numbers, an input that goes on elsewhere.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     check_positive_integer(steps, "steps")
     subject = Subject(
         model_fn,

@@ -18,7 +18,7 @@ from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.compare import comparing, environment, runs
-from tpu_estimator_compat.tools.compare.report import Report, Verdict
+from tpu_estimator_compat.tools.compare.report import Report
 from tpu_estimator_compat.tools.compare.terminal import table
 
 _SCRIPT = """\
@@ -100,6 +100,7 @@ def check_same_as_original(
       unittest.SkipTest: the original's environment cannot be made here; pytest skips the test.
       ValueError: model_fn is no function of a module, or `params` are no plain values.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     check_positive_integer(steps, "steps")
     subject = Subject(model_fn, features, labels, params, False, seed)
     try:
@@ -117,7 +118,8 @@ def check_same_as_original(
 
 
 def _raise_unless_same(report: Report) -> None:
-    if report.verdict is not Verdict.SAME:
+    __tracebackhide__ = True
+    if report.verdict.exit_code:
         raise AssertionError(f"check_same_as_original: {report.summary}\n{table(report)}")
 
 
