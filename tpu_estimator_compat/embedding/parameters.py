@@ -1,7 +1,7 @@
-"""Optimizers of embedding tables, as configurations: the class and its hyperparameters.
+"""Configurations of the optimizers of embedding tables: class and hyperparameters.
 
-The formulas are in `optimizers.py`. Each class has the fields of the original's class of that name,
-in its order, since scripts pass them by position.
+`optimizers.py` has the formulas. Each class has the fields of the original's class of the same
+name, in the same order, because scripts pass them by position.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class OptimizationParameters:
-    """The common options of tables' optimizers, which each class declares after its own fields."""
+    """Options of all table optimizers; each class declares them after its own fields."""
 
     learning_rate: float
     use_gradient_accumulation: bool
@@ -33,7 +33,7 @@ class OptimizationParameters:
         self._check()
 
     def _check(self) -> None:
-        """Raises ValueError for hyperparameters out of range."""
+        """Raises ValueError for a hyperparameter out of range; a class may override it."""
 
     def _check_at_least(self, least: float, *names: str) -> None:
         for name in names:
@@ -68,7 +68,7 @@ _COMMON = """
 
 
 def _documented(cls: type) -> type:
-    """Appends the arguments that all optimizers have to a class docstring."""
+    """Appends the arguments that all optimizers share to a class docstring."""
     cls.__doc__ = f"{(cls.__doc__ or '').rstrip()}{_COMMON}\n\n    Raises:\n      ValueError: a "
     cls.__doc__ += "hyperparameter out of its range, or limits of gradients without accumulation.\n"
     return cls
@@ -80,7 +80,7 @@ class StochasticGradientDescentParameters(OptimizationParameters):
     """Stochastic gradient descent, for embedding tables.
 
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
     """
 
     learning_rate: float
@@ -99,7 +99,7 @@ class AdagradParameters(OptimizationParameters):
     """Adagrad, for embedding tables.
 
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
       initial_accumulator: first value of the sums of squared gradients.
     """
 
@@ -123,7 +123,7 @@ class ProximalAdagradParameters(OptimizationParameters):
     """Adagrad with L1 and L2 regularisation by proximal steps, for embedding tables.
 
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
       initial_accumulator: first value of the sums of squared gradients.
       l1_regularization_strength: weight of the L1 norm.
       l2_regularization_strength: weight of half the squared L2 norm.
@@ -155,12 +155,12 @@ class AdamParameters(OptimizationParameters):
     `sqrt(1 - beta2**t) / (1 - beta1**t)`.
 
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
       beta1: decay of the mean of gradients.
       beta2: decay of the mean of squared gradients.
-      epsilon: keeps the divisor from zero.
-      lazy_adam: whether only rows that a step looks up are updated. Without, every step goes
-        through the whole table.
+      epsilon: keeps the divisor above zero.
+      lazy_adam: whether a step updates only the rows that it looks up; False updates all rows in
+        every step.
       sum_inside_sqrt: whether the divisor is `sqrt(v + epsilon**2)`, not `sqrt(v) + epsilon`.
     """
 
@@ -194,14 +194,14 @@ class FtrlParameters(OptimizationParameters):
     """FTRL-Proximal, for embedding tables.
 
     Args:
-      learning_rate: of tables that have none of their own.
-      learning_rate_power: the power by which the learning rate falls with the sums of
-        squared gradients; not positive.
+      learning_rate: rate of tables that have none of their own.
+      learning_rate_power: exponent of the sums of squared gradients in the learning rate; zero or
+        negative.
       initial_accumulator_value: first value of those sums.
       l1_regularization_strength: weight of the L1 norm.
       l2_regularization_strength: weight of the squared L2 norm.
       multiply_linear_by_learning_rate: whether the slot `linear` holds its value times the
-        learning rate, so that a learning rate of zero divides nothing.
+        learning rate, which avoids a division by a learning rate of zero.
       beta: added to the root of the accumulator in the divisor.
       allow_zero_accumulator: accepted; an accumulator of zero is always allowed.
     """
@@ -244,9 +244,9 @@ class MomentumParameters(OptimizationParameters):
     """Stochastic gradient descent with momentum, for embedding tables.
 
     Args:
-      learning_rate: of tables that have none of their own.
-      momentum: the part of the last update's direction that is kept.
-      use_nesterov: whether the update looks ahead (Sutskever et al., 2013).
+      learning_rate: rate of tables that have none of their own.
+      momentum: decay of the sum of gradients.
+      use_nesterov: whether to use Nesterov momentum (Sutskever et al., 2013).
     """
 
     learning_rate: float
@@ -267,10 +267,10 @@ class RMSPropParameters(OptimizationParameters):
     """RMSProp, for embedding tables.
 
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
       rho: decay of the mean of squared gradients.
-      momentum: the part of the last update that is kept.
-      epsilon: keeps the divisor from zero.
+      momentum: decay of the sum of updates.
+      epsilon: keeps the divisor above zero.
     """
 
     learning_rate: float
