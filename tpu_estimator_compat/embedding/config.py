@@ -76,6 +76,15 @@ class EmbeddingConfigSpec(_SpecFields):
       ValueError: both forms, or neither; an unknown partition strategy or optimizer; a feature of
         an unknown table; a limit that is not positive.
       TypeError: a feature column or a config of another type.
+
+    Example:
+      >>> spec = EmbeddingConfigSpec(
+      ...     feature_to_config_dict={"words": FeatureConfig("vocabulary")},
+      ...     table_to_config_dict={"vocabulary": TableConfig(1000, 16)},
+      ...     optimization_parameters=AdagradParameters(0.1),
+      ... )
+      >>> spec.table_to_config_dict["vocabulary"].dimension
+      16
     """
 
     __slots__ = ()

@@ -79,6 +79,10 @@ def _documented(cls: type) -> type:
 class StochasticGradientDescentParameters(OptimizationParameters):
     """Stochastic gradient descent, for embedding tables.
 
+    Example:
+      >>> StochasticGradientDescentParameters(0.1, clip_weight_max=1.0).clip_weight_max
+      1.0
+
     Args:
       learning_rate: rate of tables that have none of their own.
     """
@@ -97,6 +101,10 @@ class StochasticGradientDescentParameters(OptimizationParameters):
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdagradParameters(OptimizationParameters):
     """Adagrad, for embedding tables.
+
+    Example:
+      >>> AdagradParameters(0.1).initial_accumulator
+      0.1
 
     Args:
       learning_rate: rate of tables that have none of their own.
@@ -121,6 +129,10 @@ class AdagradParameters(OptimizationParameters):
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProximalAdagradParameters(OptimizationParameters):
     """Adagrad with L1 and L2 regularisation by proximal steps, for embedding tables.
+
+    Example:
+      >>> ProximalAdagradParameters(0.1, l1_regularization_strength=0.01).initial_accumulator
+      0.1
 
     Args:
       learning_rate: rate of tables that have none of their own.
@@ -153,6 +165,10 @@ class AdamParameters(OptimizationParameters):
 
     To correct the bias, give the table a `learning_rate_fn` that multiplies the learning rate by
     `sqrt(1 - beta2**t) / (1 - beta1**t)`.
+
+    Example:
+      >>> AdamParameters(0.001, lazy_adam=False).beta1
+      0.9
 
     Args:
       learning_rate: rate of tables that have none of their own.
@@ -192,6 +208,10 @@ class AdamParameters(OptimizationParameters):
 @dataclasses.dataclass(frozen=True, eq=False)
 class FtrlParameters(OptimizationParameters):
     """FTRL-Proximal, for embedding tables.
+
+    Example:
+      >>> FtrlParameters(0.1, l1_regularization_strength=0.01).learning_rate_power
+      -0.5
 
     Args:
       learning_rate: rate of tables that have none of their own.
@@ -243,6 +263,10 @@ class FtrlParameters(OptimizationParameters):
 class MomentumParameters(OptimizationParameters):
     """Stochastic gradient descent with momentum, for embedding tables.
 
+    Example:
+      >>> MomentumParameters(0.1, momentum=0.9, use_nesterov=True).momentum
+      0.9
+
     Args:
       learning_rate: rate of tables that have none of their own.
       momentum: decay of the sum of gradients.
@@ -265,6 +289,10 @@ class MomentumParameters(OptimizationParameters):
 @dataclasses.dataclass(frozen=True, eq=False)
 class RMSPropParameters(OptimizationParameters):
     """RMSProp, for embedding tables.
+
+    Example:
+      >>> RMSPropParameters(0.1, rho=0.9, momentum=0.0, epsilon=1e-8).rho
+      0.9
 
     Args:
       learning_rate: rate of tables that have none of their own.

@@ -42,6 +42,10 @@ class TableConfig(_TableFields):
     Raises:
       ValueError: a size below 1, an initializer that is not callable, an unknown combiner, both
         learning_rate and learning_rate_fn, or an optimizer of another type.
+
+    Example:
+      >>> TableConfig(vocabulary_size=1000, dimension=16, combiner="sum").combiner
+      'sum'
     """
 
     __slots__ = ()
@@ -114,6 +118,10 @@ class FeatureConfig(_FeatureFields):
 
     Raises:
       ValueError: `max_sequence_length` is negative or not an int.
+
+    Example:
+      >>> FeatureConfig("vocabulary", max_sequence_length=20).max_sequence_length
+      20
     """
 
     __slots__ = ()

@@ -70,6 +70,11 @@ class Estimator(Exporting):
         contradicts the config's, or a subclass overrides members.
       TypeError: model_fn is not callable, `params` is not a dict, or `model_dir` is not a path.
       NotImplementedError: a subclass overrides a method that only the original called.
+
+    Example:
+      >>> estimator = Estimator(model_fn, "model").train(input_fn, steps=1)
+      >>> float(estimator.get_variable_value("w"))
+      3.0
     """
 
     def __init__(

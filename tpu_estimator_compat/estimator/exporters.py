@@ -22,7 +22,17 @@ Results = dict[str, Any]
 
 
 class Exporter:
-    """Base class of exporters: decides after each evaluation whether and how to export."""
+    """Base class of exporters: decides after each evaluation whether and how to export.
+
+    Example:
+      >>> class NameExporter(Exporter):
+      ...     name = "names"
+      ...
+      ...     def export(self, estimator, export_path, *unused_arguments):
+      ...         return estimator.get_variable_names()
+      >>> EvalSpec(input_fn, exporters=NameExporter()).exporters[0].name
+      'names'
+    """
 
     @property
     def name(self) -> Any:
@@ -113,6 +123,11 @@ class FinalExporter(_SavedModelExporter):
 
     Raises:
       TypeError: `serving_input_receiver_fn` is not callable.
+
+    Example:
+      >>> exporter = FinalExporter("final", receiver_fn)
+      >>> EvalSpec(input_fn, exporters=exporter).exporters[0].name
+      'final'
     """
 
     def _is_due(self, estimator: Any, eval_result: Results, is_final: bool) -> bool:
@@ -132,6 +147,11 @@ class LatestExporter(_SavedModelExporter):
     Raises:
       ValueError: `exports_to_keep` is not positive.
       TypeError: `exports_to_keep` is not an int, or `serving_input_receiver_fn` is not callable.
+
+    Example:
+      >>> exporter = LatestExporter("latest", receiver_fn, exports_to_keep=3)
+      >>> EvalSpec(input_fn, exporters=exporter).exporters[0].name
+      'latest'
     """
 
     def __init__(
@@ -169,6 +189,11 @@ class BestExporter(_SavedModelExporter):
     Raises:
       ValueError: no `compare_fn`, or one with other arguments; `exports_to_keep` is not positive.
       TypeError: a function that is not callable; `exports_to_keep` is not an int.
+
+    Example:
+      >>> exporter = BestExporter("best", receiver_fn, exports_to_keep=1)
+      >>> EvalSpec(input_fn, exporters=exporter).exporters[0].name
+      'best'
     """
 
     def __init__(

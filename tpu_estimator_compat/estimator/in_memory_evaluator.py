@@ -40,6 +40,11 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
       TypeError: an argument of another type.
       ValueError: `every_n_iter` or `steps` is not positive, the estimator trains on several
         machines, or (during training) the model has its own saver, init_fn or saveables.
+
+    Example:
+      >>> estimator = Estimator(model_fn, "model")
+      >>> hook = InMemoryEvaluatorHook(estimator, input_fn, steps=1, every_n_iter=10)
+      >>> estimator = estimator.train(input_fn, hooks=[hook], steps=1)
     """
 
     def __init__(

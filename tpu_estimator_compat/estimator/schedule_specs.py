@@ -39,6 +39,10 @@ class TrainSpec(_TrainSpecFields):
     Raises:
       ValueError: `max_steps` is not positive.
       TypeError: an argument of another type.
+
+    Example:
+      >>> TrainSpec(input_fn, max_steps=1000).max_steps
+      1000
     """
 
     def __new__(
@@ -84,6 +88,10 @@ class EvalSpec(_EvalSpecFields):
     Raises:
       ValueError: a number out of range; an exporter without a name, or two of one name.
       TypeError: an argument of another type.
+
+    Example:
+      >>> EvalSpec(input_fn, steps=10, throttle_secs=60).steps
+      10
     """
 
     def __new__(

@@ -34,7 +34,12 @@ from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec,
 
 
 class ExportSavedModelApiVersion(enum.Enum):
-    """Version of TPU exports: in V1 the estimator wraps the graph, in V2 model_fn does."""
+    """Version of TPU exports: in V1 the estimator wraps the graph, in V2 model_fn does.
+
+    Example:
+      >>> ExportSavedModelApiVersion(2)
+      <ExportSavedModelApiVersion.V2: 2>
+    """
 
     V1 = 1
     V2 = 2
@@ -70,6 +75,13 @@ class TPUEstimator(Preflighting, Estimator):
       ValueError: no config, reserved params, batch sizes missing or not positive, a bad model_fn.
       TypeError: a batch size that is not an int, `params` that are not a dict, a string as
         `use_tpu`.
+
+    Example:
+      >>> config = RunConfig(model_dir="model", tpu_config=TPUConfig(iterations_per_loop=2))
+      >>> estimator = TPUEstimator(model_fn, config=config, train_batch_size=8)
+      >>> estimator = estimator.train(input_fn, steps=2)
+      >>> int(estimator.get_variable_value("global_step"))
+      2
     """
 
     def __init__(

@@ -46,6 +46,12 @@ class ModelFnModel(SavedVariables):
       modes: the steps of all modes, on one set of variables.
       steps_per_execution: steps per call of the train and test functions, until `compile`.
       export: writes a SavedModel.
+
+    Example:
+      >>> model = Estimator(model_fn, "model").keras_model(input_fn)
+      >>> history = model.fit(input_fn(), steps_per_epoch=1, verbose=0)
+      >>> float(model.variables[0])
+      3.0
     """
 
     def __init__(self, modes: ModelModes, *, steps_per_execution: int, export: Export):

@@ -44,6 +44,12 @@ class EstimatorSpec(_EstimatorSpecFields):
       TypeError: a field is of the wrong type.
       ValueError: no such mode, a field the mode needs is missing, `loss` is not a scalar, or a
         tensor is not from the default graph.
+
+    Example:
+      >>> with tf.Graph().as_default():
+      ...     spec = EstimatorSpec("infer", predictions={"x": tf.constant([1.0])})
+      >>> list(spec.predictions)
+      ['x']
     """
 
     def __new__(

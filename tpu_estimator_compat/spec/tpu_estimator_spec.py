@@ -48,6 +48,12 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
       ValueError: a field the mode needs is missing, a pair is no pair, `loss` is not a scalar, or
         a tensor is not from the default graph.
       RuntimeError: the number of tensors is not the number of arguments of their function.
+
+    Example:
+      >>> with tf.Graph().as_default():
+      ...     spec = TPUEstimatorSpec("infer", predictions={"x": tf.constant([1.0])})
+      >>> list(spec.predictions)
+      ['x']
     """
 
     def __new__(

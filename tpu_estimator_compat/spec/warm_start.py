@@ -31,6 +31,10 @@ class WarmStartSettings(_WarmStartFields):
     Raises:
       ValueError: `ckpt_to_initialize_from` is empty.
       TypeError: it is no path, or a dict is none.
+
+    Example:
+      >>> WarmStartSettings("model", vars_to_warm_start="encoder/.*").ckpt_to_initialize_from
+      'model'
     """
 
     def __new__(

@@ -48,6 +48,13 @@ class ServingInputReceiver(_ServingFields):
     Raises:
       ValueError: something is no tensor (dense, sparse, ragged), a key has a wrong type, or the
         alternatives are no dict.
+
+    Example:
+      >>> with tf.Graph().as_default():
+      ...     x = tf.compat.v1.placeholder(tf.float32, [None, 1])
+      ...     receiver = ServingInputReceiver({"x": x}, x)
+      >>> receiver.features["x"].shape
+      TensorShape([None, 1])
     """
 
     def __new__(
@@ -74,6 +81,13 @@ class TensorServingInputReceiver(_ServingFields):
 
     Raises:
       ValueError: as in `ServingInputReceiver`; `features` is a dict.
+
+    Example:
+      >>> with tf.Graph().as_default():
+      ...     x = tf.compat.v1.placeholder(tf.float32, [None, 1])
+      ...     receiver = TensorServingInputReceiver(x, x)
+      >>> receiver.features.shape
+      TensorShape([None, 1])
     """
 
     def __new__(
@@ -99,6 +113,13 @@ class UnsupervisedInputReceiver(ServingInputReceiver):
     Args:
       features: as in `ServingInputReceiver`.
       receiver_tensors: as in `ServingInputReceiver`.
+
+    Example:
+      >>> with tf.Graph().as_default():
+      ...     x = tf.compat.v1.placeholder(tf.float32, [None, 1])
+      ...     receiver = UnsupervisedInputReceiver({"x": x}, x)
+      >>> receiver.features["x"].shape
+      TensorShape([None, 1])
     """
 
     def __new__(cls, features: Tensors, receiver_tensors: Tensors) -> UnsupervisedInputReceiver:
@@ -121,6 +142,13 @@ class SupervisedInputReceiver(_SupervisedFields):
 
     Raises:
       ValueError: something is no tensor, or a key has a wrong type.
+
+    Example:
+      >>> with tf.Graph().as_default():
+      ...     x = tf.compat.v1.placeholder(tf.float32, [None, 1])
+      ...     receiver = SupervisedInputReceiver(x, x, {"x": x})
+      >>> receiver.labels.shape
+      TensorShape([None, 1])
     """
 
     def __new__(
