@@ -1,4 +1,4 @@
-"""The guide's page of all dead names, made from the table.
+"""Makes the guide's page of all dropped names from the table.
 
 `python -m tpu_estimator_compat.old_names.legacy.page` prints `migration_guide/names.md`.
 """
@@ -12,7 +12,7 @@ from tpu_estimator_compat.old_names.legacy import table
 from tpu_estimator_compat.old_names.legacy.table import DeadName, Status
 
 _FEW = 3
-"""Up to so many rows need no section of their own."""
+"""Namespaces with at most this number of rows join their parent's section."""
 
 _INTRODUCTION = """\
 # Dead names
@@ -48,7 +48,7 @@ def page(rows: Iterable[DeadName]) -> str:
 
 
 def _section(name: str) -> str:
-    """The section of a name: `tf.contrib.x` has one, other names have their namespace's."""
+    """The section of a name: `tf.contrib.x` for its names, else the top-level namespace."""
     parts = name.split(".")
     return ".".join(parts[: 3 if parts[1:2] == ["contrib"] else 2 if parts[0] == "tf" else 1])
 
