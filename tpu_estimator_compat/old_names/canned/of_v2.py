@@ -1,6 +1,6 @@
-"""`tf.estimator` of TensorFlow 2, where its names mean others than in TensorFlow 1.
+"""The names of `tf.estimator` that differ between TensorFlow 2 and TensorFlow 1.
 
-Names are loaded when they are asked for: few scripts ask.
+Names are loaded on first access: few scripts need them.
 """
 
 from __future__ import annotations

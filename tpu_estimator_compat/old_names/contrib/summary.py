@@ -1,6 +1,6 @@
-"""`tf.contrib.summary`: writers and summaries as operations of the graph.
+"""`tf.contrib.summary`: writers and summaries as graph operations.
 
-They write in `host_call` functions too. TensorFlow keeps them, without a public name.
+They also work in `host_call` functions. TensorFlow has them without a public name.
 """
 
 from tensorflow.python.ops import summary_ops_v2
