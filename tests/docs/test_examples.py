@@ -49,6 +49,7 @@ def receiver_fn():
 
 
 GIVEN = {"tf": tf, "model_fn": model_fn, "input_fn": input_fn, "receiver_fn": receiver_fn}
+GIVEN |= {"x": tf.constant([1.0, 2.0]), "y": tf.constant([0, 1])}
 
 
 def test_an_example_is_found():

@@ -115,7 +115,6 @@ class CapturedTables:
         return features
 
     def _take(self, features: dict[str, Any], name: str) -> None:
-        """Replaces a feature's ids and weights by its activation's placeholder."""
         config = self._embedding.features[name]
         ids = ids_of(features, name)
         lookup.check_rank(config.table_id, name, config, ids)
@@ -152,11 +151,7 @@ class CapturedTables:
         return placeholder
 
     def leave(self) -> None:
-        """Makes slots and lookups.
-
-        Raises:
-          RuntimeError: model_fn has not used the feature column of a table.
-        """
+        """Makes slots and lookups; RuntimeError if model_fn has not used a table's columns."""
         if self._interception is not None:
             self._interception.hide()
         graph, names = tf.compat.v1.get_default_graph(), tf.compat.v1.GraphKeys
@@ -241,11 +236,10 @@ class CapturedTables:
         self._found[name] = found.after(rows)
 
     def updates(self, host: HostPlaceholders) -> list[tf.Operation]:
-        """Builds one operation of the host part per table, which updates the table.
+        """Builds one operation of the host part per table, which updates the table; none outside
+        TRAIN.
 
-        Outside TRAIN there are none. For sharded tables it also builds the lookups, for the ids of
-        all
-        replicas.
+        For sharded tables it also builds the lookups, for the ids of all replicas.
         """
         if self._interception is None:
             return []
@@ -355,7 +349,6 @@ def _variable(name: str, shape: Any, initializer: Any, **options: Any) -> tf.Var
 
 
 def _results(found: Occurrences) -> Iterable[tf.Tensor]:
-    """The tensors of the lookups that the host part needs."""
     tensors = (found.ids, found.outputs, found.weights, found.size, found.count)
     return [t for t in tensors if t is not None]
 

@@ -25,10 +25,8 @@ def host_stage(
 def check(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
     """Raises for an embedding spec that the estimator's other arguments do not allow.
 
-    Raises:
-      TypeError: `spec` is of another type.
-      ValueError: the input mode, or an evaluation off TPU, does not allow embeddings.
-      NotImplementedError: input is split over the cores of a replica.
+    TypeError for another type, ValueError for a wrong input mode or evaluation off TPU,
+    NotImplementedError for input that is split over the cores of a replica.
     """
     wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"
     check_type(spec, "embedding_config_spec", EmbeddingConfigSpec, wanted)

@@ -48,8 +48,6 @@ class Embedding:
     """All tables of an estimator, sorted by name, and their features, sorted by key.
 
     Attributes:
-      tables: table name to `Table`.
-      features: feature key to `FeatureConfig`.
       tensor_core_columns: columns whose tables are model_fn's own variables.
       clipping_limit: absolute value that a row's summed gradients are clipped to; None for no
           limit.

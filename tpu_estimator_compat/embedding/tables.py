@@ -97,7 +97,6 @@ class TableConfig(_TableFields):
 
 
 def default_initializer(dimension: int) -> Callable[..., Any]:
-    """Truncated normal with standard deviation `1/sqrt(dimension)`."""
     return tf.compat.v1.truncated_normal_initializer(mean=0.0, stddev=1 / math.sqrt(dimension))
 
 

@@ -318,8 +318,6 @@ class Estimator(Exporting):
         return model
 
     def _new_model(self, rules: Rules, topology: Topology) -> ModelFnModel:
-        """A model whose modes are captured on first use."""
-
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
             # Keras makes last batches of other sizes, so shapes must be static only for a compiler.
             input_mode = rules.input_mode(mode, topology)

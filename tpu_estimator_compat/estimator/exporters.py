@@ -83,7 +83,6 @@ class _SavedModelExporter(Exporter):
 
     @property
     def name(self) -> str:
-        """Directory of the exports, below `export` in the model_dir."""
         return self._name
 
     def export(
@@ -125,8 +124,7 @@ class FinalExporter(_SavedModelExporter):
       TypeError: `serving_input_receiver_fn` is not callable.
 
     Example:
-      >>> exporter = FinalExporter("final", receiver_fn)
-      >>> EvalSpec(input_fn, exporters=exporter).exporters[0].name
+      >>> FinalExporter("final", receiver_fn).name
       'final'
     """
 
@@ -149,8 +147,7 @@ class LatestExporter(_SavedModelExporter):
       TypeError: `exports_to_keep` is not an int, or `serving_input_receiver_fn` is not callable.
 
     Example:
-      >>> exporter = LatestExporter("latest", receiver_fn, exports_to_keep=3)
-      >>> EvalSpec(input_fn, exporters=exporter).exporters[0].name
+      >>> LatestExporter("latest", receiver_fn, exports_to_keep=3).name
       'latest'
     """
 
@@ -191,8 +188,7 @@ class BestExporter(_SavedModelExporter):
       TypeError: a function that is not callable; `exports_to_keep` is not an int.
 
     Example:
-      >>> exporter = BestExporter("best", receiver_fn, exports_to_keep=1)
-      >>> EvalSpec(input_fn, exporters=exporter).exporters[0].name
+      >>> BestExporter("best", receiver_fn, exports_to_keep=1).name
       'best'
     """
 

@@ -87,7 +87,6 @@ def forward_features(
 
 
 def _like(estimator: Estimator, model_fn: Callable[..., EstimatorSpec]) -> Estimator:
-    """An estimator of `model_fn` with the model_dir, config and warm start of `estimator`."""
     return Estimator(
         model_fn,
         estimator.model_dir,
@@ -135,7 +134,6 @@ def _dense(key: str, feature: Any, fill: Mapping[str, Any]) -> tf.Tensor:
 
 
 def _with_features(output: Any, features: Mapping[str, tf.Tensor]) -> Any:
-    """The export output, with the features added if it is a PredictOutput."""
     if not isinstance(output, PredictOutput):
         return output
     return PredictOutput({**output.outputs, **features})

@@ -38,11 +38,7 @@ def parse_input_fn_result(result: Any) -> tuple[Any, Any, list[Hook]]:
 
 
 def parse_iterator_result(result: Any) -> tuple[Any, Any]:
-    """Features and labels (or None) of an iterator's element.
-
-    Raises:
-      ValueError: a list or tuple of another length than 2.
-    """
+    """Features and labels (or None) of an element; ValueError for a list that is no pair."""
     if not isinstance(result, (list, tuple)):
         return result, None
     if len(result) != 2:
@@ -54,8 +50,6 @@ def parse_iterator_result(result: Any) -> tuple[Any, Any]:
 
 
 class _DatasetInitializerHook(tf.compat.v1.train.SessionRunHook):
-    """Initializes an iterator in every new session."""
-
     def __init__(self, iterator: Any):
         self._iterator = iterator
 

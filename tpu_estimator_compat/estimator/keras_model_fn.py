@@ -129,10 +129,9 @@ def _convert_optimizer(model: Any) -> None:
 
 
 def _config_of(optimizer: Any) -> Any:
-    """The optimizer's config; None for optimizers of `tf.train`.
+    """The optimizer's config, read outside the clone's graph; None for optimizers of `tf.train`.
 
-    The config is read outside the clone's graph: it may hold values of variables, which cannot be
-    read there.
+    The config may hold values of variables, which cannot be read in that graph.
     """
     try:
         if isinstance(optimizer, (list, tuple)):

@@ -12,11 +12,7 @@ from tpu_estimator_compat.config.arguments import check_path
 
 
 def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:
-    """The config, completed by a session config and a model_dir.
-
-    Raises:
-      ValueError: another type of config, or a config with a different model_dir.
-    """
+    """The config with a session config and a model_dir; ValueError for two model_dirs."""
     if config is None:
         config = RunConfig()
         logging.info("Using default config.")

@@ -92,12 +92,7 @@ class PlainRules:
 
 
 def check_train_limits(steps: int | None, max_steps: int | None) -> None:
-    """Raises for limits that are impossible.
-
-    Raises:
-      ValueError: both limits, or one below 1.
-      TypeError: a limit that is not a number.
-    """
+    """Raises ValueError for both limits or one below 1, TypeError for another type."""
     if steps is not None and max_steps is not None:
         raise ValueError("Can not provide both steps and max_steps.")
     check_steps(steps, "steps")

@@ -104,7 +104,6 @@ def _announced(input_mode: InputMode) -> contextlib.AbstractContextManager[None]
 def _deployed_input(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> inputs.DeployedInput:
-    """Calls input_fn in the default graph, once per invocation of the input mode."""
     found = []
     for call in input_mode.invocations():
         arguments = rules.input_arguments(input_fn, input_mode, call)

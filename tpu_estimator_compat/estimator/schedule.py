@@ -119,7 +119,6 @@ def _run_locally(
 def _evaluate_continuously(
     estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
 ) -> None:
-    """Evaluates new checkpoints until one has reached the end of training."""
     if estimator.config.task_id > 0:
         raise ValueError(
             "For distributed training, there can only be one `evaluator` task (with task id 0).  "
@@ -168,8 +167,6 @@ class _Evaluated:
 
 
 class _Evaluator:
-    """Evaluates each newest checkpoint once, and calls the exporters."""
-
     def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_steps: int | None):
         self._estimator = estimator
         self._spec = eval_spec
@@ -178,7 +175,6 @@ class _Evaluator:
         self._last_warning = 0.0
 
     def evaluate_and_export(self) -> _Evaluated | None:
-        """Evaluates and exports the newest checkpoint; None if it is not new."""
         path = self._estimator.latest_checkpoint()
         if not path:
             self._warn(

@@ -9,10 +9,7 @@ import numpy as np
 
 
 class GraphMetric(keras.metrics.Metric):
-    """A Keras metric that the test steps update in the graph.
-
-    `reset` sets the variables of all metrics of the graph back to their initial values.
-    """
+    """A Keras metric that the test steps update in the graph; `reset` resets all of the graph's."""
 
     def __init__(self, name: str, read: Callable[[], np.ndarray], reset: Callable[[], None]):
         super().__init__(name=name)

@@ -245,7 +245,6 @@ class ModelFnModel(SavedVariables):
             self._fits = False
 
     def _stop_at_nan(self, step: int) -> None:
-        """Ends `fit`, as `keras.callbacks.TerminateOnNaN` does, and logs the step."""
         self._nan_step = step
         self.stop_training = True
         logging.error("The loss of step %d is NaN: training stops.", step)

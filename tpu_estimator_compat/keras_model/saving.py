@@ -31,11 +31,7 @@ class SavedVariables(keras.Model):
             store[_key(path)] = variable
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads the variables from `store`.
-
-        Raises:
-          ValueError: `store` lacks a trainable variable.
-        """
+        """Loads the variables; ValueError if `store` lacks a trainable variable."""
         variables = self._variables_by_path()
         keys = set(store.keys())
         missing = [path for path in variables if _key(path) not in keys]
@@ -77,11 +73,7 @@ class SavedVariables(keras.Model):
         (print_fn or print)(text)
 
     def save_weights(self, *args: Any, **kwargs: Any) -> None:
-        """Saves as `keras.Model.save_weights` does.
-
-        Raises:
-          ValueError: the model has no variables yet.
-        """
+        """Saves as `keras.Model.save_weights` does; ValueError for a model without variables."""
         self._variables_by_path()  # without variables, Keras would write an empty file
         super().save_weights(*args, **kwargs)
 

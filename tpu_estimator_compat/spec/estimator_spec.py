@@ -46,10 +46,8 @@ class EstimatorSpec(_EstimatorSpecFields):
         tensor is not from the default graph.
 
     Example:
-      >>> with tf.Graph().as_default():
-      ...     spec = EstimatorSpec("infer", predictions={"x": tf.constant([1.0])})
-      >>> list(spec.predictions)
-      ['x']
+      >>> EstimatorSpec("infer", predictions={"x": tf.constant([1.0])}).mode
+      'infer'
     """
 
     def __new__(

@@ -50,10 +50,8 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
       RuntimeError: the number of tensors is not the number of arguments of their function.
 
     Example:
-      >>> with tf.Graph().as_default():
-      ...     spec = TPUEstimatorSpec("infer", predictions={"x": tf.constant([1.0])})
-      >>> list(spec.predictions)
-      ['x']
+      >>> TPUEstimatorSpec("infer", predictions={"x": tf.constant([1.0])}).mode
+      'infer'
     """
 
     def __new__(

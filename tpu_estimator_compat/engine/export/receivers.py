@@ -50,11 +50,8 @@ class ServingInputReceiver(_ServingFields):
         alternatives are no dict.
 
     Example:
-      >>> with tf.Graph().as_default():
-      ...     x = tf.compat.v1.placeholder(tf.float32, [None, 1])
-      ...     receiver = ServingInputReceiver({"x": x}, x)
-      >>> receiver.features["x"].shape
-      TensorShape([None, 1])
+      >>> ServingInputReceiver({"x": x}, receiver_tensors=x).receiver_tensors.keys()
+      dict_keys(['input'])
     """
 
     def __new__(
@@ -83,11 +80,8 @@ class TensorServingInputReceiver(_ServingFields):
       ValueError: as in `ServingInputReceiver`; `features` is a dict.
 
     Example:
-      >>> with tf.Graph().as_default():
-      ...     x = tf.compat.v1.placeholder(tf.float32, [None, 1])
-      ...     receiver = TensorServingInputReceiver(x, x)
-      >>> receiver.features.shape
-      TensorShape([None, 1])
+      >>> TensorServingInputReceiver(x, receiver_tensors=x).features.shape
+      TensorShape([2])
     """
 
     def __new__(
@@ -115,11 +109,8 @@ class UnsupervisedInputReceiver(ServingInputReceiver):
       receiver_tensors: as in `ServingInputReceiver`.
 
     Example:
-      >>> with tf.Graph().as_default():
-      ...     x = tf.compat.v1.placeholder(tf.float32, [None, 1])
-      ...     receiver = UnsupervisedInputReceiver({"x": x}, x)
-      >>> receiver.features["x"].shape
-      TensorShape([None, 1])
+      >>> UnsupervisedInputReceiver({"x": x}, receiver_tensors=x).features.keys()
+      dict_keys(['x'])
     """
 
     def __new__(cls, features: Tensors, receiver_tensors: Tensors) -> UnsupervisedInputReceiver:
@@ -144,11 +135,8 @@ class SupervisedInputReceiver(_SupervisedFields):
       ValueError: something is no tensor, or a key has a wrong type.
 
     Example:
-      >>> with tf.Graph().as_default():
-      ...     x = tf.compat.v1.placeholder(tf.float32, [None, 1])
-      ...     receiver = SupervisedInputReceiver(x, x, {"x": x})
-      >>> receiver.labels.shape
-      TensorShape([None, 1])
+      >>> SupervisedInputReceiver(x, labels=y, receiver_tensors={"x": x}).labels.shape
+      TensorShape([2])
     """
 
     def __new__(

@@ -229,7 +229,6 @@ class _MultiHead(v1._Head):
         return self._merging.logits_dimension
 
     def create_loss(self, features: Any, mode: str, logits: Any, labels: Any) -> Any:
-        """The merged loss; the other fields are dicts by head name."""
         of_head = self._merging._check_logits_and_labels(logits, labels)
         made = {
             head.name: head.create_loss(features, mode, of_head[head.name], labels[head.name])
@@ -298,7 +297,6 @@ class _MultiHead(v1._Head):
 def _train_op(
     loss: tf.Tensor, optimizer: Any, train_op_fn: Callable[[tf.Tensor], Any] | None
 ) -> Any:
-    """The training op of a head, with the update ops of layers."""
     if optimizer is not None and train_op_fn is not None:
         raise ValueError("train_op_fn and optimizer cannot both be set.")
     if optimizer is not None:

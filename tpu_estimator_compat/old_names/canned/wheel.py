@@ -90,7 +90,6 @@ def _heads() -> Mapping[str, Any]:
 
 
 def _check_version() -> None:
-    """Raises ImportError unless the one tested release is installed."""
     package, _, wanted = ESTIMATOR_PACKAGE.partition("==")
     try:
         version = metadata.version(package)

@@ -94,7 +94,6 @@ class _CudnnRNN(Layer):
 
     @property
     def canonical_bias_shapes(self) -> list[tuple[int]]:
-        """Shapes of the biases, in the order of the kernels."""
         return [(self.num_units,)] * len(self.canonical_weight_shapes)
 
     def state_shape(self, batch_size: Any) -> tuple[list[Any], ...]:
@@ -103,7 +102,6 @@ class _CudnnRNN(Layer):
         return (shape,) * self._states
 
     def build(self, input_shape: Any) -> None:
-        """Creates the variable, and its saveable with the names of compatible cells."""
         shape = tf.TensorShape(input_shape)
         if shape.rank != 3:
             raise ValueError(f"Expecting input_shape with 3 dims, got {shape.rank}")
@@ -234,7 +232,6 @@ class _Saveable(saver.BaseSaverBuilder.SaveableObject):
         super().__init__(layer.kernel, specs, f"{layer.kernel.op.name}_saveable")
 
     def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
-        """Assigns the checkpoint's values, in the order of `specs`."""
         del restored_shapes
         layer, left = self._layer, list(restored_tensors)
         kernels, biases = [], []
@@ -249,7 +246,6 @@ class _Saveable(saver.BaseSaverBuilder.SaveableObject):
 
 
 def _cell_scope(layer: _CudnnRNN, index: int) -> str:
-    """The scope of the compatible cell for one direction of one layer."""
     number, backward = divmod(index, layer.num_dirs)
     if layer.num_dirs == 1:
         return f"rnn/multi_rnn_cell/cell_{number}/{layer._cell_name}"

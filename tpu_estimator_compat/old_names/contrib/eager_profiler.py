@@ -32,8 +32,6 @@ for _error in (ProfilerAlreadyRunningError, ProfilerNotRunningError):
 
 
 def _deprecated(instead: str) -> Callable[[Any], Any]:
-    """Warns in the original's words, once per name."""
-
     def of(thing: Any) -> Any:
         thing.__module__ = "tensorflow.python.eager.profiler"
         return deprecation.deprecated("2020-07-01", instead)(thing)

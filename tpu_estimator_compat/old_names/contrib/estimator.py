@@ -9,8 +9,6 @@ import tensorflow.compat.v1 as tf
 
 
 class _ClippingOptimizer(tf.train.Optimizer):
-    """Wraps an optimizer; clips each variable's gradient by its own norm."""
-
     def __init__(self, optimizer: tf.train.Optimizer, clip_norm: float):
         super().__init__(use_locking=False, name=optimizer.get_name())
         self._optimizer = optimizer

@@ -107,10 +107,7 @@ def from_estimator(
     graph: tf.Graph | None = None,
     config: tf.ConfigProto | None = None,
 ) -> Predictor:
-    """A predictor from an estimator's latest checkpoint, by way of a SavedModel.
-
-    `output_key` is a key of the export outputs.
-    """
+    """A predictor from an estimator's latest checkpoint; `output_key` is an export output's."""
     with tempfile.TemporaryDirectory() as folder:
         path = estimator.export_saved_model(folder, serving_input_receiver_fn)
         return from_saved_model(

@@ -44,7 +44,6 @@ class _Towers:
     optimized: bool = False
 
     def share(self, loss: Any) -> Any:
-        """A tower's share of the total loss."""
         if loss is None or self.count == 1 or self.reduction == tf.losses.Reduction.SUM:
             return loss
         return tf.div(loss, 1.0 * self.count, name="averaged_loss")
@@ -65,7 +64,6 @@ class _Towers:
 
 
 def _towers() -> _Towers:
-    """The towers of the default graph; a single tower without replication."""
     state = tf.get_collection(_STATE)
     return state[0] if state else _Towers()
 

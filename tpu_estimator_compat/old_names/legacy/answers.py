@@ -51,14 +51,12 @@ def like(name: str) -> list[str]:
 
 
 def _roots(name: str) -> list[Any]:
-    """The namespaces to search for a name, TensorFlow 1 first."""
     if name.partition(".")[0] == "tensorflow_estimator":
         return [namespaces.tensorflow_estimator()]
     return [namespaces.v1(), namespaces.v2()]
 
 
 def _found(root: Any, name: str) -> Any:
-    """The object at a dotted path of attributes and importable modules."""
     parts = name.split(".")[1:]
     thing = root
     for number, part in enumerate(parts, start=1):

@@ -83,9 +83,7 @@ class Behavior:
     def start(self, script: Compiled, asked: Dialect | None) -> Dialect:
         """Judges the script before it runs; returns the meaning of `tensorflow` in it.
 
-        Args:
-          script: the compiled script.
-          asked: the behavior that the user asked for; None to judge by the names.
+        `asked` is the behavior that the user asked for; None to judge by the names.
         """
         self._names_api = script.names_api
         self._is_sure = asked is not None or script.dialect is not None
@@ -143,7 +141,6 @@ class Behavior:
 
 
 def _missing(error: BaseException) -> str | None:
-    """The name below `tf` that an AttributeError reports as missing."""
     if not isinstance(error, AttributeError) or not isinstance(error.obj, types.ModuleType):
         return None
     namespace = vars(error.obj).get("_path", error.obj.__name__)

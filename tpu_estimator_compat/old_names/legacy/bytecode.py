@@ -43,7 +43,6 @@ class Compiled:
     """A module that is ready to run.
 
     Attributes:
-      code: the module's code.
       dialect: the dialect that the module's own names show; None if they show none.
       names_api: whether the module names `tensorflow` itself.
       makes_graphs: whether the module makes placeholders or sessions of `tensorflow.compat.v1`.
@@ -58,12 +57,7 @@ class Compiled:
 
 
 def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
-    """Compiles a module.
-
-    Args:
-      source: the source.
-      path: the file, for tracebacks.
-      numpy: whether the module gets the names that NumPy dropped.
+    """Compiles a module; `numpy` says whether it gets the names that NumPy dropped.
 
     Raises:
       SyntaxError: with a note, if the source is Python 2.

@@ -138,7 +138,6 @@ def _only_in(api: Dialect) -> frozenset[str]:
 
 
 def _of_bare_tensorflow(found: Iterable[Reference]) -> Iterator[tuple[Reference, str]]:
-    """Yields references to `tensorflow.x`, not `tensorflow.compat.v1.x`, each with its x."""
     for reference in found:
         root, _, name = reference.path.partition(".")
         spells_api = name.startswith("compat.") or reference.form is Form.STRING

@@ -229,7 +229,6 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._imports = imports
 
     def prepared(self, module: types.ModuleType) -> types.CodeType:
-        """Sets the module's builtins; returns its code."""
         assert module.__spec__ is not None  # the module was made from its spec
         found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
         self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)

@@ -107,14 +107,12 @@ class _Keras2(Namespace):
 
 
 def _estimator() -> Namespace:
-    """`tf.estimator` of TensorFlow 2, with its own canned models."""
     names = ("tpu_estimator_compat.old_names.canned.of_v2", "tpu_estimator_compat.estimator")
     bases = tuple(importlib.import_module(name) for name in names)
     return Namespace("tensorflow.estimator", "tf.estimator", bases, alive_first=True)
 
 
 def _keras_estimator() -> types.ModuleType:
-    """`tf.keras.estimator` of TensorFlow 2, with its own defaults."""
     keras_models = importlib.import_module("tpu_estimator_compat.estimator.keras_models")
     module = types.ModuleType("tensorflow.keras.estimator")
     module.__dict__["model_to_estimator"] = keras_models.model_to_estimator_v2
@@ -131,8 +129,6 @@ class _Compat(Namespace):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds submodules of `tpu_estimator_compat.v1` only."""
-
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:

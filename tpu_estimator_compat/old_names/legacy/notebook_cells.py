@@ -257,7 +257,6 @@ def _parts(text: str, mark: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _sources(text: str) -> dict[int, Any]:
-    """The source of each code cell, a `_Text` or `_Lines`, by cell number."""
     try:
         content = _decoder().decode(text)
         metadata = content.get("metadata", {})
@@ -321,7 +320,6 @@ def _literal(text: str, old: Any, source: str) -> str:
 
 
 def _is_opaque(source: str) -> bool:
-    """Whether a cell is a magic whose body is not Python."""
     words = source.split(maxsplit=1)
     return source.lstrip().startswith("%%") and words[0] not in _PYTHON_BELOW
 
@@ -352,7 +350,6 @@ def _command(lines: list[str]) -> str:
 
 
 def _goes_on(lines: list[str]) -> bool:
-    """Whether a statement that starts with these lines is incomplete."""
     try:
         for _ in tokenize.generate_tokens(io.StringIO("\n".join([*lines, ""])).readline):
             pass

@@ -113,7 +113,6 @@ class Program:
         namespace["__builtins__"] = before
 
     def _other(self, path: str, namespace: dict[str, Any], commands: Commands) -> None:
-        """Runs another notebook in the same namespace."""
         with open(path, "rb") as file:
             other = Program(file.read(), path, numpy=self._numpy)
         before, meaning = namespace["__builtins__"], commands.imports.judge(other.found)
@@ -122,7 +121,6 @@ class Program:
         namespace["__builtins__"] = before
 
     def _compiled(self, number: int, source: str, body: list[ast.stmt]) -> types.CodeType:
-        """The code of a cell; shows the value of a last expression."""
         last = body[-1] if body else None
         if isinstance(last, ast.Expr) and not source.rstrip().endswith(";"):
             shown = ast.Call(ast.Name(_SHOW, ast.Load()), [last.value], [])
@@ -133,7 +131,6 @@ class Program:
         return compile(ast.Module(body, []), name, "exec", dont_inherit=True)
 
     def _error(self, number: int, code: str) -> SyntaxError | None:
-        """The error that makes a cell invalid Python 3; None for a valid cell."""
         name = f"{self._path}, cell {number}"
         try:
             with python2.explained(code, name), warnings.catch_warnings():

@@ -32,14 +32,10 @@ _GONE = {
 def advice(
     error: BaseException, frame: types.FrameType, number: int, *, legacy: bool, flag: bool
 ) -> str | None:
-    """Advice on a NumPy error in a line of a frame; None for any other error.
+    """Advice on a NumPy error in line `number` of a frame; None for any other error.
 
-    Args:
-      error: the error.
-      frame: the frame of the line.
-      number: the line's number.
-      legacy: whether the frame's module may get the names that NumPy dropped.
-      flag: whether it does get them.
+    `legacy` says whether the frame's module may get names that NumPy dropped; `flag` whether it
+    does.
     """
     file = frame.f_code.co_filename
     line = linecache.getline(file, number, frame.f_globals)
@@ -70,7 +66,6 @@ def _dropped(error: BaseException, frame: types.FrameType, line: str) -> str | N
 
 
 def _calls_numpy(name: str, frame: types.FrameType, line: str) -> bool:
-    """Whether a line calls NumPy's function, not another with the same name."""
     for found in re.finditer(rf"(?:\b(\w+)\.)?\b{name}\s*\(", line):
         thing = frame.f_globals.get(found[1] or name)
         where = thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__

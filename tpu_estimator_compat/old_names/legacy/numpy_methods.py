@@ -19,7 +19,6 @@ _KINDS = (complex, float, int)
 
 
 def _itemset(array: Any, *args: Any) -> None:
-    """Sets one element, by its index, by its flat index, or the only one."""
     *place, value = args
     if not place:
         array[(0,) * array.ndim] = value if array.size == 1 else array.item()

@@ -53,7 +53,6 @@ class OldPackages:
 
     @functools.cached_property
     def _of_tensorflow(self) -> frozenset[str]:
-        """Top-level names of distributions that mention TensorFlow."""
         found = filter(_mentions_tensorflow, importlib.metadata.distributions())
         return frozenset(top for distribution in found for top in _tops(distribution))
 

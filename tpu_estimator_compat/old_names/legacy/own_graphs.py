@@ -41,7 +41,6 @@ def _starts(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _is_entered(node: ast.expr, made: set[str]) -> bool:
-    """Whether an expression is `graph.as_default()`, for a graph that the module makes."""
     match node:
         case ast.Call(ast.Attribute(graph, "as_default"), []):
             return _is_graph(graph) or _last(graph) in made
@@ -53,12 +52,10 @@ def _is_graph(node: ast.expr) -> bool:
 
 
 def _last(node: ast.expr) -> str:
-    """The last name of `a.b.c`."""
     return getattr(node, "attr", getattr(node, "id", ""))
 
 
 def _only_called(tree: ast.Module, name: str, found: set[ast.AST]) -> bool:
-    """Whether a function's name occurs, and only in `found`."""
     named = (ast.Name, ast.Attribute)
     uses = [node for node in ast.walk(tree) if isinstance(node, named) and _last(node) == name]
     return bool(uses) and found.issuperset(uses)

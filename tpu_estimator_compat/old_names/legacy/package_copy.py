@@ -60,8 +60,6 @@ def load_into(
 
 @dataclasses.dataclass(frozen=True)
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of one copy only."""
-
     original: str
     copy: str
     meaning: Dialect
@@ -120,8 +118,6 @@ class _Instead(importlib.abc.Loader):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Runs a module with the `__import__` of the copy."""
-
     def __init__(self, fullname: str, path: str, finder: _Finder, over: Names | None):
         super().__init__(fullname, path)
         self._finder = finder

@@ -33,7 +33,6 @@ This page is made from the table that the package itself reads, by
 
 
 def page(rows: Iterable[DeadName]) -> str:
-    """The page, in Markdown."""
     every = sorted(rows, key=lambda row: row.name.split("."))
     sizes = collections.Counter(_section(row.name) for row in every)
     sections: dict[str, list[DeadName]] = collections.defaultdict(list)
@@ -48,7 +47,6 @@ def page(rows: Iterable[DeadName]) -> str:
 
 
 def _section(name: str) -> str:
-    """The section of a name: `tf.contrib.x` for its names, else the top-level namespace."""
     parts = name.split(".")
     return ".".join(parts[: 3 if parts[1:2] == ["contrib"] else 2 if parts[0] == "tf" else 1])
 

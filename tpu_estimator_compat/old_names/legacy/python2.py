@@ -251,5 +251,4 @@ def _replaced(lines: list[str], span: tuple[int, int, int, int], make: Any) -> s
 
 
 def _lines(text: str) -> list[str]:
-    """The lines as Python counts them, with their endings."""
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)

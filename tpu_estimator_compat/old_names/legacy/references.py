@@ -98,7 +98,6 @@ class _Scope:
         owner.bindings.setdefault(name, []).append(value)
 
     def home(self, name: str) -> _Scope | None:
-        """The scope that binds a name used in this scope."""
         scope: _Scope | None = self.elsewhere.get(name, self)
         while scope is not None:
             if name in scope.bindings and (scope is self or not scope.is_class):
@@ -126,7 +125,6 @@ class _ScopedVisitor:
         self._visitors |= dict.fromkeys(_COMPREHENSIONS, self._visit_comprehension)
 
     def enter(self, node: ast.AST) -> _Scope:
-        """The scope that a node opens."""
         raise NotImplementedError
 
     def visit(self, node: ast.AST) -> None:
@@ -179,8 +177,6 @@ class _ScopedVisitor:
 
 
 class _Scopes(_ScopedVisitor):
-    """Collects the bindings of every scope."""
-
     def __init__(self) -> None:
         super().__init__()
         self.by_node: dict[ast.AST, _Scope] = {}
@@ -262,8 +258,6 @@ class _Scopes(_ScopedVisitor):
 
 
 class _Collector(_ScopedVisitor):
-    """Collects the references of a module from its scopes."""
-
     def __init__(self, scopes: _Scopes) -> None:
         super().__init__()
         self.found: list[Reference] = []

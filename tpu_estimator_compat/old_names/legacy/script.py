@@ -85,7 +85,6 @@ def run(
 def _read(
     script: locating.Script, numpy: bool
 ) -> tuple[bytecode.Compiled, Callable[[dict[str, Any]], None]]:
-    """The compiled script or notebook, and a function that runs it in a namespace."""
     path, source = script.path, script.source()
     if source is None:
         found = bytecode.Compiled(script.code(), None, names_api=False, makes_graphs=False)

@@ -148,7 +148,6 @@ class _Call:
 
 
 def _defined(node: ast.stmt | ast.Module) -> dict[str, ast.stmt]:
-    """Classes and functions of a module, or methods of a class, by name."""
     kinds = (ast.ClassDef, ast.FunctionDef)
     body = node.body if isinstance(node, (ast.ClassDef, ast.Module)) else []
     return {part.name: part for part in body if isinstance(part, kinds)}

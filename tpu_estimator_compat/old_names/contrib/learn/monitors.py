@@ -266,7 +266,6 @@ class RunHookAdapterForMonitors(tf.train.SessionRunHook):
 
 
 def _as_graph_element(request: Any) -> Any:
-    """The tensor or operation that a monitor requests, in the default graph."""
     graph = tf.get_default_graph()
     if not isinstance(request, str):
         if getattr(request, "graph", None) is not graph:

@@ -11,7 +11,6 @@ from tpu_estimator_compat.old_names.contrib.opt.variable_ops import training_op
 
 class _AdamVariant(tf.train.AdamOptimizer):
     def _dense(self, grad: Any, var: Any, **powers: Any) -> dict[str, Any]:
-        """The arguments of the op that applies a dense gradient."""
         rates = {"lr": self._lr_t, "beta1": self._beta1_t, "beta2": self._beta2_t}
         scalars = {**powers, **rates, "epsilon": self._epsilon_t}
         return {

@@ -64,7 +64,6 @@ def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:
 
 
 def _layers(cells_fw: Any, cells_bw: Any, states_fw: Any, states_bw: Any) -> Iterator[Any]:
-    """Yields forward cell, backward cell and their initial states, per layer."""
     for cells, name in ((cells_fw, "fw"), (cells_bw, "bw")):
         if not cells:
             raise ValueError(f"Must specify at least one {name} cell for BidirectionalRNN.")

@@ -67,10 +67,7 @@ def linear(inputs: list[tf.Tensor], width: int, with_bias: bool = True) -> tf.Te
 def normalized(
     tensor: tf.Tensor, scope: str, gain: float, shift: float, dtype: tf.DType = tf.float32
 ) -> tf.Tensor:
-    """Layer normalization of [batch, depth], with `gamma` and `beta` of a scope.
-
-    Their initial values are `gain` and `shift`. https://arxiv.org/abs/1607.06450
-    """
+    """Layer normalization of [batch, depth]: `gamma` and `beta` start as `gain` and `shift`."""
     with tf.variable_scope(scope):
         for name, value in (("gamma", gain), ("beta", shift)):
             initializer = tf.constant_initializer(value)

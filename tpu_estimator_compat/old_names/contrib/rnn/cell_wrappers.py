@@ -14,8 +14,6 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import linear
 
 
 class _Wrapper(RNNCell):
-    """A cell that has the state of the wrapped cell."""
-
     def __init__(self, cell: Any, reuse: bool | None = None):
         super().__init__(_reuse=reuse)
         assert_like_rnncell("cell", cell)
@@ -205,7 +203,6 @@ class AttentionCellWrapper(RNNCell):
         return output, new if self._state_is_tuple else tf.concat(new, 1)
 
     def _attended(self, query: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
-        """The mean of the last outputs, weighted by their scores."""
         with tf.variable_scope("attention"):
             # The original computes the score with a convolution, so the kernel has its shape.
             kernel = tf.get_variable("attn_w", [1, 1, self._depth, self._score_depth])

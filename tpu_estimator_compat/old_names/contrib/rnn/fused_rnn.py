@@ -44,10 +44,7 @@ class LSTMBlockCell(LSTMCell):
 
 
 class GRUBlockCellV2(GRUCell):
-    """`tf.nn.rnn_cell.GRUCell` with other arguments, and the same variable names.
-
-    `cell_size` is the older name of `num_units`.
-    """
+    """`tf.nn.rnn_cell.GRUCell` with other arguments; `cell_size` is the old `num_units`."""
 
     def __init__(
         self,

@@ -163,10 +163,7 @@ class IndyLSTMCell(LSTMState, _IndependentCell):
 
 
 class NASCell(LSTMState, LayerRNNCell):
-    """The cell found by neural architecture search (https://arxiv.org/abs/1611.01578).
-
-    `use_bias` adds a bias to the recurrent part.
-    """
+    """NAS cell (https://arxiv.org/abs/1611.01578); `use_bias` is for the recurrent part."""
 
     def __init__(
         self,

@@ -84,7 +84,6 @@ class CoupledInputForgetGateLSTMCell(LSTMState, RNNCell):
         return output, tf.concat([cell, output], 1)
 
     def _peephole(self, name: str, dtype: tf.DType) -> Callable[..., Any]:
-        """A function from the cell's state to a gate's summand; 0 without peepholes."""
         if not self._use_peepholes:
             return lambda cell: 0.0
         return functools.partial(tf.multiply, tf.get_variable(name, [self._num_units], dtype))
@@ -160,7 +159,6 @@ class GLSTMCell(LSTMState, RNNCell):
         return output, LSTMStateTuple(cell, output)
 
     def _gates(self, inputs: tf.Tensor, hidden: tf.Tensor) -> list[tf.Tensor]:
-        """The gates: each concatenates all groups' parts, and adds a bias."""
         of_groups = []
         parts = zip(
             tf.split(inputs, self._groups, axis=1),
@@ -253,8 +251,6 @@ class PhasedLSTMCell(LSTMState, RNNCell):
 
 
 def _log_uniform(low: Any, high: Any) -> Any:
-    """An initializer with log-uniform values."""
-
     def values(shape: Any, dtype: tf.DType = tf.float32, partition_info: Any = None) -> tf.Tensor:
         del partition_info
         return tf.exp(tf.random_uniform(shape, tf.math.log(low), tf.math.log(high), dtype))

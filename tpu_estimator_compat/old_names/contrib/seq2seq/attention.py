@@ -127,10 +127,7 @@ class LuongAttention(_Base):
 
 
 class BahdanauAttention(_Base):
-    """Additive attention (https://arxiv.org/abs/1409.0473), optionally normalized.
-
-    Calls are those of `LuongAttention`.
-    """
+    """Additive attention (https://arxiv.org/abs/1409.0473), called as `LuongAttention`."""
 
     _SCOPE = "bahdanau_attention"
     _HAS_QUERY_LAYER = True
@@ -172,7 +169,6 @@ class _Monotonic(_Base):
     _bias: float
 
     def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
-        """Puts all weight on the first time."""
         return tf.one_hot(tf.zeros((batch_size,), tf.int32), self._alignments_size, dtype=dtype)
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:

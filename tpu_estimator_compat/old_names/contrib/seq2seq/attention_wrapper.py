@@ -244,7 +244,6 @@ class AttentionWrapper(RNNCell):
 def _attend(
     mechanism: Any, cell_output: tf.Tensor, attention_state: Any, attention_layer: Any
 ) -> tuple[tf.Tensor, tf.Tensor, Any]:
-    """The attention, the weights of the memory's times, and the mechanism's next state."""
     alignments, next_state = mechanism(cell_output, state=attention_state)
     context = tf.squeeze(tf.matmul(tf.expand_dims(alignments, 1), mechanism.values), [1])
     if attention_layer is None:

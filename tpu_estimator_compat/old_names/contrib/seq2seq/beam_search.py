@@ -105,7 +105,6 @@ class BeamSearchDecoder(Decoder):
         return tf.nest.flatten(self._initial_cell_state)[0].dtype
 
     def _split(self, t: Any) -> Any:
-        """Splits a state tensor into beams; scalars and TensorArrays have no batch."""
         if isinstance(t, tf.TensorArray) or t.shape.rank == 0:
             return t
         return beams.split(t, self._batch_size, self._beam_width)
@@ -156,7 +155,6 @@ class BeamSearchDecoder(Decoder):
     def _chosen(
         self, logits: tf.Tensor, cell_state: Any, state: BeamSearchDecoderState
     ) -> tuple[BeamSearchDecoderOutput, BeamSearchDecoderState]:
-        """The best beams among all extensions by one id."""
         log_probs = self._continued(logits, state)
         attended = self._attended(cell_state)
         if attended is not None:
@@ -232,7 +230,6 @@ class BeamSearchDecoder(Decoder):
         return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, weight)
 
     def _attended(self, cell_state: Any) -> Any:
-        """The weights of the memory's times, if the coverage penalty needs them."""
         if tf.get_static_value(self._coverage_weight) == 0.0:
             return None
         states = [cell_state] if isinstance(cell_state, AttentionWrapperState) else cell_state

@@ -130,7 +130,6 @@ def _chosen(probability: tf.Tensor, batch_size: Any, seed: int | None) -> tf.Ten
 
 
 def _mixed(chosen: Any, made: Callable[[tf.Tensor], tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:
-    """`inputs`, with `made(indices)` in the chosen rows."""
     where = tf.cast(tf.where(chosen), tf.int32)
     others = tf.cast(tf.where(tf.logical_not(chosen)), tf.int32)
     shape = tf.shape(inputs)
