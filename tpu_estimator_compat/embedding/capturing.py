@@ -236,8 +236,7 @@ class CapturedTables:
         self._found[name] = found.after(rows)
 
     def updates(self, host: HostPlaceholders) -> list[tf.Operation]:
-        """Builds one operation of the host part per table, which updates the table; none outside
-        TRAIN.
+        """Builds one operation of the host part per table, which updates it; none outside TRAIN.
 
         For sharded tables it also builds the lookups, for the ids of all replicas.
         """

@@ -45,10 +45,7 @@ class Occurrences:
     count: tf.Tensor | None = None
 
     def rows(self, table: tf.Variable, name: str) -> tf.Tensor:
-        """Gathers rows of the table: float32 of shape [n, dimension].
-
-        The op is called `name`, and fails for an unknown id.
-        """
+        """Gathers rows, float32 [n, dimension], in an op `name` that fails for unknown ids."""
         return tf.raw_ops.ResourceGather(
             resource=table.handle,
             indices=self.ids,

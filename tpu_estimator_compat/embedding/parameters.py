@@ -68,7 +68,6 @@ _COMMON = """
 
 
 def _documented(cls: type) -> type:
-    """Appends the arguments that all optimizers share to a class docstring."""
     cls.__doc__ = f"{(cls.__doc__ or '').rstrip()}{_COMMON}\n\n    Raises:\n      ValueError: a "
     cls.__doc__ += "hyperparameter out of its range, or limits of gradients without accumulation.\n"
     return cls

@@ -73,6 +73,8 @@ def stop_if_higher_hook(
 ) -> Hook:
     """A hook that ends training when a metric rises above a threshold.
 
+    Errors are those of `make_early_stopping_hook`.
+
     Args:
       estimator: the estimator in training.
       metric_name: a key of the results of `evaluate`, such as `loss`.
@@ -85,10 +87,6 @@ def stop_if_higher_hook(
     Returns:
       A hook for `train` or `TrainSpec`. During training it raises KeyError if an evaluation lacks
       the metric.
-
-    Raises:
-      TypeError: an argument of another type.
-      ValueError: both `run_every_secs` and `run_every_steps`, or a negative number.
     """
     crossed = _crosses(metric_name, threshold, operator.gt, "greater than")
     stop = _watching(crossed, estimator, metric_name, eval_dir, min_steps)

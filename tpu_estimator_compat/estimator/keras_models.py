@@ -214,7 +214,6 @@ def _check_compiled(keras_model: Any) -> None:
 def _start(
     keras_model: Any, custom_objects: Any, config: RunConfig, object_based: bool
 ) -> str | None:
-    """The checkpoint of the model's weights; None if training starts from the initializers."""
     if keras_model._is_graph_network and config.is_chief:
         return _first_checkpoint(keras_model, custom_objects, config, object_based)
     if keras_model.built:

@@ -76,10 +76,9 @@ def capture(
 def prepare(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> tuple[CapturedMode, inputs.DeployedInput]:
-    """Calls input_fn, model_fn and the spec's functions, in one new graph.
+    """Calls input_fn, model_fn and the spec's functions in one new graph.
 
-    Args:
-      store: receives the live variables.
+    `store` receives the live variables.
     """
     trains = input_mode.mode == ModeKeys.TRAIN
     with _new_graph(rules, input_mode, reads_step=trains), _announced(input_mode):

@@ -155,8 +155,6 @@ def _throttle(seconds: float, started: float, done: _Evaluated | None) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Evaluated:
-    """One evaluation; `is_final` if the checkpoint had reached `max_steps`."""
-
     metrics: Results
     exports: list[Any]
     is_final: bool

@@ -55,7 +55,6 @@ def _drawn(table: Table) -> list[str]:
 
 
 def _scopes(variables: Sequence[Any]) -> Iterable[tuple[str, str, str, str]]:
-    """Rows of each scope, then of its variables; scopes in the order of their first variables."""
     scopes: dict[str, list[Any]] = {}
     for variable in variables:
         scopes.setdefault(variable.path.rpartition("/")[0], []).append(variable)

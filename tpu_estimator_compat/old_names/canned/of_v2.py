@@ -1,7 +1,4 @@
-"""The names of `tf.estimator` that differ between TensorFlow 2 and TensorFlow 1.
-
-Names are loaded on first access: few scripts need them.
-"""
+"""Names of `tf.estimator` that differ between TensorFlow 2 and 1, loaded on first access."""
 
 from __future__ import annotations
 

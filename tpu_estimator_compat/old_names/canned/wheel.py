@@ -28,8 +28,6 @@ _ORIGINAL = "tensorflow_estimator.python.estimator"
 
 
 class _Uncounted:
-    """Replaces a TensorFlow gauge that counts uses of canned models."""
-
     def get_cell(self, *unused_labels: str) -> _Uncounted:
         return self
 

@@ -85,10 +85,7 @@ def crf_multitag_sequence_score(
 def crf_decode(
     potentials: tf.Tensor, transition_params: Any, sequence_length: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The best tag sequences and their scores [batch].
-
-    Tags are int32 [batch, time], with 0 after the end of a sequence.
-    """
+    """The best tag sequences, int32 [batch, time] with 0 after the end, and scores [batch]."""
     tags = tf.shape(potentials)[2]
     batch = tf.shape(potentials)[0]
     stay = tf.tile(tf.range(tags)[tf.newaxis], [batch, 1])

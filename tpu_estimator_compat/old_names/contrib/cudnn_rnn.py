@@ -219,8 +219,6 @@ def _run(cell: GateCell, inputs: Any, state: Any, lengths: Any, backward: bool) 
 
 
 class _Saveable(saver.BaseSaverBuilder.SaveableObject):
-    """Saves and restores a layer's variable under the names of compatible cells."""
-
     def __init__(self, layer: _CudnnRNN):
         self._layer = layer
         scope = tf.get_variable_scope().name

@@ -55,10 +55,7 @@ def sloppy_interleave(
 
 
 def reduce_dataset(dataset: tf.data.Dataset, reducer: Any) -> Any:
-    """Reduces a finite dataset to one element with a `Reducer`, as nested tensors.
-
-    As in TensorFlow 1, `finalize_func` is not called.
-    """
+    """Reduces a finite dataset with a `Reducer`; as in TensorFlow 1, without `finalize_func`."""
     start = reducer.init_func(tf.constant(0, tf.int64))
     return dataset.reduce(start, reducer.reduce_func)
 
@@ -113,10 +110,7 @@ def read_batch_features(
     num_epochs: int | None = None,
     capacity: int = 10000,
 ) -> dict[str, Any]:
-    """Batches of parsed `tf.train.Example` records, as tensors of a one-shot iterator.
-
-    `capacity` is the size of the shuffle buffer, in records.
-    """
+    """Batches of parsed `tf.train.Example` records; `capacity` is the shuffle buffer's."""
     dataset = tf.data.experimental.make_batched_features_dataset(
         file_pattern,
         batch_size,

@@ -42,10 +42,7 @@ def embed_sequence(
     scope: Any = None,
     reuse: bool | None = None,
 ) -> tf.Tensor:
-    """Embeddings [batch, length, embed_dim] of ids, from the variable `EmbedSequence/embeddings`.
-
-    `vocab_size` and `embed_dim` are required unless `reuse`.
-    """
+    """Embeddings [batch, length, embed_dim] of ids, from `EmbedSequence/embeddings`."""
     if not (reuse or (vocab_size and embed_dim)):
         raise ValueError(
             "Must specify vocab size and embedding dimension when not reusing. Got "

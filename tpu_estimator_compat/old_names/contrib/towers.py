@@ -217,7 +217,6 @@ def _split(batch: Any, count: int) -> list[Any]:
 
 
 def _combined(specs: list[EstimatorSpec], mode: str) -> EstimatorSpec:
-    """The merged spec; other fields are the first tower's, in TRAIN the last tower's."""
     if mode == ModeKeys.PREDICT:
         return specs[0]._replace(
             predictions=_joined([spec.predictions for spec in specs]),

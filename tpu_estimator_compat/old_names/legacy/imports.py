@@ -140,10 +140,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
     def prepare(
         self, namespace: dict[str, Any], meaning: Dialect, python_2: Sequence[str] = ()
     ) -> None:
-        """Sets the builtins of a module before it runs, for its meaning of `tensorflow`.
-
-        `python_2` are builtins of Python 2 that the module uses.
-        """
+        """Sets a module's builtins, for its meaning of `tensorflow` and its Python 2 names."""
         roots = _ROOTS_OF_PACKAGES if self._is_of_package(namespace) else _ROOTS
         namespace["__builtins__"] = self._by_meaning[meaning, roots]
         if python_2:

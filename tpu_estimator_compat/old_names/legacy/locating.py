@@ -1,7 +1,4 @@
-"""Finds the script to run, by its path or its module name.
-
-Imports no TensorFlow: a mistyped name should not cost seconds.
-"""
+"""Finds the script to run, by path or module name, without the slow import of TensorFlow."""
 
 from __future__ import annotations
 

@@ -83,14 +83,10 @@ class _Replaced:
 
 
 class _Text(str):
-    """A JSON string with its span in the text."""
-
     span: tuple[int, int]
 
 
 class _Lines(list[Any]):
-    """A JSON array with its span in the text."""
-
     span: tuple[int, int]
 
 

@@ -1,8 +1,7 @@
 """A notebook as a program: runs its code cells in order, in one namespace, without IPython.
 
 Magics that only show, time or install something are skipped, with a line on standard error. Shell
-commands, scripts, folders and environment variables work as in IPython. A magic that cannot run
-prints a message when its cell is reached.
+commands and scripts run as in IPython. Other magics print a message when their cell is reached.
 """
 
 from __future__ import annotations
@@ -157,7 +156,6 @@ def _is_future(statement: ast.stmt) -> bool:
 
 
 def _by_cell(tree: ast.Module, text: str) -> dict[int, list[ast.stmt]]:
-    """The statements of each cell, with their line numbers in the cell."""
     parts: dict[int, list[ast.stmt]] = {}
     for statement in tree.body:
         cell, line = place(text, statement.lineno)

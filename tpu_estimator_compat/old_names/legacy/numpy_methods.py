@@ -88,7 +88,6 @@ def _name(name: str) -> ast.Name:
 
 
 def _after_future(body: list[ast.stmt]) -> int:
-    """Index of the first statement after the docstring and the `__future__` imports."""
     for i in range(len(body), 0, -1):
         match body[i - 1]:
             case ast.ImportFrom(module="__future__"):

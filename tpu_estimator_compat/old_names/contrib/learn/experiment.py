@@ -26,8 +26,6 @@ _SECONDS_BETWEEN_WARNINGS = 600
 
 
 class _EvaluationListener(tf.train.CheckpointSaverListener):
-    """Evaluates and exports each checkpoint; `results` has the last metrics and exports."""
-
     def __init__(self, evaluate_and_export: Callable[[str], tuple[Any, Any]], model_dir: str):
         self.results: tuple[Any, Any] = (None, None)
         self._evaluate_and_export = evaluate_and_export

@@ -50,10 +50,7 @@ class MovingAverageOptimizer(tf.train.Optimizer):
     def swapping_saver(
         self, var_list: Any = None, name: str = "swapping_saver", **kwargs: Any
     ) -> tf.train.Saver:
-        """A saver that saves each average under its variable's name, and the reverse.
-
-        Call it after `apply_gradients`.
-        """
+        """A saver that swaps averages and variables by name; call it after `apply_gradients`."""
         if self._partner is None:
             raise RuntimeError(
                 "Must call apply_gradients or minimize before creating the swapping_saver"

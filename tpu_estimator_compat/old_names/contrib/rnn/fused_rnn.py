@@ -1,7 +1,4 @@
-"""Cells of `tf.contrib.rnn` that had their own kernels, and layers that run a whole sequence.
-
-TensorFlow dropped the kernels; graph operations compute the same, and XLA fuses them.
-"""
+"""Cells of `tf.contrib.rnn` that had their own kernels; graph operations compute the same."""
 
 from __future__ import annotations
 
@@ -147,8 +144,6 @@ class LSTMBlockFusedCell(Layer):
 
 
 class _Step(LSTMState, RNNCell):
-    """A cell that calls a function of input and state, without its own variables."""
-
     def __init__(self, units: int, function: Any):
         super().__init__()
         self._num_units, self._function = units, function

@@ -17,10 +17,7 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
 
 
 class UGRNNCell(OneTensorState, RNNCell):
-    """An update gate RNN cell, with one gate (https://arxiv.org/abs/1611.09913).
-
-    `forget_bias` is added to the gate, which keeps the state.
-    """
+    """An update gate RNN cell (https://arxiv.org/abs/1611.09913); `forget_bias` is the gate's."""
 
     def __init__(
         self,

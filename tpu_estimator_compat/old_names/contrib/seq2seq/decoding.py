@@ -183,10 +183,7 @@ class _Loop:
 
 
 def _kept(finished: tf.Tensor, new: Any, old: Any) -> Any:
-    """The old state of finished sequences, and the new state of others.
-
-    Scalars and TensorArrays have no batch; they are always the new ones.
-    """
+    """The old state of finished sequences, the new one of others, and of scalars and arrays."""
     if isinstance(old, tf.TensorArray):
         return new
     new.set_shape(old.shape)

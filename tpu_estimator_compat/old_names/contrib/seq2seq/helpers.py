@@ -49,8 +49,6 @@ class Helper(abc.ABC):
 
 
 class _SamplingHelper(Helper):
-    """A helper whose samples are scalar int32 ids by default."""
-
     _shape = tf.TensorShape([])
     _dtype = tf.int32
     _batch_size: Any = None
@@ -153,7 +151,6 @@ class TrainingHelper(_SamplingHelper):
             return finished, self._read(finished, next_time), state
 
     def _read(self, finished: tf.Tensor, time: Any) -> Any:
-        """Inputs of a time; zeros if all sequences are finished, as there may be none."""
         return tf.cond(
             tf.reduce_all(finished),
             lambda: self._zero_inputs,
