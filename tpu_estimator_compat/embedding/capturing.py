@@ -223,9 +223,8 @@ class CapturedTables:
         table = self._embedding.tables[config.table_id]
         found = lookup.occurrences(table.name, table.config, name, config, given.ids, given.weights)
         # An unknown id fails in the gather itself: "{{node ...}} indices[i] = id is not in [0,
-        # rows)".
-        # That costs a step nothing; an assertion per feature would add seven operations to each
-        # step.
+        # rows)". That costs a step nothing; an assertion per feature would add seven operations to
+        # each step.
         error = f"Feature_{name}_has_ids_that_table_{table.name}_does_not_have"
         if table.name in self._shards:  # the lookup follows when the ids of all machines are known
             message = f"Feature {name} has ids that table {table.name} does not have."

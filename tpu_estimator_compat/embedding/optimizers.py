@@ -176,10 +176,10 @@ def _rms_prop(parameters: p.RMSPropParameters, read: Read) -> Updated:
 def _ftrl(parameters: p.FtrlParameters, read: Read) -> Updated:
     """McMahan et al., 2013, https://research.google.com/pubs/archive/41159.pdf, algorithm 1.
 
-    With q = `learning_rate_power`: b = a + g^2; z += g - (b^-q - a^-q) w / lr; a = b;
-    w = -(z - clip(z, -l1, l1)) / ((beta + a^-q) / lr + 2 l2). With
-    `multiply_linear_by_learning_rate`
-    the slot holds z lr in place of z.
+    With q = `learning_rate_power`:
+    - b = a + g^2; z += g - (b^-q - a^-q) w / lr; a = b
+    - w = -(z - clip(z, -l1, l1)) / ((beta + a^-q) / lr + 2 l2)
+    With `multiply_linear_by_learning_rate` the slot holds z lr in place of z.
     """
     w, [before, z], g, rate = read
     after = before + tf.square(g)

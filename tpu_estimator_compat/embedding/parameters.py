@@ -219,8 +219,8 @@ class FtrlParameters(OptimizationParameters):
       initial_accumulator_value: first value of those sums.
       l1_regularization_strength: weight of the L1 norm.
       l2_regularization_strength: weight of the squared L2 norm.
-      multiply_linear_by_learning_rate: whether the slot `linear` holds its value times the
-        learning rate, which avoids a division by a learning rate of zero.
+      multiply_linear_by_learning_rate: whether the slot `linear` holds its value times the learning
+        rate, which avoids a division by a learning rate of zero.
       beta: added to the root of the accumulator in the divisor.
       allow_zero_accumulator: accepted; an accumulator of zero is always allowed.
     """

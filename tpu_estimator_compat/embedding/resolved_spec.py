@@ -50,7 +50,7 @@ class Embedding:
     Attributes:
       tensor_core_columns: columns whose tables are model_fn's own variables.
       clipping_limit: absolute value that a row's summed gradients are clipped to; None for no
-          limit.
+        limit.
       gradient_multiplier: takes the global step, returns a factor of gradients; None for 1.
     """
 

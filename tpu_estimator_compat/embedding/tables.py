@@ -111,8 +111,8 @@ class FeatureConfig(_FeatureFields):
 
     Args:
       table_id: key of the table in `table_to_config_dict`.
-      max_sequence_length: 0 to combine the ids of an example; n > 0 to look up the first n ids
-        one by one, in order.
+      max_sequence_length: 0 to combine the ids of an example; n > 0 to look up the first n ids one
+        by one, in order.
       weight_key: key of the feature that holds the ids' weights; None for weights of 1.
 
     Raises:

@@ -189,8 +189,7 @@ class Estimator(Exporting):
         Raises:
           ValueError: both limits, one below 1, or a bad model_fn or input.
           TypeError: a hook or listener of another type, a fractional number of steps, or an
-              input_fn
-            that is not callable.
+            input_fn that is not callable.
         """
         training.check_task(self._config)
         rules = self._mode_rules
@@ -267,8 +266,7 @@ class Estimator(Exporting):
           predict_keys: names of the predictions to yield; None for all.
           hooks: session hooks, called when TF1 sessions called them, and Keras callbacks.
           checkpoint_path: the checkpoint to use; None for the newest one, or initial values if
-              there
-            is none.
+            there is none.
           yield_single_examples: whether to yield examples one by one, not whole batches.
 
         Yields:

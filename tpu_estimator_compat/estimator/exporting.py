@@ -82,15 +82,12 @@ class Exporting:
         """Writes a SavedModel with one graph per mode.
 
         The graphs of TRAIN and EVAL have the signatures and tags `train` and `eval`. All graphs
-        share
-        the variables of the first given mode of TRAIN, EVAL and PREDICT. The other arguments,
-        return
-        value and errors are those of `export_saved_model`.
+        share the variables of the first given mode of TRAIN, EVAL and PREDICT. The other arguments,
+        return value and errors are those of `export_saved_model`.
 
         Args:
           input_receiver_fn_map: `ModeKeys` value to a function that takes no arguments and returns
-              a
-            receiver, for TRAIN and EVAL one with labels.
+            a receiver, for TRAIN and EVAL one with labels.
 
         Raises:
           ValueError: no mode is given.

@@ -30,9 +30,8 @@ def train_and_evaluate(
     Without a cluster in TF_CONFIG, one process trains, and evaluates after each checkpoint.
     `save_checkpoints_steps` or `save_checkpoints_secs` of the RunConfig set the interval;
     `EvalSpec.throttle_secs` is the least time between two evaluations. In a cluster, `chief`,
-    `master`
-    and `worker` train together. `evaluator` evaluates new checkpoints until one has reached
-    `TrainSpec.max_steps`, and `master` also evaluates.
+    `master` and `worker` train together. `evaluator` evaluates new checkpoints until one has
+    reached `TrainSpec.max_steps`, and `master` also evaluates.
 
     Args:
       estimator: an `Estimator` or `TPUEstimator`.

@@ -48,10 +48,10 @@ class ExportSavedModelApiVersion(enum.Enum):
 class TPUEstimator(Preflighting, Estimator):
     """An Estimator with TPU support.
 
-    Without a TPU, `use_tpu=True` runs on this machine's replicas (GPUs, logical CPUs or one
-    device) under the same rules: per-replica batch sizes, static shapes, CrossShardOptimizer
-    honored, hooks called once per loop. `use_tpu=False` runs on one device, batch sizes unchanged,
-    hooks called when they need it. The other arguments are those of `Estimator`.
+    Without a TPU, `use_tpu=True` runs on this machine's replicas (GPUs, logical CPUs or one device)
+    under the same rules: per-replica batch sizes, static shapes, CrossShardOptimizer honored, hooks
+    called once per loop. `use_tpu=False` runs on one device, batch sizes unchanged, hooks called
+    when they need it. The other arguments are those of `Estimator`.
 
     Args:
       model_fn: function that takes `features` and `params`, and any of `labels`, `mode` and

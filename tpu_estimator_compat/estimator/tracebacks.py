@@ -23,10 +23,8 @@ def shorten(error: BaseException) -> None:
     """Drops the package's frames from the traceback of `error`, from the current frame inwards.
 
     An error without user frames comes from this package. Its traceback stays whole, unless the
-    error
-    is meant for users: a `raise` statement raised it, or it is of a type such as
-    `tf.errors.OpError`.
-    `tf.debugging.disable_traceback_filtering()` keeps all tracebacks whole.
+    error is meant for users: a `raise` statement raised it, or it is of a type such as
+    `tf.errors.OpError`. `tf.debugging.disable_traceback_filtering()` keeps all tracebacks whole.
     """
     if not tf.debugging.is_traceback_filtering_enabled():
         return

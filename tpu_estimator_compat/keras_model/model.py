@@ -122,8 +122,7 @@ class ModelFnModel(SavedVariables):
         """model_fn's optimizer: its `learning_rate`, and the global step as `iterations`.
 
         An assigned rate replaces model_fn's from the next step on, in this model only; checkpoints
-        do
-        not hold it.
+        do not hold it.
         """
         found = self._optimizer_view
         if not isinstance(found, optimizer_view.OneRate):

@@ -95,8 +95,7 @@ class SavedVariables(keras.Model):
 
         Raises:
           ValueError: another format, a model without variables, or features that are neither a
-              tensor
-            nor a dict of tensors.
+            tensor nor a dict of tensors.
           TypeError: another argument.
           FileExistsError: `filepath` exists and is not a SavedModel.
         """

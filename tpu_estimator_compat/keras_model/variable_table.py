@@ -26,8 +26,7 @@ def as_text(
     """A table of variables, which have `path`, `shape` and `trainable`.
 
     A row per scope gives its number of values; rows of its variables follow. Trainable variables
-    come
-    first. The last lines are sums.
+    come first. The last lines are sums.
 
     Args:
       width: least number of characters of a line; None for the width of the content.

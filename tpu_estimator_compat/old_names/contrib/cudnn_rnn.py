@@ -165,8 +165,7 @@ class _CudnnRNN(Layer):
         Args:
           inputs: [time, batch, depth]; [batch, time, depth] unless `time_major`.
           initial_state: a tuple of one tensor, or two for an LSTM, [layers * directions, batch,
-              units];
-            [batch, layers * directions, units] unless `time_major`. None for zeros.
+            units]; [batch, layers * directions, units] unless `time_major`. None for zeros.
           sequence_lengths: int32 [batch]; None for full length.
           time_major: whether time is the first dimension.
           training: whether to apply dropout.

@@ -39,8 +39,7 @@ class MirroredStrategy(tf.distribute.MirroredStrategy):
     """`tf.distribute.MirroredStrategy` with the arguments of `tf.contrib.distribute`.
 
     `num_gpus` and `num_gpus_per_worker` are synonyms. `auto_shard_dataset` is ignored: each worker
-    of
-    an estimator shards its own input.
+    of an estimator shards its own input.
     """
 
     def __init__(

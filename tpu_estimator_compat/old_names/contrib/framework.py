@@ -102,8 +102,7 @@ def py_func(
     """Runs a Python function as an operation, with keyword arguments and nested results.
 
     `output_types` is a nested structure of dtypes; `output_shapes` is None or a structure of
-    shapes.
-    Either may be a function that computes the structure from the tensors.
+    shapes. Either may be a function that computes the structure from the tensors.
     """
     if not isinstance(args, list | tuple):
         raise TypeError(f"args must be list and not {type(args)}. args: {args}")

@@ -57,8 +57,7 @@ class Behavior:
     """The behavior that a running script was written for; eager until a module shows another.
 
     The script's own names decide, else the first of its modules whose names show a dialect. In
-    modules
-    whose names show none, `tensorflow` means the same dialect.
+    modules whose names show none, `tensorflow` means the same dialect.
     """
 
     def __init__(self) -> None:
@@ -127,8 +126,7 @@ class Behavior:
 
     def _shown(self, module: Compiled) -> Dialect | None:
         # A script that names `tensorflow` itself may be written for TensorFlow 2, and import a
-        # module
-        # that manages graphs.
+        # module that manages graphs.
         graphs = module.makes_graphs and not self._names_api
         return module.dialect or (Dialect.V1 if graphs and not module.names_api else None)
 

@@ -58,8 +58,7 @@ def told(found: Iterable[Reference]) -> Dialect | None:
 
     V1 if the module uses a name that only TensorFlow 1 has. Names that it only imports (`from
     tensorflow.contrib import tpu`, perhaps in a `try`) count for less: one name that only
-    TensorFlow
-    2 has outweighs them.
+    TensorFlow 2 has outweighs them.
     """
     found = list(found)
     if evidence_of_v1(found) is not None:

@@ -66,8 +66,7 @@ def _find(name: str, path: Iterable[str]) -> importlib.machinery.ModuleSpec | No
     """Finds the spec that Python would find below a path, without importing parent packages.
 
     The path finder gets only the last part of the name: for a dotted name, a namespace package
-    would
-    look its parent up in `sys.modules`. Finders of editable installations get the whole name.
+    would look its parent up in `sys.modules`. Finders of editable installations get the whole name.
     """
     places = list(path)
     of_folders = importlib.machinery.PathFinder

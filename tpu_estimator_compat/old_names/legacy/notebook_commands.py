@@ -10,8 +10,8 @@ import tempfile
 
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
 
-# Options of Python stay before the script. A module is the notebook's own if it is in a folder
-# that Python would search first.
+# Options of Python stay before the script. A module is the notebook's own if it is in a folder that
+# Python would search first.
 _PYTHON = """#!/bin/sh
 own() {{
   old=$IFS; IFS=:

@@ -1,7 +1,7 @@
 """Names and arguments that NumPy dropped, for legacy modules that ask for them (`--numpy-legacy`).
 
-NumPy's release notes of 1.20 to 2.4 list them as expired. Names without an equivalent are left
-out: NumPy's own error says what to write. `numpy_methods` has the methods of arrays.
+NumPy's release notes of 1.20 to 2.4 list them as expired. Names without an equivalent are left out:
+NumPy's own error says what to write. `numpy_methods` has the methods of arrays.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
   python -m tpu_estimator_compat run -m pytest tests
 
-`run` names the plugin in PYTEST_PLUGINS, which processes of pytest-xdist inherit. Without `run`, it
-installs the same finder:
-`python -m pytest -p tpu_estimator_compat.old_names.legacy.pytest_plugin tests`.
+`run` names the plugin in PYTEST_PLUGINS, which processes of pytest-xdist inherit. Without `run`,
+pytest's option `-p tpu_estimator_compat.old_names.legacy.pytest_plugin` installs the same finder.
 """
 
 from __future__ import annotations

@@ -42,13 +42,10 @@ class Experiment:
     """A `tf.estimator.Estimator` with its training and evaluation data.
 
     `eval_metrics` must be None: it was for another kind of estimator. `train_and_evaluate` looks
-    for
-    a new checkpoint every `min_eval_frequency` steps; None means 1, and 0 evaluates only at the
-    end.
-    `local_eval_frequency` is the same for `local_run`. `checkpoint_and_export` evaluates and
-    exports
-    each checkpoint. With `delay_workers_by_global_step`, workers delay their start by steps, not
-    seconds.
+    for a new checkpoint every `min_eval_frequency` steps; None means 1, and 0 evaluates only at the
+    end. `local_eval_frequency` is the same for `local_run`. `checkpoint_and_export` evaluates and
+    exports each checkpoint. With `delay_workers_by_global_step`, workers delay their start by
+    steps, not seconds.
     """
 
     def __init__(
@@ -166,8 +163,7 @@ class Experiment:
         """Alternates training and evaluation, up to `train_steps`.
 
         The predicate takes the last metrics (None at first), and optionally `checkpoint_path`; it
-        returns
-        whether to go on. Returns are those of `train_and_evaluate`.
+        returns whether to go on. Returns are those of `train_and_evaluate`.
         """
         goes_on = _predicate(continuous_eval_predicate_fn)
         steps = self._steps_per_iteration

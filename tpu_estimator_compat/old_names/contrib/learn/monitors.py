@@ -128,7 +128,7 @@ class ValidationMonitor(EveryN):
     """Evaluates new checkpoints during training, and may stop it early.
 
     `x`, `y`, `batch_size` and `metrics` must be None: they were for another kind of estimator.
-    Training stops after `early_stopping_rounds` steps without improvement; None never stops it. The
+    Training stops after `early_stopping_rounds` steps without improvement; None for never. The
     monitor looks for a checkpoint every `every_n_steps` steps, and at least `check_interval_secs`
     apart.
     """

@@ -93,9 +93,8 @@ def stack_bidirectional_rnn(
     """Bidirectional layers, unrolled over `inputs`, one tensor [batch, depth] per time.
 
     Each layer reads both directions of the layer below. Returns the last layer's outputs, one
-    tensor
-    [batch, forward + backward depth] per time, and the final states of all layers, forward and
-    backward.
+    tensor [batch, forward + backward depth] per time, and the final states of all layers, forward
+    and backward.
     """
     layers = _layers(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     states, outputs = [], inputs

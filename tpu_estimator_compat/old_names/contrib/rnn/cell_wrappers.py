@@ -111,8 +111,7 @@ class HighwayWrapper(_Wrapper):
     """A cell with a highway connection from input to output (https://arxiv.org/abs/1505.00387).
 
     Its variables are in the enclosing scope. `carry_bias_init` is the initial bias of the carry
-    gate.
-    The transform gate exists if the gates are not coupled; its initial bias is the negative.
+    gate. The transform gate exists if the gates are not coupled; its initial bias is the negative.
     """
 
     def __init__(

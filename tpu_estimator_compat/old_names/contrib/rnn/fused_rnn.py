@@ -15,8 +15,7 @@ class LSTMBlockCell(LSTMCell):
     """`tf.nn.rnn_cell.LSTMCell` with other arguments, and the same variable names.
 
     `cell_clip` is the largest absolute value of the cell's state; None, 0 or a negative number for
-    no
-    limit.
+    no limit.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class LSTMBlockFusedCell(Layer):
         Args:
           inputs: [time, batch, depth], or a list of `time` tensors [batch, depth].
           initial_state: the cell's state and output, each [batch, units]; None for zeros of
-              `dtype`.
+            `dtype`.
           dtype: dtype of those zeros.
           sequence_length: integers [batch]; from there on, outputs are zero and the state stays.
         """

@@ -44,10 +44,8 @@ class BeamSearchDecoder(Decoder):
     """Keeps the `beam_width` best beams of each sequence.
 
     A score is a beam's log probability divided by the length penalty, ((5 + length) / 6) to the
-    power
-    of `length_penalty_weight`. With `coverage_penalty_weight`, finished beams lose score for parts
-    of
-    the memory that they did not attend to. Tile the initial state with `tile_batch`.
+    power of `length_penalty_weight`. With `coverage_penalty_weight`, finished beams lose score for
+    parts of the memory that they did not attend to. Tile the initial state with `tile_batch`.
     """
 
     def __init__(

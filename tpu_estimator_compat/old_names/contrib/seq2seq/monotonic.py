@@ -21,8 +21,7 @@ def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> 
 
     `p_choose_i` are the probabilities to stop at each time, [batch, time]; `previous_attention` the
     weights of the step before. Modes: "recursive"; "parallel", the same with cumulative sums and
-    less
-    exact; "hard", with probabilities and weights of 0 or 1.
+    less exact; "hard", with probabilities and weights of 0 or 1.
     """
     p_choose_i = tf.convert_to_tensor(p_choose_i, name="p_choose_i")
     previous = tf.convert_to_tensor(previous_attention, name="previous_attention")
