@@ -77,6 +77,10 @@ class RunConfig(RunConfigProperties):
       ValueError: a value is out of its range, both `save_checkpoints_*` are given, a strategy
         cannot work here, or TF_CONFIG contradicts itself or `model_dir`.
       TypeError: a value is of another type, or TF_CONFIG's `service` is not a dict.
+
+    Example:
+      >>> RunConfig(model_dir="model", save_checkpoints_steps=100).save_checkpoints_steps
+      100
     """
 
     def __init__(

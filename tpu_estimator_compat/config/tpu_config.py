@@ -18,6 +18,11 @@ class InputPipelineConfig:
     """The ways of calling `input_fn` and of spreading its batches over replicas.
 
     Plain ints, not an enum: scripts compare them with `is` and pass bare numbers.
+
+    Example:
+      >>> config = TPUConfig(per_host_input_for_training=InputPipelineConfig.PER_HOST_V2)
+      >>> config.per_host_input_for_training
+      3
     """
 
     PER_SHARD_V1 = 1
@@ -70,6 +75,10 @@ class TPUConfig(_TPUConfigFields):
       TypeError: `num_shards`, `initial_infeed_sleep_secs` or
         `experimental_host_call_every_n_steps` is not an int.
       ValueError: a value is out of its range, or two of them contradict each other.
+
+    Example:
+      >>> TPUConfig(iterations_per_loop=100, num_shards=8).num_shards
+      8
     """
 
     def __new__(

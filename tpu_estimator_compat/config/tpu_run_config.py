@@ -24,6 +24,11 @@ class RunConfig(run_config.RunConfig):
       TypeError: `tpu_config`, `cluster` or a master is of another type.
       ValueError: both `master` and `cluster` are given, or `cluster` and a `session_config` that
         has a `cluster_def` already; and what the plain `RunConfig` raises.
+
+    Example:
+      >>> config = RunConfig(model_dir="model", tpu_config=TPUConfig(iterations_per_loop=50))
+      >>> config.tpu_config.iterations_per_loop
+      50
     """
 
     def __init__(

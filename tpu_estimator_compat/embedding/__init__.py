@@ -1,8 +1,8 @@
-"""Embedding tables: one copy, with optimizers of their own; steps take and give rows of them.
+"""Embedding tables with their own optimizers; each step looks rows up and updates them on the host.
 
-`embedding_config_spec` and `tf.tpu.experimental.embedding_column` are implemented here. Tables are
-a host stage of the step (`engine/step/host_stage.py`), which is all that the engine knows of them.
-`TPUEstimator` uses `plug.py`. Begin with `config.py`, then `capturing.py`.
+This door implements `embedding_config_spec` and `tf.tpu.experimental.embedding_column`. The engine
+sees tables only as a host stage of the step (`engine/step/host_stage.py`); `TPUEstimator` uses
+`plug.py`. Begin with `config.py`, then `capturing.py`.
 """
 
 from tpu_estimator_compat.embedding.config import EmbeddingConfigSpec

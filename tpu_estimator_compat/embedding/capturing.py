@@ -1,10 +1,10 @@
-"""The host stage of tables: activations for model_fn, lookups before a step, updates after it.
+"""The host stage of tables: looks rows up before a step, and updates the tables after it.
 
-model_fn is called between `enter` and `leave`. `enter` replaces the ids in the features by
-placeholders of activations; `leave` builds the lookups that feed them. A table is a variable as
-soon as its name is known, a feature column's when model_fn uses the column:
-`tf.train.init_from_checkpoint` in model_fn finds it. `updates` builds the host's part of a training
-step.
+Call model_fn between `enter` and `leave`. `enter` replaces the ids in the features by placeholders
+of activations; `leave` builds the lookups that feed the placeholders. A table's variable is made as
+soon as its name is known, so that `tf.train.init_from_checkpoint` in model_fn finds it; model_fn
+names a feature column's variable when it uses the column. `updates` builds the updates of the
+tables in the host part of a training step.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class CapturedTables:
 
     Args:
       mode: a `ModeKeys` value; TRAIN requires an optimizer for every table.
-      batch_size: rows of the features of one replica, where shapes must be static; else None.
-      group: the machines that train together, each with a shard of every table; None where this
+      batch_size: rows of one replica's features, where shapes must be static; else None.
+      group: the machines that train together, each with a shard of every table; None if this
         machine holds whole tables.
     """
 
@@ -64,7 +64,7 @@ class CapturedTables:
 
     @property
     def stage(self) -> HostStage | None:
-        """The lookups before a step; None for none. Those of sharded tables need `updates`."""
+        """The lookups before a step, or None; those in sharded tables exist after `updates`."""
         if not self._tensors:
             return None
         results = [t for found in self._found.values() for t in _results(found)]
@@ -79,13 +79,13 @@ class CapturedTables:
         return [*self._tables.values(), *(v for slots in self._slots.values() for v in slots)]
 
     def enter(self, features: Any) -> Any:
-        """A copy of the features, in which activations replace the ids of tables.
+        """Copies the features, with activations in place of the ids.
 
         An activation is float32 of shape [batch, dimension] or [batch, max_sequence_length,
-        dimension]. Weights are left out; for a feature of sequences their lengths are added.
+        dimension]. Weights are removed; for a sequence feature, the lengths are added.
 
         Raises:
-          TypeError: the features are no dict.
+          TypeError: the features are not a dict.
           ValueError: a feature or its weights are missing, or of the wrong kind.
         """
         if not isinstance(features, dict):
@@ -115,7 +115,6 @@ class CapturedTables:
         return features
 
     def _take(self, features: dict[str, Any], name: str) -> None:
-        """Replaces a feature's ids and weights by its activation's placeholder."""
         config = self._embedding.features[name]
         ids = ids_of(features, name)
         lookup.check_rank(config.table_id, name, config, ids)
@@ -131,7 +130,7 @@ class CapturedTables:
         self._inputs[name] = FeatureInput(ids, weights, activation)
 
     def _pad(self, features: dict[str, Any], column: Any) -> None:
-        """Pads the ids of a column whose table is model_fn's own, and adds a mask."""
+        """Pads the ids of a column whose table is a variable of model_fn, and adds a mask."""
         name = column.categorical_column.key
         ids = ids_of(features, name)
         width = column._tensor_core_shape[1]
@@ -146,17 +145,19 @@ class CapturedTables:
         features[mask_name] = self._fed(mask, shape)
 
     def _fed(self, tensor: tf.Tensor, shape: list[int | None]) -> tf.Tensor:
-        """A placeholder in the replicas' part that is fed with a tensor of the host."""
+        """A placeholder in the device part, which the host feeds with `tensor`."""
         placeholder = tf.compat.v1.placeholder(tensor.dtype, shape, name="looked_up")
         self._tensors[key(placeholder)] = (placeholder, tensor)
         return placeholder
 
     def leave(self) -> None:
-        """Makes slots and lookups; RuntimeError where model_fn has not used a table's columns."""
+        """Makes slots and lookups; RuntimeError if model_fn has not used a table's columns."""
         if self._interception is not None:
             self._interception.hide()
         graph, names = tf.compat.v1.get_default_graph(), tf.compat.v1.GraphKeys
-        del graph.get_collection_ref(tpu_columns._TPU_FC_TO_SCOPE)[:]  # no MetaGraph can hold it
+        del graph.get_collection_ref(tpu_columns._TPU_FC_TO_SCOPE)[
+            :
+        ]  # a MetaGraph cannot hold this collection
         for name, table in self._embedding.tables.items():
             if name not in self._tables:
                 raise RuntimeError(
@@ -164,7 +165,7 @@ class CapturedTables:
                     "variable a name. Make sure that the feature columns passed to TPUEstimator's "
                     "embedding_config_spec are used in model_fn, or leave this one out."
                 )
-            # Trainable, as those of an ordinary column: warm starts depend on it.
+            # Trainable, like the table of an ordinary column: warm starts depend on it.
             graph.add_to_collections(
                 [names.GLOBAL_VARIABLES, names.TRAINABLE_VARIABLES], self._tables[name]
             )
@@ -174,13 +175,13 @@ class CapturedTables:
                 self._look_up(name, given)
 
     def _name_columns_table(self, column_key: str, scope: str, name: str) -> None:
-        """Makes a column's table when model_fn first uses the column, which names its variable."""
+        """Makes the table of a feature column when model_fn first uses the column."""
         for table in self._embedding.tables.values():
             if table.column_key == column_key:
                 self._make_table(table, f"{scope}/{name}" if scope else name)
 
     def _make_table(self, table: Table, variable_name: str) -> None:
-        """Makes a table's variable outside of collections, in which an optimizer would find it."""
+        """Makes a table's variable, outside the collections that optimizers search."""
         shape = [table.config.vocabulary_size, table.config.dimension]
         initializer, shard = table.config.initializer, self._shard(table, variable_name)
         if shard is not None:
@@ -192,11 +193,11 @@ class CapturedTables:
         if shard is not None:
             shards.make_slice(variable, shard)
         self._tables[table.name] = variable
-        # get_variable adds each trainable variable there.
+        # get_variable adds each trainable variable to this collection.
         del tf.compat.v1.get_collection_ref(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)[-1]
 
     def _shard(self, table: Table, variable_name: str) -> Shard | None:
-        """This machine's rows of a table; None for all, where there are too few to share."""
+        """The rows of a table that this machine holds; None if it holds all, as of small tables."""
         rows, group = table.config.vocabulary_size, self._group
         if group is None or rows < group.count:
             return None
@@ -206,7 +207,7 @@ class CapturedTables:
     def _make_slots(self, table: Table) -> None:
         if not self._trains:
             return
-        assert table.parameters is not None  # checked when this was made
+        assert table.parameters is not None  # the constructor checked it
         variable, shard = self._tables[table.name], self._shards.get(table.name)
         slots = []
         for slot in optimizers.OPTIMIZERS[type(table.parameters)].slots:
@@ -221,10 +222,11 @@ class CapturedTables:
         config = self._embedding.features[name]
         table = self._embedding.tables[config.table_id]
         found = lookup.occurrences(table.name, table.config, name, config, given.ids, given.weights)
-        # TensorFlow's error says "{{node ...}} indices[i] = id is not in [0, rows)". That costs a
-        # step nothing; an assertion for each feature is seven operations in every step.
+        # An unknown id fails in the gather itself: "{{node ...}} indices[i] = id is not in [0,
+        # rows)". That costs a step nothing; an assertion per feature would add seven operations to
+        # each step.
         error = f"Feature_{name}_has_ids_that_table_{table.name}_does_not_have"
-        if table.name in self._shards:  # rows are looked up once all machines' ids are known
+        if table.name in self._shards:  # the lookup follows when the ids of all machines are known
             message = f"Feature {name} has ids that table {table.name} does not have."
             self._found[name] = found.checked(table.config.vocabulary_size, error, message)
             return
@@ -233,10 +235,9 @@ class CapturedTables:
         self._found[name] = found.after(rows)
 
     def updates(self, host: HostPlaceholders) -> list[tf.Operation]:
-        """Builds the updates of the tables, one operation of the host's part each.
+        """Builds one operation of the host part per table, which updates it; none outside TRAIN.
 
-        There are none outside of TRAIN. For sharded tables it builds the lookups, too, which are
-        those of all replicas.
+        For sharded tables it also builds the lookups, for the ids of all replicas.
         """
         if self._interception is None:
             return []
@@ -256,7 +257,7 @@ class CapturedTables:
             ]
 
     def _look_up_own(self, name: str, held: Occurrences, table: tf.Variable, replicas: int) -> None:
-        """Builds this machine's summand of the activations of all replicas."""
+        """Builds the part of all replicas' activations that comes from this machine's rows."""
         activation = self._inputs[name].activation
         batch, *others = activation.shape.as_list()
         held = dataclasses.replace(held, shape=[replicas * batch, *others])
@@ -265,7 +266,7 @@ class CapturedTables:
         self._partial.add(key(activation))
 
     def _gradients(self, step: tf.Variable) -> dict[str, tf.Tensor]:
-        """By feature the gradient of a replica's loss, times the spec's multiplier."""
+        """Gradient of a replica's loss by feature, times the spec's multiplier."""
         assert self._interception is not None
         found = dict(self._interception.gradients)
         missing = [name for name in self._inputs if name not in found]
@@ -292,7 +293,7 @@ class CapturedTables:
         rate: tf.Tensor,
         host: HostPlaceholders,
     ) -> tf.Operation:
-        """Sums the gradients of each row over features, examples and replicas, and applies them."""
+        """Sums each row's gradients over features, examples and replicas, and applies the sums."""
         ids, of_rows = [], []
         for name in table.features:
             gradient = host.over_replicas(gradients[name])
@@ -311,7 +312,7 @@ class CapturedTables:
 
 
 class _Rates:
-    """Learning rates of tables; a rate function is called once, in the replicas' part."""
+    """Learning rates of tables; each rate function is called once, in the device part."""
 
     def __init__(self, step: tf.Variable, host: HostPlaceholders):
         self._step = step
@@ -323,14 +324,14 @@ class _Rates:
         if not callable(rate):
             return tf.constant(rate, tf.float32)
         if rate not in self._of_functions:
-            # As for an optimizer's own learning rate, the step is not yet counted.
+            # The step is not yet counted, as for an optimizer's own learning rate.
             value = tf.reshape(tf.cast(rate(self._step), tf.float32), [1])
             self._of_functions[rate] = self._host.over_replicas(value)[0]
         return self._of_functions[rate]
 
 
 def _filled_with(value: float) -> Callable[..., tf.Tensor]:
-    """An initializer. TF's own keep a constant of the variable's size in the program."""
+    """A constant initializer; TensorFlow's would put the whole constant in the graph."""
 
     def initializer(shape: Any, dtype: Any = tf.float32, partition_info: Any = None) -> tf.Tensor:
         del partition_info
@@ -346,13 +347,12 @@ def _variable(name: str, shape: Any, initializer: Any, **options: Any) -> tf.Var
 
 
 def _results(found: Occurrences) -> Iterable[tf.Tensor]:
-    """The lookups' results that the host's part needs."""
     tensors = (found.ids, found.outputs, found.weights, found.size, found.count)
     return [t for t in tensors if t is not None]
 
 
 def _of_all_replicas(found: Occurrences, host: HostPlaceholders) -> Occurrences:
-    """The ids of all replicas, their `outputs` numbered through the activations of all replicas."""
+    """The ids of all replicas; `outputs` index the concatenated activations of all replicas."""
     ids = host.over_replicas(found.ids)
     if found.outputs is None:
         return dataclasses.replace(found, ids=ids)

@@ -1,4 +1,4 @@
-"""`EmbeddingConfigSpec`: the embedding tables of a TPUEstimator as users describe them."""
+"""`EmbeddingConfigSpec`: a user's description of the embedding tables of a TPUEstimator."""
 
 from __future__ import annotations
 
@@ -48,35 +48,43 @@ class _SpecFields(NamedTuple):
 class EmbeddingConfigSpec(_SpecFields):
     """The embedding tables of a TPUEstimator, their features and their optimizers.
 
-    With `use_tpu=True` model_fn gets the tables' rows for the ids of these features, in place of
-    the ids. The gradients of model_fn's optimizer with respect to them go to the tables' own
-    optimizers.
+    With `use_tpu=True`, model_fn gets rows of the tables in place of the ids in these features. The
+    tables' own optimizers apply the gradients that model_fn's optimizer computes with respect to
+    the rows.
 
     Args:
       feature_columns: TPU embedding columns, such as those of
-        `tf.compat.v1.tpu.experimental.embedding_column`. Either they or the two dicts must be
-        given.
-      optimization_parameters: the optimizer of tables that have none of their own, such as
+        `tf.compat.v1.tpu.experimental.embedding_column`. Give either them or the two dicts.
+      optimization_parameters: the optimizer of tables without an optimizer of their own, such as
         `AdagradParameters(0.1)`.
-      clipping_limit: summed gradients of a table's row are clipped to this absolute value; None for
-        no limit.
-      pipeline_execution_with_tensor_core: ignored: a step always sees the updates of the one
+      clipping_limit: the summed gradients of a row are clipped to this absolute value; None for no
+        limit.
+      pipeline_execution_with_tensor_core: ignored: a step always sees the updates of the step
         before.
       experimental_gradient_multiplier_fn: takes the global step and returns a factor for all
         gradients of tables; None for 1.
-      feature_to_config_dict: a `FeatureConfig` for every key of features that holds ids.
-      table_to_config_dict: a `TableConfig` for every name of a table.
+      feature_to_config_dict: feature key to `FeatureConfig`, for every feature of ids.
+      table_to_config_dict: table name to `TableConfig`.
       partition_strategy: "div" or "mod"; ignored: a table is held in the order of its ids.
       profile_data_directory: ignored: nothing is profiled.
 
     Attributes:
-      tensor_core_feature_columns: the `feature_columns` whose tables are model_fn's own variables
-        (`embedding_lookup_device="tpu_tensor_core"`); `feature_columns` are the others.
+      tensor_core_feature_columns: the given columns whose tables are model_fn's own variables
+        (`embedding_lookup_device="tpu_tensor_core"`); the attribute `feature_columns` has the rest.
 
     Raises:
-      ValueError: both forms, or none; an unknown partition strategy or optimizer; a feature of an
-        unknown table; a limit that is not positive.
-      TypeError: anything but a column, a `FeatureConfig` or a `TableConfig`.
+      ValueError: both forms, or neither; an unknown partition strategy or optimizer; a feature of
+        an unknown table; a limit that is not positive.
+      TypeError: a feature column or a config of another type.
+
+    Example:
+      >>> spec = EmbeddingConfigSpec(
+      ...     feature_to_config_dict={"words": FeatureConfig("vocabulary")},
+      ...     table_to_config_dict={"vocabulary": TableConfig(1000, 16)},
+      ...     optimization_parameters=AdagradParameters(0.1),
+      ... )
+      >>> spec.table_to_config_dict["vocabulary"].dimension
+      16
     """
 
     __slots__ = ()

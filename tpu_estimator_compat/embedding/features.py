@@ -1,4 +1,4 @@
-"""The features of tables: ids and weights as input_fn gives them, and the columns in use."""
+"""Ids and weights of a table's features, as input_fn returns them, and the columns in use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tpu_estimator_compat.embedding.lookup import Ids
 
 @dataclasses.dataclass(frozen=True)
 class FeatureInput:
-    """One feature's ids, their weights (None for 1), and the placeholder of its activation."""
+    """Ids of one feature, their weights (None for 1), and the placeholder of the activation."""
 
     ids: Ids
     weights: tf.SparseTensor | None
@@ -21,7 +21,7 @@ class FeatureInput:
 
 
 class UsedColumns(dict[str, tuple[str, str]]):
-    """The TPU columns that a graph uses: by key the scope and the name. Calls `noted` for each."""
+    """Key to (scope, name) of each TPU column that a graph uses; calls `noted` for each new one."""
 
     def __init__(self, noted: Callable[[str, str, str], None]):
         super().__init__()
@@ -33,7 +33,7 @@ class UsedColumns(dict[str, tuple[str, str]]):
 
 
 def ids_of(features: dict[str, Any], name: str) -> Ids:
-    """Takes the integer ids of a feature, a tensor, out of `features`."""
+    """Removes a feature's ids, a tensor of integers, from `features` and returns them."""
     if name not in features:
         raise ValueError(
             f"The features have no {name!r}, whose ids embedding_config_spec looks up. input_fn "
@@ -56,7 +56,7 @@ def ids_of(features: dict[str, Any], name: str) -> Ids:
 def weights_of(
     features: dict[str, Any], weight_key: str | None, ids: Ids, name: str
 ) -> tf.SparseTensor | None:
-    """Takes the sparse weights of a feature's ids out of `features`; None for none."""
+    """Removes the sparse weights of a feature's ids from `features` and returns them, or None."""
     if weight_key is None:
         return None
     if weight_key not in features:

@@ -1,8 +1,8 @@
-"""Finds the gradients that model_fn's optimizer computes, with respect to activations of tables.
+"""Records the gradients that model_fn's optimizer computes with respect to activations of tables.
 
 As in `tensorflow.python.tpu.tpu_embedding_gradient`, activations depend on a trainable variable
 that nothing else uses. Code that computes the gradients of the trainable variables, by any method,
-computes the activations' gradients on the way, and these are recorded.
+computes the activations' gradients on the way.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _COLLECTION = "tpu_embedding_dummy_table_variables"
 
 
 class Interception:
-    """Records the gradients of one captured graph; to be made in it before model_fn is called.
+    """Records the gradients in the default graph; make it before model_fn is called.
 
     Attributes:
-      gradients: by feature, float32 of the activation's shape; those that were computed.
+      gradients: feature key to the recorded gradient, float32 of the activation's shape.
     """
 
     def __init__(self) -> None:
         self.gradients: dict[str, tf.Tensor] = {}
         self._graph = tf.compat.v1.get_default_graph()
-        # It is no global variable: checkpoints do not know it. Nor is it one of get_variable, which
-        # init_from_checkpoint would look for.
+        # Not a global variable, since checkpoints do not hold it; and not of get_variable, since
+        # init_from_checkpoint would look for it.
         self._dummy = tf.compat.v1.Variable(
             tf.zeros([1]),
             name=NAME,
@@ -37,7 +37,7 @@ class Interception:
         self._value = self._dummy.read_value()
 
     def hooked(self, activations: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """The activations to give to model_fn."""
+        """The activations for model_fn, which record their gradients."""
         return {key: self._hooked(key, tensor) for key, tensor in activations.items()}
 
     def _hooked(self, key: str, activation: tf.Tensor) -> tf.Tensor:
@@ -61,7 +61,8 @@ class Interception:
     def hide(self) -> None:
         """Keeps the variable, and an optimizer's slots for it, out of checkpoints and warm starts.
 
-        A run without TPU, or with other tables, does not have them. To be called after model_fn.
+        A run without TPU, or with other tables, does not have these variables. Call it after
+        model_fn.
         """
         names = tf.compat.v1.GraphKeys
         for collection in (names.GLOBAL_VARIABLES, names.TRAINABLE_VARIABLES):

@@ -1,6 +1,6 @@
-"""Looks ids up in a table, and takes the activation's gradients back to the table's rows.
+"""Lookups of ids in a table, and the gradients of the rows found.
 
-It builds ops that only a host can run: the number of ids varies.
+The ops run on the host only, because the number of ids varies.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tpu_estimator_compat.embedding.tables import FeatureConfig, TableConfig
 from tpu_estimator_compat.engine.state.shards import Shard
 
 Ids = Any  # a tensor or a SparseTensor of integers
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]")  # of operations
-Size = Any  # an int, or a scalar int32 tensor where it is not known
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]")  # characters that operation names cannot have
+Size = Any  # an int, or a scalar int32 tensor if unknown before the step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Occurrences:
 
     Attributes:
       ids: int64 of shape [n].
-      outputs: int64 of shape [n]: for each id the row of the activation to which it belongs, where
-        activations of sequences have `batch * max_sequence_length` rows. None if each row has
-        exactly one id, in order.
+      outputs: int64 of shape [n]: for each id, the activation's row that it adds to. Activations of
+        sequences have `batch * max_sequence_length` rows. None if each row has exactly one id, in
+        order.
       weights: float32 of shape [n]: factors of the table's rows; None for 1.
-      shape: of the activation; numbers where they are known.
+      shape: shape of the activation; ints for known dimensions.
       size: int64 of shape [1]: the number of rows of the activation; None without `outputs`.
       count: int32 of shape [1]: the number of ids; None without `outputs`.
     """
@@ -45,7 +45,7 @@ class Occurrences:
     count: tf.Tensor | None = None
 
     def rows(self, table: tf.Variable, name: str) -> tf.Tensor:
-        """The table's rows, float32 of shape [n, dimension]; `name` fails for an unknown id."""
+        """Gathers rows, float32 [n, dimension], in an op `name` that fails for unknown ids."""
         return tf.raw_ops.ResourceGather(
             resource=table.handle,
             indices=self.ids,
@@ -55,7 +55,7 @@ class Occurrences:
         )
 
     def checked(self, rows: int, name: str, message: str) -> Occurrences:
-        """The same ids after an operation `name`, which fails with `message` for ids >= `rows`."""
+        """The same ids, after an op `name` that fails with `message` for ids outside [0, rows)."""
         known = tf.logical_and(self.ids >= 0, self.ids < rows)
         check = tf.raw_ops.Assert(
             condition=tf.reduce_all(known),
@@ -66,7 +66,7 @@ class Occurrences:
             return dataclasses.replace(self, ids=tf.identity(self.ids))
 
     def held_by(self, shard: Shard) -> Occurrences:
-        """The ids whose rows a shard holds, counted from its first row."""
+        """The ids whose rows a shard holds, relative to its first row."""
         held = tf.logical_and(self.ids >= shard.first, self.ids < shard.first + shard.rows)
         places = tf.where(held)[:, 0]
         outputs, weights = self.outputs, self.weights
@@ -78,12 +78,12 @@ class Occurrences:
         )
 
     def after(self, rows: tf.Tensor) -> Occurrences:
-        """The same ids after `rows` are computed, whose error for an unknown id must come first."""
+        """The same ids, used only after `rows`, so that its error for an unknown id comes first."""
         with tf.control_dependencies([rows]):
             return dataclasses.replace(self, ids=tf.identity(self.ids))
 
     def activation(self, rows: tf.Tensor) -> tf.Tensor:
-        """The activations for model_fn: float32 of `shape`; zeros for an example without ids."""
+        """The activations: float32 of `shape`; zeros for an example without ids."""
         found = rows
         if self.outputs is not None:
             if self.weights is not None:
@@ -96,10 +96,10 @@ class Occurrences:
 def occurrences(
     name: str, table: TableConfig, key: str, feature: FeatureConfig, ids: Ids, weights: Any
 ) -> Occurrences:
-    """The ids of a feature.
+    """The ids of a feature, flattened.
 
-    Dense ids of shape [batch], and those of a table without a combiner, are one for each example,
-    or for each place of a sequence. In other dense ids 0 stands for none, as on a TPU.
+    Dense ids of shape [batch], and all dense ids for a table without a combiner, are one per
+    example or per position of a sequence. In other dense ids, 0 means no id, as on a TPU.
 
     Args:
       ids: integers: a tensor of shape [batch] or [batch, n], or a SparseTensor of such a shape.
@@ -146,10 +146,10 @@ def check_rank(name: str, key: str, feature: FeatureConfig, ids: Ids) -> None:
 
 
 def row_gradients(gradient: tf.Tensor, found: Occurrences) -> tf.Tensor:
-    """Gradients with respect to the row of every occurrence: float32 of shape [n, dimension].
+    """Gradients with respect to the table's row of each id: float32 of shape [n, dimension].
 
-    `gradient` is the activations', float32 of shape [outputs, dimension]; `found.outputs` must be
-    numbered through it.
+    `gradient` is the activation's, float32 of shape [outputs, dimension]; `found.outputs` indexes
+    its rows.
     """
     if found.outputs is None:
         return gradient
@@ -162,11 +162,12 @@ def sequence_length(ids: Ids, longest: int) -> tf.Tensor:
     if not isinstance(ids, tf.SparseTensor):
         ids = tf.sparse.from_dense(ids)
     ends = tf.math.unsorted_segment_max(ids.indices[:, 1] + 1, ids.indices[:, 0], _rows(ids))
-    return tf.clip_by_value(ends, 0, longest)  # without ids it is the least of all integers
+    return tf.clip_by_value(
+        ends, 0, longest
+    )  # segment_max returns the least integer for an example without ids
 
 
 def _rows(ids: Ids) -> Size:
-    """The number of examples of a batch."""
     if ids.shape[0] is not None:
         return ids.shape[0]
     if isinstance(ids, tf.SparseTensor):

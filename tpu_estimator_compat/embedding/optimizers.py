@@ -1,6 +1,6 @@
-"""The optimizers of tables: how a step's gradients change the rows that it looked up.
+"""The optimizers of tables: update the rows that a step looked up by their gradients.
 
-`OPTIMIZERS` has each one's slots and formula, after the references in
+`OPTIMIZERS` has the slots and the formula of each. The references are those of
 `tensorflow/core/protobuf/tpu/optimization_parameters.proto`.
 """
 
@@ -21,8 +21,8 @@ class Rows:
 
     Attributes:
       table: the resource variable, float32 of shape [rows, dimension].
-      slots: the optimizer's own variables, of that shape.
-      ids: int64 of shape [n]: the rows, each at most once.
+      slots: the optimizer's own variables, of the table's shape.
+      ids: int64 of shape [n]: indices of the rows, without duplicates.
       gradients: float32 of shape [n, dimension].
       learning_rate: float32 scalar.
     """
@@ -34,13 +34,13 @@ class Rows:
     learning_rate: tf.Tensor
 
     def of(self, variable: tf.Variable) -> tf.Tensor:
-        """The rows of the table or of a slot: float32 of shape [n, dimension]."""
+        """These rows of the table or of a slot: float32 of shape [n, dimension]."""
         return tf.raw_ops.ResourceGather(
             resource=variable.handle, indices=self.ids, dtype=tf.float32, validate_indices=False
         )
 
     def put(self, variable: tf.Variable, values: tf.Tensor) -> tf.Operation:
-        """Assigns values to the rows of the table or a slot."""
+        """Assigns values to these rows of the table or of a slot."""
         return tf.raw_ops.ResourceScatterUpdate(
             resource=variable.handle, indices=self.ids, updates=values
         )
@@ -48,14 +48,14 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-    """A variable of an optimizer; its suffix behind the table's name is `tf.compat.v1.train`'s."""
+    """A slot variable; `<table>/<suffix>` is its name, as in `tf.compat.v1.train`."""
 
     suffix: str
     initial: Callable[[Any], float] = lambda parameters: 0.0
 
 
 class Read(NamedTuple):
-    """The values for an update of rows, all but the rate of shape [n, dimension]."""
+    """The inputs of an update; all but the rate have shape [n, dimension]."""
 
     weights: tf.Tensor
     slots: list[tf.Tensor]
@@ -74,11 +74,11 @@ class TableOptimizer:
 
 
 def apply(parameters: p.OptimizationParameters, rows: Rows) -> tf.Operation:
-    """Builds the update of table and slots: weight decay, the optimizer, limits of weights.
+    """Builds the update of table and slots: weight decay, the optimizer, weight limits.
 
-    The rows are read, computed with, and assigned. TensorFlow's kernels that update rows in place,
-    such as ResourceSparseApplyAdagrad, took twice as long: they compute row by row. Every variable
-    is assigned once, with a value that depends on its read, so no further order is needed.
+    The rows are read, updated and assigned back. TensorFlow's in-place kernels, such as
+    ResourceSparseApplyAdagrad, took twice as long: they compute row by row. Every variable is
+    assigned once, with a value that depends on its read, so no control dependency is needed.
 
     Weights decay as in TensorFlow 1's `DecoupledWeightDecayExtension`: before the update, in
     proportion to their values (Loshchilov & Hutter, https://arxiv.org/abs/1711.05101).
@@ -96,7 +96,7 @@ def apply(parameters: p.OptimizationParameters, rows: Rows) -> tf.Operation:
 
 
 def _all_rows(rows: Rows) -> Rows:
-    """All rows of the table, with gradients of zero for those that were not looked up."""
+    """All rows of the table, with zero gradients for rows that were not looked up."""
     count, dimension = rows.table.shape.as_list()
     shape = tf.constant([count, dimension], tf.int64)
     gradients = tf.scatter_nd(rows.ids[:, tf.newaxis], rows.gradients, shape)
@@ -152,7 +152,7 @@ def _proximal_adagrad(parameters: p.ProximalAdagradParameters, read: Read) -> Up
 
 
 def _momentum(parameters: p.MomentumParameters, read: Read) -> Updated:
-    """a = momentum a + g; w -= lr a, or lr (g + momentum a) with Nesterov's.
+    """a = momentum a + g; w -= lr a, or lr (g + momentum a) with Nesterov momentum.
 
     Sutskever et al., 2013, https://proceedings.mlr.press/v28/sutskever13.html
     """
@@ -176,9 +176,10 @@ def _rms_prop(parameters: p.RMSPropParameters, read: Read) -> Updated:
 def _ftrl(parameters: p.FtrlParameters, read: Read) -> Updated:
     """McMahan et al., 2013, https://research.google.com/pubs/archive/41159.pdf, algorithm 1.
 
-    With q the power of the learning rate: b = a + g^2; z += g - (b^-q - a^-q) w / lr; a = b;
-    w = -(z - clip(z, -l1, l1)) / ((beta + a^-q) / lr + 2 l2). `multiply_linear_by_learning_rate`
-    holds z lr in place of z.
+    With q = `learning_rate_power`:
+    - b = a + g^2; z += g - (b^-q - a^-q) w / lr; a = b
+    - w = -(z - clip(z, -l1, l1)) / ((beta + a^-q) / lr + 2 l2)
+    With `multiply_linear_by_learning_rate` the slot holds z lr in place of z.
     """
     w, [before, z], g, rate = read
     after = before + tf.square(g)
@@ -197,8 +198,8 @@ def _ftrl(parameters: p.FtrlParameters, read: Read) -> Updated:
 def _adam(parameters: p.AdamParameters, read: Read) -> Updated:
     """m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr m / sqrt(v + epsilon^2).
 
-    Kingma & Ba, 2015, https://arxiv.org/abs/1412.6980, without the correction of bias, as on TPU.
-    The divisor is `sqrt(v) + epsilon` without `sum_inside_sqrt`.
+    Kingma & Ba, 2015, https://arxiv.org/abs/1412.6980, without bias correction, as on TPU. Without
+    `sum_inside_sqrt`, the divisor is `sqrt(v) + epsilon`.
     """
     b1, b2, epsilon = parameters.beta1, parameters.beta2, parameters.epsilon
     w, [m, v], g, rate = read
@@ -225,4 +226,4 @@ OPTIMIZERS: dict[type[p.OptimizationParameters], TableOptimizer] = {
     p.MomentumParameters: TableOptimizer([Slot("Momentum")], _momentum),
     p.RMSPropParameters: TableOptimizer([Slot("RMSProp"), Slot("RMSProp_1")], _rms_prop),
 }
-"""By the class of the parameters."""
+"""Slots and formula by class of the optimizer's parameters."""

@@ -1,7 +1,7 @@
-"""Optimizers of embedding tables, as configurations: the class and its hyperparameters.
+"""Configurations of the optimizers of embedding tables: class and hyperparameters.
 
-The formulas are in `optimizers.py`. Each class has the fields of the original's class of that name,
-in its order, since scripts pass them by position.
+`optimizers.py` has the formulas. Each class has the fields of the original's class of the same
+name, in the same order, because scripts pass them by position.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class OptimizationParameters:
-    """The common options of tables' optimizers, which each class declares after its own fields."""
+    """Options of all table optimizers; each class declares them after its own fields."""
 
     learning_rate: float
     use_gradient_accumulation: bool
@@ -33,7 +33,7 @@ class OptimizationParameters:
         self._check()
 
     def _check(self) -> None:
-        """Raises ValueError for hyperparameters out of range."""
+        """Raises ValueError for a hyperparameter out of range; a class may override it."""
 
     def _check_at_least(self, least: float, *names: str) -> None:
         for name in names:
@@ -68,7 +68,6 @@ _COMMON = """
 
 
 def _documented(cls: type) -> type:
-    """Appends the arguments that all optimizers have to a class docstring."""
     cls.__doc__ = f"{(cls.__doc__ or '').rstrip()}{_COMMON}\n\n    Raises:\n      ValueError: a "
     cls.__doc__ += "hyperparameter out of its range, or limits of gradients without accumulation.\n"
     return cls
@@ -79,8 +78,12 @@ def _documented(cls: type) -> type:
 class StochasticGradientDescentParameters(OptimizationParameters):
     """Stochastic gradient descent, for embedding tables.
 
+    Example:
+      >>> StochasticGradientDescentParameters(0.1, clip_weight_max=1.0).clip_weight_max
+      1.0
+
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
     """
 
     learning_rate: float
@@ -98,8 +101,12 @@ class StochasticGradientDescentParameters(OptimizationParameters):
 class AdagradParameters(OptimizationParameters):
     """Adagrad, for embedding tables.
 
+    Example:
+      >>> AdagradParameters(0.1).initial_accumulator
+      0.1
+
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
       initial_accumulator: first value of the sums of squared gradients.
     """
 
@@ -122,8 +129,12 @@ class AdagradParameters(OptimizationParameters):
 class ProximalAdagradParameters(OptimizationParameters):
     """Adagrad with L1 and L2 regularisation by proximal steps, for embedding tables.
 
+    Example:
+      >>> ProximalAdagradParameters(0.1, l1_regularization_strength=0.01).initial_accumulator
+      0.1
+
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
       initial_accumulator: first value of the sums of squared gradients.
       l1_regularization_strength: weight of the L1 norm.
       l2_regularization_strength: weight of half the squared L2 norm.
@@ -154,13 +165,17 @@ class AdamParameters(OptimizationParameters):
     To correct the bias, give the table a `learning_rate_fn` that multiplies the learning rate by
     `sqrt(1 - beta2**t) / (1 - beta1**t)`.
 
+    Example:
+      >>> AdamParameters(0.001, lazy_adam=False).beta1
+      0.9
+
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
       beta1: decay of the mean of gradients.
       beta2: decay of the mean of squared gradients.
-      epsilon: keeps the divisor from zero.
-      lazy_adam: whether only rows that a step looks up are updated. Without, every step goes
-        through the whole table.
+      epsilon: keeps the divisor above zero.
+      lazy_adam: whether a step updates only the rows that it looks up; False updates all rows in
+        every step.
       sum_inside_sqrt: whether the divisor is `sqrt(v + epsilon**2)`, not `sqrt(v) + epsilon`.
     """
 
@@ -193,15 +208,19 @@ class AdamParameters(OptimizationParameters):
 class FtrlParameters(OptimizationParameters):
     """FTRL-Proximal, for embedding tables.
 
+    Example:
+      >>> FtrlParameters(0.1, l1_regularization_strength=0.01).learning_rate_power
+      -0.5
+
     Args:
-      learning_rate: of tables that have none of their own.
-      learning_rate_power: the power by which the learning rate falls with the sums of
-        squared gradients; not positive.
+      learning_rate: rate of tables that have none of their own.
+      learning_rate_power: exponent of the sums of squared gradients in the learning rate; zero or
+        negative.
       initial_accumulator_value: first value of those sums.
       l1_regularization_strength: weight of the L1 norm.
       l2_regularization_strength: weight of the squared L2 norm.
-      multiply_linear_by_learning_rate: whether the slot `linear` holds its value times the
-        learning rate, so that a learning rate of zero divides nothing.
+      multiply_linear_by_learning_rate: whether the slot `linear` holds its value times the learning
+        rate, which avoids a division by a learning rate of zero.
       beta: added to the root of the accumulator in the divisor.
       allow_zero_accumulator: accepted; an accumulator of zero is always allowed.
     """
@@ -243,10 +262,14 @@ class FtrlParameters(OptimizationParameters):
 class MomentumParameters(OptimizationParameters):
     """Stochastic gradient descent with momentum, for embedding tables.
 
+    Example:
+      >>> MomentumParameters(0.1, momentum=0.9, use_nesterov=True).momentum
+      0.9
+
     Args:
-      learning_rate: of tables that have none of their own.
-      momentum: the part of the last update's direction that is kept.
-      use_nesterov: whether the update looks ahead (Sutskever et al., 2013).
+      learning_rate: rate of tables that have none of their own.
+      momentum: decay of the sum of gradients.
+      use_nesterov: whether to use Nesterov momentum (Sutskever et al., 2013).
     """
 
     learning_rate: float
@@ -266,11 +289,15 @@ class MomentumParameters(OptimizationParameters):
 class RMSPropParameters(OptimizationParameters):
     """RMSProp, for embedding tables.
 
+    Example:
+      >>> RMSPropParameters(0.1, rho=0.9, momentum=0.0, epsilon=1e-8).rho
+      0.9
+
     Args:
-      learning_rate: of tables that have none of their own.
+      learning_rate: rate of tables that have none of their own.
       rho: decay of the mean of squared gradients.
-      momentum: the part of the last update that is kept.
-      epsilon: keeps the divisor from zero.
+      momentum: decay of the sum of updates.
+      epsilon: keeps the divisor above zero.
     """
 
     learning_rate: float

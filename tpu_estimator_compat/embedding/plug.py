@@ -1,4 +1,4 @@
-"""The tables of an estimator as a host stage of its steps: the only module that other rooms use."""
+"""The tables of an estimator as a host stage: the interface for other rooms."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 def host_stage(
     spec: EmbeddingConfigSpec,
 ) -> Callable[[str, int | None, Workers | None], HostStageBuilder]:
-    """A function that makes the host stage's builder for a mode, with the builder's arguments."""
+    """A function of (mode, batch_size, group) that makes the builder of a mode's host stage."""
     return functools.partial(CapturedTables, resolved_spec.resolve(spec))
 
 
 def check(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
-    """Raises for embeddings that an estimator's other arguments do not allow.
+    """Raises for an embedding spec that the estimator's other arguments do not allow.
 
-    TypeError for another type, ValueError for an input mode or an evaluation off TPU that forbids
-    them, NotImplementedError for input that is split over the cores of a replica.
+    TypeError for another type, ValueError for a wrong input mode or evaluation off TPU,
+    NotImplementedError for input that is split over the cores of a replica.
     """
     wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"
     check_type(spec, "embedding_config_spec", EmbeddingConfigSpec, wanted)

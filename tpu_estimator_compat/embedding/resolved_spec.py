@@ -18,7 +18,7 @@ from tpu_estimator_compat.embedding.parameters import OptimizationParameters
 from tpu_estimator_compat.embedding.tables import FeatureConfig, TableConfig, default_initializer
 
 LearningRate = float | Callable[[tf.Tensor], Any]
-_COLUMN_PREFIX = "tbl_"  # of the names of tables that columns describe
+_COLUMN_PREFIX = "tbl_"  # prefix of the names of tables that columns describe
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Table:
     """One table.
 
     Attributes:
-      name: its name in messages.
-      config: its sizes, first values and combiner.
-      column_key: the name that feature columns give its variable; None where its variable has the
-        table's name.
-      parameters: its optimizer; None where the spec names none.
+      name: the table's name in messages.
+      config: the sizes, the initializer and the combiner.
+      column_key: variable name by which feature columns know the table; None if the variable has
+        the table's name.
+      parameters: the optimizer; None if the spec names none.
       learning_rate: a number, or a function of the global step; None without an optimizer.
-      features: keys of the features that look ids up in it, sorted.
+      features: sorted keys of the features that look ids up in the table.
     """
 
     name: str
@@ -45,12 +45,13 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Embedding:
-    """All tables of an estimator, by sorted names, and their features by sorted keys.
+    """All tables of an estimator, sorted by name, and their features, sorted by key.
 
     Attributes:
       tensor_core_columns: columns whose tables are model_fn's own variables.
-      clipping_limit: absolute value of a row's summed gradients; None for no limit.
-      gradient_multiplier: takes the global step, returns a factor; None for 1.
+      clipping_limit: absolute value that a row's summed gradients are clipped to; None for no
+        limit.
+      gradient_multiplier: takes the global step, returns a factor of gradients; None for 1.
     """
 
     tables: Mapping[str, Table]
@@ -60,7 +61,7 @@ class Embedding:
     gradient_multiplier: Callable[[tf.Tensor], Any] | None = None
 
     def check_optimizers(self) -> None:
-        """Raises ValueError if a table has no optimizer, without which it cannot be trained."""
+        """Raises ValueError if a table has no optimizer: training needs one."""
         missing = [name for name, table in self.tables.items() if table.parameters is None]
         if missing:
             raise ValueError(
@@ -112,7 +113,7 @@ def _rate(config: TableConfig, parameters: OptimizationParameters | None) -> Lea
 def _of_columns(
     columns: Sequence[Any],
 ) -> tuple[dict[str, TableConfig], dict[str, FeatureConfig], dict[str, str]]:
-    """Configurations of tables and features, and the columns' names of the tables' variables."""
+    """Table name to config, feature key to config, and table name to variable name."""
     tables: dict[str, TableConfig] = {}
     features: dict[str, FeatureConfig] = {}
     column_keys: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""First values of a machine's rows of a table, by the initializer of the whole table."""
+"""Initializers of a machine's rows of a table, from the initializer of the whole table."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Initializer = Callable[..., Any]
 def initializer(given: Any, shard: Shard) -> Initializer:
     """An initializer of a shard, for `tf.compat.v1.get_variable`.
 
-    As for partitioned variables in TensorFlow 1, an initializer (or a class of them) that takes
-    `partition_info` is called with the shape and the position of these rows. Any other makes all
-    rows, of which these are taken; for that moment it needs the memory of the whole table.
+    As for partitioned variables in TensorFlow 1, an initializer (or initializer class) that takes
+    `partition_info` is called with the shape and the offset of the shard. Any other initializer
+    makes all rows, of which the shard's are kept; meanwhile it needs the memory of the whole table.
     """
     made: Any = given() if inspect.isclass(given) else given
-    # A constant of many values has those of the whole table.
+    # A constant array has the values of the whole table.
     whole = isinstance(made, init_ops.Constant) and np.ndim(made.value) > 0
 
     def of_rows(shape: Any, dtype: Any = tf.float32, partition_info: Any = None) -> tf.Tensor:
-        del partition_info  # the variable is no partition of another in this graph
+        del partition_info  # None: the variable is not a partition in this graph
         if whole or "partition_info" not in inspect.signature(made).parameters:
             values = tf.convert_to_tensor(made(list(shard.shape), dtype=dtype), dtype)
         else:
@@ -44,7 +44,7 @@ def initializer(given: Any, shard: Shard) -> Initializer:
 
 @contextlib.contextmanager
 def _seed_of(shard: Shard) -> Iterator[None]:
-    """Gives these rows a seed of their own: with one seed, all machines would draw the same."""
+    """Adds the shard's first row to the graph's seed, or all machines would draw alike."""
     graph = tf.compat.v1.get_default_graph()
     before = graph.seed
     if shard.first:

@@ -28,20 +28,24 @@ class TableConfig(_TableFields):
     """An embedding table.
 
     Args:
-      vocabulary_size: its rows; ids are 0 to this less one.
-      dimension: its columns.
-      initializer: of its first values, as `tf.compat.v1.get_variable` takes one. None for a
-        truncated normal distribution with standard deviation `1/sqrt(dimension)`.
-      combiner: the way to combine several ids of an example: "mean", "sum", "sqrtn"; None where
-        features have exactly one.
-      hot_id_replication: accepted; there is one copy of a table.
-      learning_rate: of this table; None for `learning_rate_fn` or the optimizer's.
-      learning_rate_fn: takes the global step and returns the learning rate of this table.
-      optimization_parameters: this table's own optimizer; None for that of the spec.
+      vocabulary_size: the number of rows; ids are 0 to `vocabulary_size - 1`.
+      dimension: the number of columns.
+      initializer: as for `tf.compat.v1.get_variable`. None for a truncated normal distribution with
+        standard deviation `1/sqrt(dimension)`.
+      combiner: "mean", "sum" or "sqrtn" combines the ids of an example; None if features have
+        exactly one id.
+      hot_id_replication: accepted; a table has one copy.
+      learning_rate: the table's rate; None for `learning_rate_fn` or the optimizer's rate.
+      learning_rate_fn: takes the global step and returns the table's learning rate.
+      optimization_parameters: the table's own optimizer; None for the spec's.
 
     Raises:
-      ValueError: a size below 1, an initializer that cannot be called, an unknown combiner, both
-        kinds of learning rate, or something else than an optimizer's parameters.
+      ValueError: a size below 1, an initializer that is not callable, an unknown combiner, both
+        learning_rate and learning_rate_fn, or an optimizer of another type.
+
+    Example:
+      >>> TableConfig(vocabulary_size=1000, dimension=16, combiner="sum").combiner
+      'sum'
     """
 
     __slots__ = ()
@@ -93,7 +97,6 @@ class TableConfig(_TableFields):
 
 
 def default_initializer(dimension: int) -> Callable[..., Any]:
-    """The first values of a table of `dimension` columns."""
     return tf.compat.v1.truncated_normal_initializer(mean=0.0, stddev=1 / math.sqrt(dimension))
 
 
@@ -108,12 +111,16 @@ class FeatureConfig(_FeatureFields):
 
     Args:
       table_id: key of the table in `table_to_config_dict`.
-      max_sequence_length: 0 to combine the ids of an example; else how many of them are looked up
-        one by one, in their order.
+      max_sequence_length: 0 to combine the ids of an example; n > 0 to look up the first n ids one
+        by one, in order.
       weight_key: key of the feature that holds the ids' weights; None for weights of 1.
 
     Raises:
-      ValueError: `max_sequence_length` is negative or no int.
+      ValueError: `max_sequence_length` is negative or not an int.
+
+    Example:
+      >>> FeatureConfig("vocabulary", max_sequence_length=20).max_sequence_length
+      20
     """
 
     __slots__ = ()

@@ -1,8 +1,9 @@
-"""`tf.estimator`, as far as it is provided: the same names in the same places.
+"""The public names of `tf.estimator` that this package provides, in the same places.
 
-Users import from here. An estimator checks arguments, asks its rules (`rules.py`, of two kinds) and
-has a `ModelFnModel` made for the call; the engine does the rest. Schedules, exporters and
-estimators made of Keras 2 models are here too. Begin with `estimator.py`, then `preparation.py`.
+Users import from here. An estimator checks its arguments, takes what is specific to its kind from
+its rules (`rules.py`), and makes a `ModelFnModel` for each call; the engine does the rest. This
+door also has `train_and_evaluate`, exporters and estimators made of Keras 2 models. Begin with
+`estimator.py`, then `preparation.py`.
 """
 
 import tensorflow as tf
@@ -21,7 +22,7 @@ from tpu_estimator_compat.estimator.schedule import train_and_evaluate
 from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, VocabInfo, WarmStartSettings
 
-# TensorFlow's own hooks, which `tf.estimator` showed under a second name.
+# TensorFlow's own hooks: `tf.estimator` had a second name for each.
 CheckpointSaverHook = tf.compat.v1.train.CheckpointSaverHook
 CheckpointSaverListener = tf.compat.v1.train.CheckpointSaverListener
 FeedFnHook = tf.compat.v1.train.FeedFnHook

@@ -1,4 +1,4 @@
-"""Early stopping: hooks for an estimator's training that watch a metric of its evaluations."""
+"""Early stopping: training hooks that watch a metric of the evaluations."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def make_early_stopping_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> Hook:
-    """A hook that ends training when a function says so.
+    """A hook that ends training when `should_stop_fn` returns True.
 
-    With several workers, the chief decides, and the others stop with it.
+    With several workers, the chief calls the function, and the others stop with the chief.
 
     Args:
       estimator: the estimator in training.
       should_stop_fn: takes no arguments, returns whether to stop.
-      run_every_secs: seconds between two calls of it; or
+      run_every_secs: seconds between two calls of `should_stop_fn`; or
       run_every_steps: steps between two calls.
 
     Returns:
@@ -45,7 +45,7 @@ def make_early_stopping_hook(
 
     Raises:
       TypeError: an argument of another type.
-      ValueError: not exactly one of seconds and steps, or a negative number.
+      ValueError: both `run_every_secs` and `run_every_steps`, or a negative number.
     """
     _check_estimator(estimator)
     if run_every_secs is not None:
@@ -71,23 +71,22 @@ def stop_if_higher_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> Hook:
-    """A hook that ends training when a metric of an evaluation was above a threshold.
+    """A hook that ends training when a metric rises above a threshold.
+
+    Errors are those of `make_early_stopping_hook`.
 
     Args:
       estimator: the estimator in training.
       metric_name: a key of the results of `evaluate`, such as `loss`.
-      threshold: a value above it stops.
+      threshold: a metric above this value ends training.
       eval_dir: directory of the evaluation's events; None for `estimator.eval_dir()`.
       min_steps: evaluations before this global step do not count.
       run_every_secs: seconds between two reads of the events; or
       run_every_steps: steps between two reads.
 
     Returns:
-      A hook for `train` or `TrainSpec`. In training it raises KeyError for an evaluation without
+      A hook for `train` or `TrainSpec`. During training it raises KeyError if an evaluation lacks
       the metric.
-
-    Raises:
-      What `make_early_stopping_hook` raises.
     """
     crossed = _crosses(metric_name, threshold, operator.gt, "greater than")
     stop = _watching(crossed, estimator, metric_name, eval_dir, min_steps)
@@ -103,7 +102,7 @@ def stop_if_lower_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> Hook:
-    """A hook that ends training when a metric of an evaluation was below a threshold.
+    """A hook that ends training when a metric falls below a threshold.
 
     Arguments, return value and errors are those of `stop_if_higher_hook`.
     """
@@ -126,8 +125,8 @@ def stop_if_no_increase_hook(
     The other arguments, return value and errors are those of `stop_if_higher_hook`.
 
     Args:
-      max_steps_without_increase: training stops where an evaluation this many steps after the best
-        one is no better.
+      max_steps_without_increase: training ends at the first evaluation that is this many steps
+        after the best one.
     """
     stalled = _stalls(metric_name, max_steps_without_increase, operator.gt, "increase")
     stop = _watching(stalled, estimator, metric_name, eval_dir, min_steps)
@@ -160,7 +159,7 @@ def make_stop_at_checkpoint_step_hook(
     Args:
       estimator: the estimator in training.
       last_step: the global step to stop at.
-      wait_after_file_check_secs: seconds that a worker waits between two checks for the checkpoint.
+      wait_after_file_check_secs: seconds between a worker's checks for the checkpoint.
 
     Returns:
       A hook for `train` or `TrainSpec`.
@@ -191,7 +190,7 @@ def _watching(
     eval_dir: str | None,
     min_steps: int,
 ) -> Callable[[], bool]:
-    """Calls `should_stop` with the metric's values by global step, as the events have them then."""
+    """A function that reads the metric's values by global step for `should_stop`."""
     _check_estimator(estimator)
     check_type(metric_name, "metric_name", str, "a name of a metric (str)")
     check_number(min_steps, "min_steps")

@@ -1,4 +1,4 @@
-"""`Estimator`: the public methods, which check arguments and delegate to the engine."""
+"""`Estimator`: checks the arguments of the public methods and calls the engine."""
 
 from __future__ import annotations
 
@@ -57,19 +57,24 @@ class Estimator(Exporting):
     """Trains, evaluates, predicts and exports with a legacy model_fn.
 
     Args:
-      model_fn: function of `features`, and of `labels`, `mode`, `params`, `config` where it
-        declares them; returns an EstimatorSpec.
+      model_fn: function that takes `features`, and any of `labels`, `mode`, `params` and `config`;
+        returns an EstimatorSpec.
       model_dir: directory of checkpoints and events. None for the config's, or a temporary one.
       config: a `RunConfig`; None for defaults.
       params: hyperparameters; model_fn and input_fn get deep copies.
-      warm_start_from: a checkpoint or SavedModel path, or `WarmStartSettings`; used where model_dir
+      warm_start_from: path of a checkpoint or SavedModel, or `WarmStartSettings`; used if model_dir
         has no checkpoint.
 
     Raises:
-      ValueError: model_fn has other arguments, the config is of another type, model_dir contradicts
-        the config's, or a subclass overrides members.
-      TypeError: model_fn is not callable, `params` is no dict, or `model_dir` is no path.
+      ValueError: model_fn takes other arguments, the config is of another type, model_dir
+        contradicts the config's, or a subclass overrides members.
+      TypeError: model_fn is not callable, `params` is not a dict, or `model_dir` is not a path.
       NotImplementedError: a subclass overrides a method that only the original called.
+
+    Example:
+      >>> estimator = Estimator(model_fn, "model").train(input_fn, steps=1)
+      >>> float(estimator.get_variable_value("w"))
+      3.0
     """
 
     def __init__(
@@ -80,10 +85,12 @@ class Estimator(Exporting):
         params: Any = None,
         warm_start_from: str | os.PathLike[str] | WarmStartSettings | None = None,
     ):
-        # Called as in the original: some scripts replace it by a static method.
+        # Called on the class, as in the original: some scripts replace it by a static method.
         type(self)._assert_members_are_not_overridden(self)
         self._config = with_model_dir(config, model_dir)
-        self._model_dir: str = self._config.model_dir or ""  # never empty: see with_model_dir
+        self._model_dir: str = (
+            self._config.model_dir or ""
+        )  # never empty: with_model_dir fills it in
         self._session_config = self._config.session_config
         logging.info("Using config: %s", vars(self._config))
         warn_of_idle_fields(self._config.session_config)
@@ -115,7 +122,7 @@ class Estimator(Exporting):
 
     @property
     def model_fn(self) -> Callable[..., EstimatorSpec]:
-        """model_fn bound to `params`: a function of features, labels, mode and config."""
+        """model_fn with `params` bound: a function of features, labels, mode and config."""
 
         def public_model_fn(features, labels, mode, config):
             rules = dataclasses.replace(self._mode_rules, config=config)
@@ -167,12 +174,12 @@ class Estimator(Exporting):
         max_steps: int | None = None,
         saving_listeners: Sequence[tf.compat.v1.train.CheckpointSaverListener] | None = None,
     ) -> Estimator:
-        """Trains from the newest checkpoint, or from first values.
+        """Trains from the newest checkpoint, or from initial values if there is none.
 
         Args:
           input_fn: returns a Dataset or tensors of features, or of (features, labels).
-          hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
-          steps: the number of steps to add. Not together with `max_steps`.
+          hooks: session hooks, called when TF1 sessions called them, and Keras callbacks.
+          steps: the number of steps to add; exclusive with `max_steps`.
           max_steps: the global step to reach. None for both: until the data ends.
           saving_listeners: called before and after every checkpoint.
 
@@ -181,8 +188,8 @@ class Estimator(Exporting):
 
         Raises:
           ValueError: both limits, one below 1, or a bad model_fn or input.
-          TypeError: a hook or listener of another type, steps with a fraction, or an input_fn that
-            cannot be called.
+          TypeError: a hook or listener of another type, a fractional number of steps, or an
+            input_fn that is not callable.
         """
         training.check_task(self._config)
         rules = self._mode_rules
@@ -223,10 +230,10 @@ class Estimator(Exporting):
         Args:
           input_fn: returns a Dataset or tensors of features, or of (features, labels).
           steps: the number of steps; None for all of the data.
-          hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
-          checkpoint_path: the checkpoint to evaluate; None for the newest one, or first values
-            if there is none.
-          name: of this evaluation, for the directory of its events.
+          hooks: session hooks, called when TF1 sessions called them, and Keras callbacks.
+          checkpoint_path: the checkpoint to evaluate; None for the newest one, or initial values if
+            there is none.
+          name: name of this evaluation; part of the directory of its events.
 
         Returns:
           Metric name to numpy scalar, with `loss` (mean over steps) and `global_step`.
@@ -257,10 +264,10 @@ class Estimator(Exporting):
         Args:
           input_fn: returns a Dataset or tensors of features; labels are dropped.
           predict_keys: names of the predictions to yield; None for all.
-          hooks: called as TF1 sessions called them; Keras callbacks as Keras does.
-          checkpoint_path: the checkpoint to use; None for the newest one, or first values if
+          hooks: session hooks, called when TF1 sessions called them, and Keras callbacks.
+          checkpoint_path: the checkpoint to use; None for the newest one, or initial values if
             there is none.
-          yield_single_examples: examples one by one; False for whole batches.
+          yield_single_examples: whether to yield examples one by one, not whole batches.
 
         Yields:
           Arrays, or dicts of arrays.
@@ -288,13 +295,12 @@ class Estimator(Exporting):
     def keras_model(self, input_fn: InputFn | None = None) -> ModelFnModel:
         """The `keras.Model` behind this estimator, for `fit`, `evaluate` and `predict`.
 
-        It starts from the newest checkpoint of model_dir, or from first values; `fit` ends with a
-        checkpoint, from which `train` continues.
+        It starts from the newest checkpoint of model_dir, or from initial values. `fit` writes a
+        checkpoint at its end, from which `train` continues.
 
         Args:
           input_fn: gives the signature of the training data, so that the variables exist at once.
-            None for the signature of the last `train`, or of the first data that the model is
-            given.
+            None for the signature of the last `train`, or of the first data that the model gets.
 
         Returns:
           A compiled model: optimizer, loss and metrics are model_fn's own.
@@ -310,10 +316,8 @@ class Estimator(Exporting):
         return model
 
     def _new_model(self, rules: Rules, topology: Topology) -> ModelFnModel:
-        """A model whose modes are captured on first use."""
-
         def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
-            # Keras makes last batches of other sizes: only compilers need static shapes.
+            # Keras makes last batches of other sizes, so shapes must be static only for a compiler.
             input_mode = rules.input_mode(mode, topology)
             return preparation.capture(
                 rules, input_mode, element_spec, store, check_shapes=topology.compiles
@@ -327,11 +331,11 @@ class Estimator(Exporting):
     def _prepared(
         self, rules: Rules, input_fn: InputFn, input_mode: InputMode
     ) -> tuple[ModelFnModel, CapturedMode, DeployedInput]:
-        """The model of a call, the call's mode captured on its variables, and the input."""
+        """The model of a call, its captured mode, and the deployed input."""
         model = self._new_model(rules, input_mode.topology)
         return model, *preparation.prepare(rules, input_fn, input_mode, model.modes.store)
 
-    # Subclasses, and scripts with graphs of their own, call these by the original's names.
+    # Subclasses, and scripts with graphs of their own, call these methods by the original's names.
 
     def _assert_members_are_not_overridden(self) -> None:
         overrides.check(Estimator, self)
@@ -348,7 +352,7 @@ class Estimator(Exporting):
 
     @property
     def _mode_rules(self) -> Rules:
-        """The rules of a call, made anew each time: scripts change attributes of estimators."""
+        """The rules of one call: made anew, because scripts change attributes of estimators."""
         return PlainRules(self._model_fn, self._params, self._config)
 
     def _eval_request(

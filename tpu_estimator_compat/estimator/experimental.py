@@ -1,4 +1,4 @@
-"""`tf.estimator.experimental`, as far as it is provided: the same names in the same places."""
+"""The public names of `tf.estimator.experimental` that this package provides."""
 
 from tpu_estimator_compat.engine.export.receivers import build_raw_supervised_input_receiver_fn
 from tpu_estimator_compat.estimator.early_stopping import (

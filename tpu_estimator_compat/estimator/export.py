@@ -1,4 +1,4 @@
-"""`tf.estimator.export`: the same names."""
+"""The public names of `tf.estimator.export`."""
 
 from tpu_estimator_compat.engine.export.outputs import (
     ClassificationOutput,

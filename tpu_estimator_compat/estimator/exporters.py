@@ -1,4 +1,4 @@
-"""Exporters of `train_and_evaluate`: after each evaluation, of the best one, or at the end."""
+"""Exporters of `train_and_evaluate`: for every evaluation, for the best, or for the last."""
 
 from __future__ import annotations
 
@@ -22,11 +22,21 @@ Results = dict[str, Any]
 
 
 class Exporter:
-    """A kind of export; the base class of users' own."""
+    """Base class of exporters: decides after each evaluation whether and how to export.
+
+    Example:
+      >>> class NameExporter(Exporter):
+      ...     name = "names"
+      ...
+      ...     def export(self, estimator, export_path, *unused_arguments):
+      ...         return estimator.get_variable_names()
+      >>> EvalSpec(input_fn, exporters=NameExporter()).exporters[0].name
+      'names'
+    """
 
     @property
     def name(self) -> Any:
-        """Directory of these exports, below `export` in the model_dir; neither None nor empty."""
+        """Directory of the exports, below `export` in the model_dir; a non-empty string."""
         return None
 
     def export(
@@ -41,14 +51,14 @@ class Exporter:
 
         Args:
           estimator: the estimator to export.
-          export_path: directory for these exports.
+          export_path: directory of this exporter's exports.
           checkpoint_path: the checkpoint that was evaluated.
-          eval_result: the result of `evaluate` for it.
-          is_the_final_export: whether training has reached `TrainSpec.max_steps`; False where that
-            is None.
+          eval_result: the result of `evaluate` for that checkpoint.
+          is_the_final_export: whether training has reached `TrainSpec.max_steps`; always False if
+            `max_steps` is None.
 
         Returns:
-          The path of the export, or None where there is none.
+          The path of the export, or None if there is none.
         """
         raise NotImplementedError(f"{type(self).__name__} must define export().")
 
@@ -61,7 +71,7 @@ class _SavedModelExporter(Exporter):
         assets_extra: dict[str, str] | None = None,
         as_text: bool = False,
     ):
-        if serving_input_receiver_fn is not None:  # the export itself refuses None
+        if serving_input_receiver_fn is not None:  # export_saved_model itself refuses None
             advice = "Give a function that takes nothing and returns a ServingInputReceiver."
             check_callable(serving_input_receiver_fn, "serving_input_receiver_fn", advice)
         self._name = name
@@ -73,7 +83,6 @@ class _SavedModelExporter(Exporter):
 
     @property
     def name(self) -> str:
-        """Directory of these exports, below `export` in the model_dir."""
         return self._name
 
     def export(
@@ -84,7 +93,7 @@ class _SavedModelExporter(Exporter):
         eval_result: Results,
         is_the_final_export: bool,
     ) -> Any:
-        """Exports the checkpoint if it is due, and returns the path, else None."""
+        """Exports the checkpoint if an export is due; returns its path, or None."""
         if not self._is_due(estimator, eval_result, is_the_final_export):
             return None
         path = estimator.export_saved_model(
@@ -108,11 +117,15 @@ class FinalExporter(_SavedModelExporter):
     Args:
       name: directory of the exports, below `export` in the model_dir.
       serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver`.
-      assets_extra: path within `assets.extra` of the SavedModel to a file that is copied there.
+      assets_extra: path below the SavedModel's `assets.extra` to the file to copy there.
       as_text: whether to write the graph as text.
 
     Raises:
       TypeError: `serving_input_receiver_fn` is not callable.
+
+    Example:
+      >>> FinalExporter("final", receiver_fn).name
+      'final'
     """
 
     def _is_due(self, estimator: Any, eval_result: Results, is_final: bool) -> bool:
@@ -131,7 +144,11 @@ class LatestExporter(_SavedModelExporter):
 
     Raises:
       ValueError: `exports_to_keep` is not positive.
-      TypeError: it is no int, or `serving_input_receiver_fn` is not callable.
+      TypeError: `exports_to_keep` is not an int, or `serving_input_receiver_fn` is not callable.
+
+    Example:
+      >>> LatestExporter("latest", receiver_fn, exports_to_keep=3).name
+      'latest'
     """
 
     def __init__(
@@ -157,18 +174,22 @@ def _loss_smaller(best_eval_result: Results, current_eval_result: Results) -> bo
 class BestExporter(_SavedModelExporter):
     """Exports when an evaluation is better than all before, and deletes old exports.
 
-    The first evaluation of an exporter is always exported. The other arguments are those of
+    An exporter always exports its first evaluation. The other arguments are those of
     `LatestExporter`.
 
     Args:
-      event_file_pattern: files below the model_dir that hold the results of earlier evaluations,
-        so that a restarted job knows the best of them. None forgets them.
+      event_file_pattern: event files below the model_dir with the results of earlier evaluations,
+        from which a restarted job reads the best. None starts without them.
       compare_fn: takes `best_eval_result` and `current_eval_result`, by these names; returns
         whether the second is better. By default, whether its loss is smaller.
 
     Raises:
       ValueError: no `compare_fn`, or one with other arguments; `exports_to_keep` is not positive.
-      TypeError: a function that is not callable; `exports_to_keep` is no int.
+      TypeError: a function that is not callable; `exports_to_keep` is not an int.
+
+    Example:
+      >>> BestExporter("best", receiver_fn, exports_to_keep=1).name
+      'best'
     """
 
     def __init__(
@@ -239,7 +260,7 @@ def _checked_number(exports_to_keep: int | None, wanted: str) -> int | None:
 
 
 def delete_old(export_path: str, keep: int | None) -> None:
-    """Deletes all but the newest `keep` exports: directories named by the second, ten digits."""
+    """Deletes all but the newest `keep` exports: directories named by ten digits, a timestamp."""
     if keep is None:
         return
     names = [os.fspath(n).rstrip("/") for n in tf.io.gfile.listdir(export_path)]

@@ -1,4 +1,4 @@
-"""The export methods of estimators: which graphs to write, and from which checkpoint."""
+"""The export methods of estimators: choose the graphs and the checkpoint to export."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Exporting:
         checkpoint_path: str | None = None,
         experimental_mode: str = ModeKeys.PREDICT,
     ) -> bytes:
-        """Writes a SavedModel for servers, under a timestamp in `export_dir_base`.
+        """Writes a SavedModel for serving to `<export_dir_base>/<timestamp>`.
 
-        It is written under a name that servers ignore, then renamed. Each entry of the spec's
-        `export_outputs` becomes a signature; without any, `predictions` become the default one,
-        `serving_default`.
+        The SavedModel is written under a name that servers ignore, then renamed. Each entry of the
+        spec's `export_outputs` becomes a signature. Without entries, `predictions` become the
+        signature `serving_default`.
 
         Args:
-          export_dir_base: directory of exports; made if it does not exist.
-          serving_input_receiver_fn: takes nothing, returns a `ServingInputReceiver` or
+          export_dir_base: directory of exports; created if it does not exist.
+          serving_input_receiver_fn: takes no arguments, returns a `ServingInputReceiver` or
             `TensorServingInputReceiver` of `tpu_estimator_compat.estimator.export`.
           assets_extra: path below the SavedModel's `assets.extra` to the file to copy there.
-          as_text: write `saved_model.pbtxt` instead of `saved_model.pb`.
+          as_text: whether to write `saved_model.pbtxt` instead of `saved_model.pb`.
           checkpoint_path: the checkpoint to export; None for the newest one, or that of
             `warm_start_from` if there is none.
           experimental_mode: the mode in which model_fn is called.
@@ -57,8 +57,8 @@ class Exporting:
           The path of the SavedModel: `<export_dir_base>/<seconds since 1970>`, as bytes.
 
         Raises:
-          ValueError: there is no receiver function or checkpoint, the checkpoint does not fit, or a
-            bad model_fn or receiver.
+          ValueError: no receiver function or checkpoint, a checkpoint that does not fit, or a bad
+            model_fn or receiver.
           TypeError: an argument of another type.
           tf.errors.OpError: `export_dir_base` cannot be written.
         """
@@ -79,15 +79,15 @@ class Exporting:
         as_text: bool = False,
         checkpoint_path: str | None = None,
     ) -> bytes:
-        """Writes a SavedModel that holds a graph for each of several modes.
+        """Writes a SavedModel with one graph per mode.
 
-        The graphs of TRAIN and EVAL have signatures `train` and `eval`, and the tags `train` and
-        `eval`; all share the variables of the first mode given, of TRAIN, EVAL and PREDICT. The
-        other arguments, return value and errors are those of `export_saved_model`.
+        The graphs of TRAIN and EVAL have the signatures and tags `train` and `eval`. All graphs
+        share the variables of the first given mode of TRAIN, EVAL and PREDICT. The other arguments,
+        return value and errors are those of `export_saved_model`.
 
         Args:
-          input_receiver_fn_map: `ModeKeys` value to a function that takes nothing and returns a
-            receiver, for TRAIN and EVAL one with labels.
+          input_receiver_fn_map: `ModeKeys` value to a function that takes no arguments and returns
+            a receiver, for TRAIN and EVAL one with labels.
 
         Raises:
           ValueError: no mode is given.
@@ -111,8 +111,8 @@ class Exporting:
         """The old name of `export_saved_model`, with its arguments, return value and errors.
 
         Args:
-          strip_default_attrs: leave out attributes of ops that have their default value, so that
-            older servers, which do not know new ones, can load the graph.
+          strip_default_attrs: whether to omit attributes of ops that have their default values, so
+            that older servers, which do not know new attributes, can load the graph.
         """
         _check_receiver_fn(serving_input_receiver_fn)
         return self._export(
@@ -125,7 +125,7 @@ class Exporting:
         )
 
     def _export_live(self, path: str, spec: Any, save: Callable[[str], str]) -> None:
-        """Writes the SavedModel of a live model at `path`, in place of one that is there.
+        """Writes the SavedModel of a live model to `path`, and replaces a SavedModel there.
 
         Args:
           spec: the features: a `tf.TypeSpec`, or a dict of those.
@@ -153,7 +153,7 @@ class Exporting:
         check_type(receiver_fns, "input_receiver_fn_map", Mapping, "a dict of mode to function")
         given = checkpoint_path
         path = given or self._checkpoint_to_export()
-        # TRAIN first: it writes the variables, and it has all that a checkpoint has.
+        # TRAIN first: it writes the variables, and its graph has all variables of a checkpoint.
         modes = [
             m for m in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT) if receiver_fns.get(m)
         ]
@@ -186,7 +186,7 @@ class Exporting:
         except (ValueError, tf.errors.OpError):
             if given or exists(path) or self.latest_checkpoint() in (None, path):
                 raise
-        # A training has removed it since, and made a newer one.
+        # A concurrent training removed the checkpoint after it was chosen: export the newest one.
         return self._export(base, receiver_fns, assets_extra, as_text, None, strip_default_attrs)
 
     def _checkpoint_to_export(self) -> str:

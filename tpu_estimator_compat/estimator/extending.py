@@ -1,4 +1,4 @@
-"""Estimators made of other estimators: with more metrics, or with features in their predictions."""
+"""Estimators derived from other estimators: with more metrics, or features in the predictions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _METRIC_FN_ARGUMENTS = ("features", "labels", "predictions", "config")
 
 
 def add_metrics(estimator: Estimator, metric_fn: Callable[..., Mapping[str, Any]]) -> Estimator:
-    """An estimator that evaluates more metrics than `estimator`, in the same model_dir.
+    """An estimator with the metrics of `metric_fn` besides, in the same model_dir.
 
     Args:
-      estimator: stays as it is.
+      estimator: the base estimator; it does not change.
       metric_fn: takes any of `features`, `labels`, `predictions` and `config`; returns a dict of
-        `(value, update_op)` pairs or Keras metrics, which replace the estimator's of the same
-        names.
+        `(value, update_op)` pairs or Keras metrics, which replace the estimator's metrics of the
+        same names.
 
     Raises:
       ValueError: `metric_fn` takes another argument.
@@ -51,17 +51,17 @@ def forward_features(
     keys: str | Iterable[str] | None = None,
     sparse_default_values: Mapping[str, Any] | None = None,
 ) -> Estimator:
-    """An estimator that adds features, such as ids of the examples, to the predictions.
+    """An estimator that copies features, such as example ids, to the predictions.
 
     Args:
-      estimator: predicts a dict; stays as it is.
-      keys: of the features; None for all.
-      sparse_default_values: the values for the gaps of sparse features, by key.
+      estimator: the base estimator, which predicts a dict; it does not change.
+      keys: keys of the features; None for all.
+      sparse_default_values: key of a sparse feature to the value of its missing entries.
 
     Raises:
-      TypeError: `keys` are no strings.
-      ValueError: in a call of the model_fn: features or predictions are no dict, there is no such
-        feature, a prediction has its key, or it is sparse and nothing fills its gaps.
+      TypeError: `keys` are not strings.
+      ValueError: raised by model_fn: features or predictions are not a dict, a feature is missing,
+        a prediction has the same key, or a sparse feature has no default value.
     """
     if isinstance(keys, str):
         keys = [keys]
@@ -87,7 +87,6 @@ def forward_features(
 
 
 def _like(estimator: Estimator, model_fn: Callable[..., EstimatorSpec]) -> Estimator:
-    """An estimator of `model_fn` with the other's model_dir, config and warm start."""
     return Estimator(
         model_fn,
         estimator.model_dir,
@@ -135,7 +134,6 @@ def _dense(key: str, feature: Any, fill: Mapping[str, Any]) -> tf.Tensor:
 
 
 def _with_features(output: Any, features: Mapping[str, tf.Tensor]) -> Any:
-    """The export output, with the features added if it is a PredictOutput."""
     if not isinstance(output, PredictOutput):
         return output
     return PredictOutput({**output.outputs, **features})

@@ -1,4 +1,4 @@
-"""TPUEstimator's log lines at the end of a mode, which tools and people look for."""
+"""TPUEstimator's log lines at the end of a mode, which tools and people search for."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ from tpu_estimator_compat.estimator import tracebacks
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_IGNORED = (tf.errors.AbortedError, tf.errors.UnavailableError)  # sessions are recreated then
+_IGNORED = (
+    tf.errors.AbortedError,
+    tf.errors.UnavailableError,
+)  # sessions are recreated after these
 
 _OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Generators of results that may not be exhausted."""
+"""Generators of predictions that a script may leave open."""
 
 
 @atexit.register
 def _close_all() -> None:
-    """Closes the generators that a script leaves open, while Python still has its modules."""
+    """Closes the generators that a script leaves open, before Python unloads its modules."""
     for results in list(_OPEN):
-        with contextlib.suppress(ValueError):  # it is running in another thread
+        with contextlib.suppress(ValueError):  # the generator runs in another thread
             results.close()
 
 
 def _in_its_process(results: Generator[Any, None, None]) -> Iterator[Any]:
-    """Yields results; a fork, which lacks the threads of their session, does not close them."""
+    """Yields results; a forked process does not close them, as it lacks the session's threads."""
     process = os.getpid()
     try:
         for result in results:  # noqa: UP028 (`yield from` would close them)
@@ -42,14 +45,15 @@ def _in_its_process(results: Generator[Any, None, None]) -> Iterator[Any]:
     finally:
         if process == os.getpid():
             results.close()
-        else:  # without a reference more, Python would close them as it ends
+        else:  # without one more reference, Python would close the generator at exit
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(results))
 
 
 def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
-    """Decorates a method of estimators to log its end, where they have `_marks_finished`.
+    """Decorates an estimator's method to log its end, if the class sets `_marks_finished`.
 
-    After a call without an error, the line with `source` is logged `times` times.
+    After a call without an error, the line with `source` is logged `times` times. Errors get
+    shortened tracebacks.
     """
 
     def decorate(method: Method) -> Method:

@@ -1,4 +1,4 @@
-"""`InMemoryEvaluatorHook`: evaluates the live weights of a training, without a checkpoint."""
+"""`InMemoryEvaluatorHook`: evaluates the live weights during training, without a checkpoint."""
 
 from __future__ import annotations
 
@@ -24,22 +24,27 @@ GraphKeys = tf.compat.v1.GraphKeys
 class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
     """Evaluates before training, every `every_n_iter` steps, and at the end.
 
-    The weights go from training to evaluation in memory. Only variables that both have are taken;
-    the others of the evaluation keep their first values.
+    The weights go from training to evaluation in memory. Variables that only the evaluation has
+    keep their initial values.
 
     Args:
-      estimator: the estimator in training, which evaluates.
+      estimator: the estimator in training, which also evaluates.
       input_fn: the data to evaluate on.
       steps: the number of steps of an evaluation; None for all of the data.
-      hooks: called in evaluation.
-      name: of the evaluation, for the directory of its events.
+      hooks: hooks of the evaluation.
+      name: name of the evaluation; part of the directory of its events.
       every_n_iter: steps between two evaluations; with TPU semantics, the current loop is finished
         first.
 
     Raises:
       TypeError: an argument of another type.
       ValueError: `every_n_iter` or `steps` is not positive, the estimator trains on several
-        machines, or (in training) the model brings a saver, an init_fn or saveables of its own.
+        machines, or (during training) the model has its own saver, init_fn or saveables.
+
+    Example:
+      >>> estimator = Estimator(model_fn, "model")
+      >>> hook = InMemoryEvaluatorHook(estimator, input_fn, steps=1, every_n_iter=10)
+      >>> estimator = estimator.train(input_fn, hooks=[hook], steps=1)
     """
 
     def __init__(
@@ -74,7 +79,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._request = estimator._eval_request(steps, hooks, CheckpointSource(None, None), name)
 
     def begin(self) -> None:
-        """Builds the graph of the evaluation, beside that of training."""
+        """Captures the evaluation in a graph of its own."""
         self._steps = 0
         self._last_evaluated = 0
         with eager.eager_mode():
@@ -89,7 +94,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._names = {v.op.name for v in found[1].graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Evaluates the first values of training."""
+        """Evaluates the initial values of training."""
         del coord
         if session.graph.get_collection(GraphKeys.SAVEABLE_OBJECTS):
             raise ValueError(

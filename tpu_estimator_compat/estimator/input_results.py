@@ -1,7 +1,7 @@
-"""The results of input_fn for code that calls it directly: features, labels and hooks.
+"""Splits the results of input_fn into features, labels and hooks, for code that calls it directly.
 
-The names stood in the module `util` beside the original's estimator. They serve scripts with graphs
-and sessions of their own; the estimators of this package do not use them.
+The original had these names in its module `util`. They serve scripts with graphs and sessions of
+their own; the estimators of this package do not use them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MAX_DIRECTORY_CREATION_ATTEMPTS = 10
 
 
 def parse_input_fn_result(result: Any) -> tuple[Any, Any, list[Hook]]:
-    """Features, labels or None, and the hooks that initialize a Dataset's iterator.
+    """Features, labels (or None), and the hooks that initialize a Dataset's iterator.
 
     Args:
-      result: a Dataset, made in the default graph, of features or of (features, labels); or these
-        themselves, as tensors.
+      result: a Dataset, made in the default graph, of features or of (features, labels); or the
+        features or the pair themselves, as tensors.
 
     Raises:
       ValueError: a list or tuple of another length than 2.
@@ -38,7 +38,7 @@ def parse_input_fn_result(result: Any) -> tuple[Any, Any, list[Hook]]:
 
 
 def parse_iterator_result(result: Any) -> tuple[Any, Any]:
-    """Features and labels, or None, of an iterator's element; ValueError for a list but a pair."""
+    """Features and labels (or None) of an element; ValueError for a list that is no pair."""
     if not isinstance(result, (list, tuple)):
         return result, None
     if len(result) != 2:
@@ -50,8 +50,6 @@ def parse_iterator_result(result: Any) -> tuple[Any, Any]:
 
 
 class _DatasetInitializerHook(tf.compat.v1.train.SessionRunHook):
-    """Initializes an iterator of the session's graph in every session."""
-
     def __init__(self, iterator: Any):
         self._iterator = iterator
 
@@ -64,14 +62,14 @@ class _DatasetInitializerHook(tf.compat.v1.train.SessionRunHook):
 
 
 class DistributedIteratorInitializerHook(_DatasetInitializerHook):
-    """Initializes an iterator of a distribution strategy in every session."""
+    """Initializes an iterator of a distribution strategy in every new session."""
 
     def begin(self) -> None:
         self._initializer = self._iterator.initialize()
 
 
 class MultiHostDatasetInitializerHook(tf.compat.v1.train.SessionRunHook):
-    """Runs the initializers of several iterators in every session, and logs how long that took."""
+    """Runs the initializers of several iterators in every new session, and logs the seconds."""
 
     def __init__(self, dataset_initializers: Sequence[tf.Operation]):
         self._initializers = dataset_initializers

@@ -1,8 +1,8 @@
-"""`tf.estimator.inputs`: input functions over arrays and data frames, made of `tf.data`.
+"""`tf.estimator.inputs`: input functions for arrays and data frames, built on `tf.data`.
 
-Batches are those of the original, also where they run over the end of an epoch. Shuffled examples
-come in another order, as they did from run to run of the original. There is no queue, and no
-summary of its size.
+Batches are those of the original, including those that span two epochs. The order of shuffled
+examples differs, as it differed between runs of the original. There are no queues, and no summaries
+of their sizes.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ def numpy_input_fn(
     queue_capacity: int = 1000,
     num_threads: int = 1,
 ) -> InputFn:
-    """An input function over arrays in memory.
+    """An input function for arrays in memory.
 
     Args:
       x: an array [examples, ...], or a dict of such arrays.
       y: labels in the same form; None for none.
       batch_size: examples per batch.
-      num_epochs: None to repeat for ever.
-      shuffle: must be given: False for evaluation and prediction.
+      num_epochs: the number of epochs; None repeats without end.
+      shuffle: required; False for evaluation and prediction.
       queue_capacity: size of the shuffle buffer, in examples.
-      num_threads: ignored; `tf.data` reads in parallel by itself, in order.
+      num_threads: ignored; `tf.data` chooses its own parallelism and keeps the order.
 
     Returns:
       A function without arguments that returns features, or (features, labels): in a graph, as in
-      an input_fn, tensors that are new in every step; with eager execution a dataset of them. The
-      last batch of a finite number of epochs may be smaller. It raises ValueError if arrays
-      are missing, differ in length, or share a key between `x` and `y`; TypeError if `x` is
+      an input_fn, tensors with new values in every step; with eager execution, a dataset. The last
+      batch of a finite number of epochs may be smaller. The function raises ValueError if arrays
+      are missing, differ in length, or share a key between `x` and `y`, and TypeError if `x` is
       neither an array nor a dict.
 
     Raises:
@@ -67,7 +67,7 @@ def pandas_input_fn(
     num_threads: int = 1,
     target_column: str = "target",
 ) -> InputFn:
-    """An input function over a `pandas.DataFrame`; features are a dict of its columns.
+    """An input function for a `pandas.DataFrame`; features are a dict of its columns.
 
     The other arguments and the return value are those of `numpy_input_fn`.
 
@@ -75,7 +75,7 @@ def pandas_input_fn(
       x: the data frame.
       y: labels: a Series, or a DataFrame for a dict of labels; None for none.
       queue_capacity: size of the shuffle buffer, in examples; None for all of them.
-      target_column: a name that no column of `x` may have if there is a `y`.
+      target_column: a name that no column of `x` may have if `y` is given.
 
     Raises:
       ValueError: `shuffle` is not a bool, the indexes of `x` and `y` differ, or `target_column` is
@@ -99,11 +99,11 @@ def pandas_input_fn(
 
 
 def _batches(data: Any, size: int, epochs: int | None, shuffle_buffer: int) -> Any:
-    with tf.compat.v1.name_scope("enqueue_input"):  # keeps top-level names for the user
+    with tf.compat.v1.name_scope("enqueue_input"):  # keeps top-level op names free for the user
         dataset = tf.data.Dataset.from_tensor_slices(data)
         if shuffle_buffer:
             dataset = dataset.shuffle(max(shuffle_buffer, size))
-        # Batches run over the end of an epoch; only without an end are all of them full.
+        # Batches span epochs, so without an end all of them are full.
         dataset = dataset.repeat(epochs).batch(size, drop_remainder=epochs is None)
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
         if tf.executing_eagerly():

@@ -1,7 +1,7 @@
-"""Private names of the original's modules that scripts and subclasses call all the same.
+"""Private names of the original's modules that scripts and subclasses call nevertheless.
 
-The table of names lists each under its old name, such as `_write_dict_to_summary`. It points to
-other modules for those that the package needs itself, such as the check of a model_fn's arguments.
+The names table lists each under its old name, such as `_write_dict_to_summary`. For names that the
+package itself needs, such as the check of model_fn's arguments, it points to other modules.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_listeners_type(saving_listeners: Sequence[Any] | None) -> list[Any]:
 def extract_metric_update_ops(
     eval_dict: dict[str, tuple[Any, Any]], distribution: Any = None
 ) -> tuple[tf.Operation | None, dict[str, Any]]:
-    """The update of all metrics as one operation, None without metrics, and named values."""
+    """The updates of all metrics as one op (None without metrics), and their values."""
     updates, values = [], {}
     for name, (value, update) in sorted(eval_dict.items()):
         values[name] = value
@@ -45,7 +45,7 @@ def extract_metric_update_ops(
 
 
 def get_replica_device_setter(config: RunConfig) -> Any:
-    """A function for `tf.device` that puts variables on the config's parameter servers, or None."""
+    """A device function for variables on the config's parameter servers; None without any."""
     if not config.num_ps_replicas:
         return None
     task = f"/job:{config.task_type}/task:{config.task_id}" if config.task_type else "/job:worker"
@@ -59,18 +59,18 @@ def get_replica_device_setter(config: RunConfig) -> Any:
 
 
 def dict_to_str(dictionary: dict[str, Any]) -> str:
-    """`a = 1, b = 2`, in the order of the names, without values that are bytes."""
+    """Formats values as `a = 1, b = 2`, sorted by name, without bytes values."""
     return evaluation_events.shown(dictionary)
 
 
 def write_dict_to_summary(
     output_dir: str, dictionary: dict[str, Any], current_global_step: int
 ) -> None:
-    """Logs values, and adds them as one event to the event file in a directory."""
+    """Logs values, and writes them as one event to an event file in `output_dir`."""
     evaluation_events.write_results(output_dir, dictionary, None, current_global_step)
 
 
 def estimator_export(*names: str, v1: Sequence[str] | None = None) -> Callable[[Any], Any]:
-    """A decorator that changes nothing: only TensorFlow's own build used the API names it set."""
+    """A decorator that does nothing: only TensorFlow's build used the API names that it set."""
     del names, v1
     return lambda thing: thing

@@ -1,4 +1,4 @@
-"""The model_fn of a Keras 2 model: clones it in the graph of a mode, and makes the spec."""
+"""The model_fn of a Keras 2 model: clones the model into a mode's graph and makes the spec."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEFAULT_SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
 
 class _LinesKeyError(KeyError):
-    """A KeyError that shows its message as it is, line by line."""
+    """A KeyError that prints its message with line breaks, not its repr."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -33,12 +33,14 @@ def make(
     metric_names_map: Mapping[str, str] | None,
     export_outputs: Mapping[str, Any] | None,
 ) -> Callable[..., EstimatorSpec]:
-    """The model_fn of a compiled model, whose new-style optimizer is replaced by its legacy one.
+    """The model_fn of a compiled model; replaces a new-style optimizer by its legacy equivalent.
 
     Args:
+      keras_model: the compiled model.
+      custom_objects: name to class or function, for cloning.
       object_based: whether checkpoints are object-based.
-      metric_names_map: compiled metric's name to that in the spec, or None.
-      export_outputs: output's name to class of its signature, or None.
+      metric_names_map: name of a compiled metric to its name in the spec, or None.
+      export_outputs: name of an output to the class of its signature, or None.
     """
     _convert_optimizer(keras_model)
     optimizer_config = _config_of(keras_model.optimizer)
@@ -77,7 +79,7 @@ def clone(
     labels: Any = None,
     optimizer_config: Any = None,
 ) -> Any:
-    """A copy of a model in the default graph, compiled unless it only predicts.
+    """Clones a model into the default graph, and compiles the clone except for PREDICT.
 
     `features` and `labels` are tensors for its inputs and targets; None for placeholders.
     """
@@ -104,7 +106,7 @@ def clone(
 
 
 def track_global_step(model: Any) -> None:
-    """Adds the global step to object-based checkpoints of a model."""
+    """Adds the global step to a model's object-based checkpoints."""
     model._track_trackable(tf.compat.v1.train.get_global_step(), "estimator_global_step")
 
 
@@ -127,15 +129,15 @@ def _convert_optimizer(model: Any) -> None:
 
 
 def _config_of(optimizer: Any) -> Any:
-    """The optimizer's config, or None: those of `tf.train` have none.
+    """The optimizer's config, read outside the clone's graph; None for optimizers of `tf.train`.
 
-    It may hold values of variables, which cannot be read in the graph of the clone.
+    The config may hold values of variables, which cannot be read in that graph.
     """
     try:
         if isinstance(optimizer, (list, tuple)):
             return [one.get_config() for one in optimizer]
         return optimizer.get_config()
-    except (NotImplementedError, AttributeError):  # those of `tf.train` have none
+    except (NotImplementedError, AttributeError):  # optimizers of `tf.train` have no config
         return None
 
 
@@ -146,7 +148,7 @@ def _weights_apart(features: Any) -> tuple[Any, Any]:
 
 
 def _inputs(model: Any, features: Any) -> Any:
-    """Features as the model takes them: a list in the order of its inputs, or a dict."""
+    """Features in the form that the model takes: a list in the order of its inputs, or a dict."""
     if isinstance(features, dict) and isinstance(model.inputs, dict):
         return {name: _tensor(features[name]) for name in model.inputs}
     if isinstance(features, dict) and model.inputs is None:
@@ -156,7 +158,7 @@ def _inputs(model: Any, features: Any) -> Any:
 
 
 def _names(model: Any, kind: str, given: Any) -> list[str]:
-    """The names of a model's inputs or outputs; for a subclassed model, numbered ones."""
+    """The names of a model's inputs or outputs; numbered names for a subclassed model."""
     if model._is_graph_network:
         names: list[str] = getattr(model, f"{kind}_names")
         return names
@@ -217,13 +219,13 @@ def _by_output(weights: Any, names: list[str]) -> list[Any]:
 
 
 def _whole_loss(model: Any) -> tf.Tensor:
-    """The loss to report; under a strategy the model minimises a replica's share of it."""
+    """The loss to report; under a strategy the model minimizes only a replica's share of it."""
     share = losses_utils.scale_loss_for_distribution(1.0)
     return model.total_loss if share == 1.0 else model.total_loss / share
 
 
 def _metrics(model: Any, names_map: Mapping[str, str] | None) -> dict[str, Any] | None:
-    """The compiled metrics by name, without those that layers add."""
+    """The compiled metrics by name, without metrics that layers add."""
     if not getattr(model, "_compile_metrics", None):
         return None
     metrics = model._compile_metric_functions
@@ -244,7 +246,7 @@ def _metrics(model: Any, names_map: Mapping[str, str] | None) -> dict[str, Any] 
 
 
 def _restore_in_place(model: Any) -> None:
-    """Gives a subclassed model back the attributes that cloning it in place replaced."""
+    """Restores the attributes of a subclassed model that in-place cloning replaced."""
     if not model._is_graph_network and getattr(model, "_original_attributes_cache", None):
         tf_keras.__internal__.models.in_place_subclassed_model_state_restoration(model)
 
@@ -253,7 +255,9 @@ def _object_scaffold(model: Any) -> tf.compat.v1.train.Scaffold:
     track_global_step(model)
     by_key = graph_view.ObjectGraphView(model).frozen_saveable_objects()
     saver = tf.compat.v1.train.Saver(var_list=by_key, sharded=True)
-    saver._object_restore_saver = object_checkpoint.frozen_saver(model)  # reads other orders too
+    saver._object_restore_saver = object_checkpoint.frozen_saver(
+        model
+    )  # also reads checkpoints with another order of keys
     return tf.compat.v1.train.Scaffold(saver=saver)
 
 

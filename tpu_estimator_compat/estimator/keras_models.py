@@ -1,7 +1,7 @@
-"""Estimators made of Keras 2 models, as `tf.keras.estimator.model_to_estimator` made them.
+"""`model_to_estimator`: an estimator for a Keras 2 model, as `tf.keras.estimator` had it.
 
-In each mode the model is cloned into the captured graph, where tf_keras builds loss, metrics and
-updates as it did in TensorFlow 1. For the estimator it is a model_fn like any other.
+For each mode, the model is cloned into the captured graph, where tf_keras builds loss, metrics and
+updates as in TensorFlow 1. The estimator sees an ordinary model_fn.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ def model_to_estimator(
 ) -> Estimator:
     """An `Estimator` that trains a compiled Keras 2 model.
 
-    A functional or sequential model keeps its weights: they are written to `<model_dir>/keras`,
-    from where the estimator starts warm. A subclassed one starts from its initialisers. Features
-    `{"features": x, "sample_weights": w}` weigh the examples.
+    The weights of a functional or sequential model are written to `<model_dir>/keras`, and the
+    estimator warm-starts from there. A subclassed model starts from its initializers. Features
+    `{"features": x, "sample_weights": w}` weight the examples.
 
     Args:
-      keras_model: a compiled `tf_keras.Model`, as `tf.keras` has it in legacy code. It is cloned;
-        Keras 2 itself refuses to use an eagerly made model afterwards.
-      keras_model_path: the path of a saved model, instead.
-      custom_objects: name to class, for layers and functions of your own.
+      keras_model: a compiled `tf_keras.Model`; legacy code calls it `tf.keras.Model`. It is cloned.
+        A model built eagerly cannot be used directly afterwards: Keras 2 refuses.
+      keras_model_path: the path of a saved model, in place of `keras_model`.
+      custom_objects: name to class or function, for your own layers and functions.
       model_dir: directory of checkpoints and events.
       config: a `RunConfig`.
       checkpoint_format: "checkpoint", the default, for object-based checkpoints, which a
-        `tf.train.Checkpoint(model=...)` of Keras 2 reads; "saver" for those by variables' names.
-      use_v2_estimator: ignored: there is one class of estimators here.
-      metric_names_map: name of a compiled metric to its name in `evaluate`; all or none.
-      export_outputs: name of an output to the class of its signature, an `ExportOutput`; beside the
-        default one, which predicts all outputs.
+        `tf.train.Checkpoint(model=...)` of Keras 2 reads; "saver" for checkpoints by variable name.
+      use_v2_estimator: ignored: this package has one class of estimators.
+      metric_names_map: name of a compiled metric to its name in `evaluate`; all metrics or None.
+      export_outputs: name of an output to the class of its signature, an `ExportOutput`. The
+        default signature predicts all outputs in any case.
 
     Returns:
       The estimator.
 
     Raises:
-      ValueError: no model or two, one that is not compiled, a subclassed one that cannot be cloned
-        or is to write object-based checkpoints, or an unknown format.
+      ValueError: no model or two, a model that is not compiled, a subclassed model that cannot be
+        cloned or would need object-based checkpoints, or an unknown format.
       TypeError: a Keras 3 model.
     """
     del use_v2_estimator
@@ -88,7 +88,7 @@ def model_to_estimator_v1(
     metric_names_map: Mapping[str, str] | None = None,
     export_outputs: Mapping[str, Any] | None = None,
 ) -> Estimator:
-    """`tf.compat.v1.keras.estimator.model_to_estimator`: checkpoints by variables' names."""
+    """`tf.compat.v1.keras.estimator.model_to_estimator`: checkpoints by variable name."""
     return model_to_estimator(**locals())
 
 
@@ -154,8 +154,10 @@ def _is_object_based(checkpoint_format: str | None, model: Any) -> bool:
 def _first_checkpoint(
     model: Any, custom_objects: Mapping[str, Any] | None, config: RunConfig, object_based: bool
 ) -> str:
-    """The checkpoint of the model's own weights; a TensorFlow session writes it on first use."""
-    folder = os.path.join(config.model_dir or "", "keras")  # never empty: see with_model_dir
+    """The checkpoint of the model's own weights; written, in a TensorFlow session, on first use."""
+    folder = os.path.join(
+        config.model_dir or "", "keras"
+    )  # never empty: with_model_dir fills it in
     if (newest := latest(folder)) and is_whole(newest):
         return newest
     weights = model.get_weights() if _has_weights(model) else None
@@ -163,7 +165,7 @@ def _first_checkpoint(
     path = os.path.join(folder, "keras_model.ckpt")
     with new_graph(config.tf_random_seed):
         clone = keras_model_fn.clone(ModeKeys.TRAIN, model, custom_objects)
-        clone._make_train_function()  # makes the optimizer's variables
+        clone._make_train_function()  # creates the optimizer's variables
         with tf.compat.v1.Session(config=config.session_config) as session:
             if weights:
                 clone.set_weights(weights)
@@ -178,7 +180,7 @@ def _first_checkpoint(
 
 
 def _has_weights(model: Any) -> bool:
-    """Whether the weights have values to keep: in a graph they get them from a session."""
+    """Whether the weights have values; in graph mode a session must have initialized them."""
     if tf.compat.v1.executing_eagerly_outside_functions():
         return True
     weights = [weight for layer in model.layers for weight in layer.weights]
@@ -212,7 +214,6 @@ def _check_compiled(keras_model: Any) -> None:
 def _start(
     keras_model: Any, custom_objects: Any, config: RunConfig, object_based: bool
 ) -> str | None:
-    """The checkpoint of the model's weights; None where training starts from initialisers."""
     if keras_model._is_graph_network and config.is_chief:
         return _first_checkpoint(keras_model, custom_objects, config, object_based)
     if keras_model.built:

@@ -1,4 +1,4 @@
-"""The model_dir of an estimator: its own, its config's, or a temporary one."""
+"""Chooses the model_dir of an estimator: the argument, the config's, or a temporary directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpu_estimator_compat.config.arguments import check_path
 
 
 def with_model_dir(config: RunConfig | None, model_dir: str | os.PathLike[str] | None) -> RunConfig:
-    """The config with a session config and a model_dir; ValueError where two model_dirs differ."""
+    """The config with a session config and a model_dir; ValueError for two model_dirs."""
     if config is None:
         config = RunConfig()
         logging.info("Using default config.")

@@ -1,4 +1,4 @@
-"""Refuses subclasses of an estimator that redefine its members."""
+"""Refuses subclasses of an estimator that override its members."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INTERNAL = frozenset(
         "_validate_features_in_predict_input",
     }
 )
-"""Methods of the original's Estimator that this package does without."""
+"""Methods that the original's Estimator has and this package's lacks."""
 
 _NEVER_CALLED = frozenset(
     {
@@ -41,15 +41,15 @@ _NEVER_CALLED = frozenset(
         "_export_all_saved_models",
     }
 )
-"""Methods that the original let subclasses redefine, and that are not called here."""
+"""Methods that the original lets subclasses override, and that this package never calls."""
 
 _ALLOWED = frozenset({"latest_checkpoint", "model_fn"})
 
 
 def check(base: type, estimator: Any) -> None:
-    """Raises where the class of `estimator` redefines members of `base`.
+    """Raises if the class of `estimator` overrides members of `base`.
 
-    ValueError where the original refused it, NotImplementedError for a method that the original
+    ValueError if the original refused them, too; NotImplementedError for a method that the original
     called and this package does not.
     """
     cls = type(estimator)
@@ -58,7 +58,7 @@ def check(base: type, estimator: Any) -> None:
     members = {name for name in dir(base) if not name.startswith("__")} - _ALLOWED - _NEVER_CALLED
     own = {name for name, value in vars(cls).items() if value is not vars(base).get(name)}
     overridden = sorted((members | _INTERNAL) & own)
-    # The original let a class of this name redefine everything.
+    # The original lets a class of this name override everything.
     is_copy = cls.__name__ == "TPUEstimator"
     if overridden and not is_copy:
         raise ValueError(

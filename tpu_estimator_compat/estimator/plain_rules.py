@@ -1,4 +1,4 @@
-"""The rules of `Estimator`: users decide on batch sizes, loops and specs."""
+"""The rules of `Estimator`: users choose batch sizes, loops and specs."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ class PlainRules:
         return input_arguments(input_fn, offered)
 
     def check_input(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
-        """Also warns of predictions without an end."""
+        """Also warns of endless predictions."""
         input_mode.check_called(called)
         if input_mode.mode == ModeKeys.PREDICT:
             inputs.warn_if_endless(called)
 
     def partition(self, input_mode: InputMode, element_spec: Any) -> None:
-        """None: there is no split."""
+        """None: no input is split."""
 
     def host_stage(self, input_mode: InputMode, check_shapes: bool, sharded: bool) -> None:
-        """None: there is no host stage."""
+        """None: there are no embedding tables."""
 
     def call_model_fn(
         self, features: Any, labels: Any, input_mode: InputMode, check_shapes: bool
@@ -77,7 +77,7 @@ class PlainRules:
         return self.call_for_export(features, labels, input_mode.mode)
 
     def call_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
-        """ValueError where model_fn returns a TPUEstimatorSpec."""
+        """Calls model_fn; raises ValueError if it returns a TPUEstimatorSpec."""
         offered = {"mode": mode, **copies(self.params, self.config)}
         check_takes_labels(self.model_fn, labels)
         with announced():
@@ -92,7 +92,7 @@ class PlainRules:
 
 
 def check_train_limits(steps: int | None, max_steps: int | None) -> None:
-    """Raises ValueError for both limits or one below 1, TypeError for what is no number."""
+    """Raises ValueError for both limits or one below 1, TypeError for another type."""
     if steps is not None and max_steps is not None:
         raise ValueError("Can not provide both steps and max_steps.")
     check_steps(steps, "steps")

@@ -1,4 +1,4 @@
-"""`TPUEstimator.preflight`: compiles its step for TPUs and GPUs that are not there."""
+"""`TPUEstimator.preflight`: compiles the step for TPUs and GPUs that this machine lacks."""
 
 from __future__ import annotations
 
@@ -25,33 +25,36 @@ class Preflighting:
         memory_share: float = 0.75,
         progress: Callable[[str, float], None] | None = None,
     ) -> Preflight:
-        """Compiles this estimator's step for TPUs and NVIDIA GPUs that are not there.
+        """Compiles this estimator's step for TPUs and NVIDIA GPUs that this machine lacks.
 
-        What is compiled is what `RunConfig(runtime="jax")` runs there: the steps of one dispatch in
-        a loop, with the input of all of them, and variables updated in place.
+        It compiles the program that `RunConfig(runtime="jax")` runs there: a loop of the steps of
+        one dispatch, with the input of all those steps, and variables updated in place.
 
         model_fn and input_fn are called as on that TPU, whatever `use_tpu` says; no data is read,
-        no variable gets memory, nothing is written to model_dir.
+        no variable is allocated, nothing is written to model_dir.
 
         Args:
-          input_fn: tells the signature of the data.
+          input_fn: gives the signature of the data.
           topology: one or several of "v2:2x2", "v3:2x2", "v4:2x2x1", "v5e:2x2", "v5p:2x2x1",
-            "v6e:2x2" and their like: chips along x, y (and z); or GPUs, such as "h100:8",
-            "a100-80:4" or "t4:1".
+            "v6e:2x2" and the like: chips along x, y (and z); or GPUs, such as "h100:8", "a100-80:4"
+            or "t4:1".
           mode: a `ModeKeys` value.
-          depth: "scan" reads the graph; "lower" lowers it to StableHLO, too; "compile" also calls
-            the devices' own compiler; the error that says that it is missing has the line of pip.
-          largest_batch: also search, by compiling, for the largest batch of one replica that fits.
+          depth: "scan" reads the graph; "lower" also lowers it to StableHLO; "compile" also calls
+            the device's own compiler. If that compiler is missing, the error has the pip line to
+            install it.
+          largest_batch: whether to search, by compiling, for the largest batch of one replica that
+            fits.
           time_limit: seconds that one compilation may take.
-          memory_share: the share of a GPU's memory that JAX takes, above 0 and at most 1; what
-            XLA_PYTHON_CLIENT_MEM_FRACTION says there. A step fits with room below 85 % of it.
-          progress: called about once a second with what is being done, and for how many seconds.
+          memory_share: the share of a GPU's memory that JAX allocates, above 0 and at most 1;
+            there, XLA_PYTHON_CLIENT_MEM_FRACTION sets it. A step below 85 % of the share "fits with
+            room".
+          progress: called about once a second with the current activity and its seconds so far.
 
         Returns:
-          The reports; print it, or see `to_html()`.
+          The reports; print them, or see `to_html()`.
 
         Raises:
-          RuntimeError: it is tensorflow-tpu that is installed, which has no XLA for the CPU.
+          RuntimeError: tensorflow-tpu is installed, which has no XLA for the CPU.
           ValueError: a topology, mode or depth that does not exist.
           TypeError: an argument of another type.
         """

@@ -1,4 +1,4 @@
-"""Prepares the mode of a call: its replicas, its input, its graph."""
+"""Prepares a mode for a call: its replicas, its input, its graph."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 def resolve(rules: Rules, mode: str) -> InputMode:
-    """The checked input of `mode`, on the replicas that the config names.
+    """The input mode of `mode` on the config's replicas, checked.
 
     Raises:
-      ValueError: the batch size or the configuration does not go with those replicas.
+      ValueError: the batch size or the configuration does not suit the replicas.
       RuntimeError: a TPU or another worker cannot be reached.
     """
     topology = topology_lib.resolve(rules.config, mode, tpu_semantics=rules.on_tpu(mode))
@@ -56,7 +56,7 @@ def deploy_input(
 
 
 def element_spec(rules: Rules, input_fn: InputFn, input_mode: InputMode) -> Any:
-    """The structure of `tf.TypeSpec`s of one replica's input. Calls input_fn."""
+    """Structure of `tf.TypeSpec`s of one replica's input; calls input_fn."""
     store = runtimes.of(input_mode.topology).new_store()
     return deploy_input(rules, input_fn, input_mode, store).element_spec
 
@@ -68,14 +68,14 @@ def capture(
     store: VariableStore | None = None,
     check_shapes: bool = True,
 ) -> CapturedMode:
-    """Calls model_fn for a graph that replicas run.
+    """Captures a mode: calls model_fn in a new graph, on placeholders.
 
     Args:
       element_spec: the input of one replica: structure of `tf.TypeSpec`s.
       store: live variables to continue with; None for new ones.
-      check_shapes: whether shapes must be static, where the rules of TPU execution hold.
+      check_shapes: whether TPU rules require static shapes.
     """
-    # A given store belongs to a keras_model(), which does not shard variables.
+    # A given store belongs to keras_model(), which does not shard variables.
     stage = rules.host_stage(input_mode, check_shapes, sharded=store is None)
     store = store or runtimes.of(input_mode.topology).new_store()
     with _new_graph(rules, input_mode), _announced(input_mode):
@@ -86,9 +86,9 @@ def capture(
 def prepare(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> tuple[CapturedMode, inputs.DeployedInput]:
-    """Calls input_fn, model_fn and the spec's functions, in one graph.
+    """Calls input_fn, model_fn and the spec's functions in one new graph.
 
-    `store` gets the live variables.
+    `store` receives the live variables.
     """
     trains = input_mode.mode == ModeKeys.TRAIN
     with _new_graph(rules, input_mode, reads_step=trains), _announced(input_mode):
@@ -106,14 +106,13 @@ def prepare(
 
 
 def _announced(input_mode: InputMode) -> contextlib.AbstractContextManager[None]:
-    """The log lines of a mode on TPU, where the original's model_fn called all other functions."""
+    """Logs the call of model_fn on TPU, which in the original called the other functions."""
     return announced() if isinstance(input_mode, TPUInputMode) else contextlib.nullcontext()
 
 
 def _deployed_input(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> inputs.DeployedInput:
-    """Calls input_fn in the default graph, as often as the input mode says."""
     found = []
     for call in input_mode.invocations():
         arguments = rules.input_arguments(input_fn, input_mode, call)

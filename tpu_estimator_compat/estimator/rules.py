@@ -1,6 +1,6 @@
-"""The rules of an estimator: the questions that kinds of estimators answer differently.
+"""`Rules`: the methods in which `Estimator` and `TPUEstimator` differ.
 
-`Estimator` has `PlainRules`, `TPUEstimator` has `TPURules`; `preparation` asks either.
+`Estimator` has `PlainRules`, `TPUEstimator` has `TPURules`; `preparation` calls them.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ class Rules(Protocol):
 
     @property
     def config(self) -> RunConfig:
-        """The run configuration; functions get deep copies."""
+        """The run configuration; user functions get deep copies."""
 
     @property
     def resource_step(self) -> bool:
-        """Whether the global step is a resource variable with v1 behaviour, too."""
+        """Whether the global step is a resource variable even with v1 behavior."""
 
     def on_tpu(self, mode: str) -> bool:
-        """Whether `mode` is asked to run on TPU."""
+        """Whether `mode` should run on TPU."""
 
     def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
-        """Raises for limits that are impossible, or missing where they are required."""
+        """Raises for limits that are impossible, or missing where required."""
 
     def check_eval_steps(self, steps: int | None) -> None: ...
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
-        """The length of a loop between turns of the hooks; None where the hooks decide."""
+        """The number of steps between two runs of the hooks; None if the hooks decide."""
 
     def input_mode(self, mode: str, topology: Topology) -> InputMode:
-        """The input of `mode` on any replicas, unchecked."""
+        """The input mode of `mode` on a topology, unchecked."""
 
     def input_arguments(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation
@@ -52,15 +52,15 @@ class Rules(Protocol):
         """The arguments of a call of input_fn."""
 
     def check_input(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
-        """Raises for what input_fn must not return."""
+        """Raises for results of input_fn that the rules forbid."""
 
     def partition(self, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
-        """The split of a replica's input over its cores: one entry per feed; None for no split."""
+        """Splits of a replica's input over its cores, one entry per tensor; None for no split."""
 
     def host_stage(
         self, input_mode: InputMode, check_shapes: bool, sharded: bool
     ) -> HostStageBuilder | None:
-        """The builder of a graph's host stage, before the graph is captured; None for none."""
+        """The builder of a graph's host stage, made before the graph is captured; None for none."""
 
     def call_model_fn(
         self, features: Any, labels: Any, input_mode: InputMode, check_shapes: bool
@@ -68,11 +68,11 @@ class Rules(Protocol):
         """Calls model_fn for a graph that replicas run."""
 
     def call_for_export(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
-        """Calls model_fn for a graph that this machine could run."""
+        """Calls model_fn for a graph that runs on one machine."""
 
 
 def copies(params: Any, config: RunConfig, added: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Deep copies of the arguments `params`, with the values of `added`, and `config`."""
+    """Deep copies of `params`, updated by `added`, and of `config`."""
     copied = {"params": copy.deepcopy(params), "config": copy.deepcopy(config)}
     for key, value in (added or {}).items():
         if value is not None:

@@ -1,4 +1,4 @@
-"""`train_and_evaluate`: training and evaluation by turns, or this process's part of them."""
+"""`train_and_evaluate`: trains and evaluates in turn, or does this cluster task's part."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SECONDS_BETWEEN_WARNINGS = 600
 def train_and_evaluate(
     estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
 ) -> tuple[Results | None, list[Any] | None] | None:
-    """Trains, and evaluates and exports the checkpoints that training leaves.
+    """Trains, and evaluates and exports the checkpoints of the training.
 
-    Without a cluster in TF_CONFIG, one process does everything: it trains, and evaluates after each
-    checkpoint, as `save_checkpoints_steps` or `save_checkpoints_secs` of the RunConfig say, but no
-    sooner than `EvalSpec.throttle_secs` after the evaluation before. With a cluster, the task
-    decides: `chief`, `master` and `worker` train together, `evaluator` evaluates new checkpoints
-    until one has reached `TrainSpec.max_steps`, and `master` does both.
+    Without a cluster in TF_CONFIG, one process trains, and evaluates after each checkpoint.
+    `save_checkpoints_steps` or `save_checkpoints_secs` of the RunConfig set the interval;
+    `EvalSpec.throttle_secs` is the least time between two evaluations. In a cluster, `chief`,
+    `master` and `worker` train together. `evaluator` evaluates new checkpoints until one has
+    reached `TrainSpec.max_steps`, and `master` also evaluates.
 
     Args:
       estimator: an `Estimator` or `TPUEstimator`.
@@ -39,12 +39,12 @@ def train_and_evaluate(
       eval_spec: the evaluation data and the exporters.
 
     Returns:
-      (metrics of the last evaluation, results of its exporters); (None, None) where `max_steps` was
-      reached already. None in a cluster.
+      (metrics of the last evaluation, results of its exporters); (None, None) if the model had
+      already reached `max_steps`. None in a cluster.
 
     Raises:
       TypeError: an argument of another type.
-      ValueError: a task of TF_CONFIG that has no part in training or evaluation here.
+      ValueError: TF_CONFIG names a task that neither trains nor evaluates here.
     """
     _check_arguments(estimator, train_spec, eval_spec)
     config = estimator.config
@@ -81,7 +81,6 @@ def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:
 
 
 def _check_cluster(config: RunConfig) -> None:
-    """Raises for parameter servers and unknown jobs."""
     cluster.check_no_parameter_servers(config)
     if config.task_type not in _TRAINERS:
         raise ValueError(
@@ -119,7 +118,6 @@ def _run_locally(
 def _evaluate_continuously(
     estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
 ) -> None:
-    """The evaluator's part: evaluates new checkpoints until training has reached its end."""
     if estimator.config.task_id > 0:
         raise ValueError(
             "For distributed training, there can only be one `evaluator` task (with task id 0).  "
@@ -156,8 +154,6 @@ def _throttle(seconds: float, started: float, done: _Evaluated | None) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Evaluated:
-    """One evaluation; `is_final` where the checkpoint had reached `max_steps`."""
-
     metrics: Results
     exports: list[Any]
     is_final: bool
@@ -168,8 +164,6 @@ class _Evaluated:
 
 
 class _Evaluator:
-    """Evaluates each newest checkpoint once, and calls the exporters."""
-
     def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_steps: int | None):
         self._estimator = estimator
         self._spec = eval_spec
@@ -178,7 +172,6 @@ class _Evaluator:
         self._last_warning = 0.0
 
     def evaluate_and_export(self) -> _Evaluated | None:
-        """The evaluation of the newest checkpoint; None where there is no new one."""
         path = self._estimator.latest_checkpoint()
         if not path:
             self._warn(
@@ -216,7 +209,7 @@ class _Evaluator:
         )
 
     def _warn(self, message: str) -> None:
-        """Logs, every ten minutes at most: an evaluator may wait for long."""
+        """Logs at most every ten minutes: an evaluator may wait for hours."""
         if time.time() - self._last_warning > _SECONDS_BETWEEN_WARNINGS:
             logging.warning(message)
             self._last_warning = time.time()
@@ -236,7 +229,7 @@ class _EvaluatingListener(tf.compat.v1.train.CheckpointSaverListener):
 
     def after_save(self, session: Any, global_step_value: int) -> None:
         del session
-        if self._is_first_save:  # made before the first step
+        if self._is_first_save:  # the checkpoint before the first step
             self._is_first_save = False
         elif self._timer.should_trigger_for_step(global_step_value):
             self._evaluate(global_step_value)

@@ -1,4 +1,4 @@
-"""`TrainSpec` and `EvalSpec`: the parts of `train_and_evaluate`, as checked values."""
+"""`TrainSpec` and `EvalSpec`: the arguments of `train_and_evaluate`, checked and immutable."""
 
 from __future__ import annotations
 
@@ -33,12 +33,16 @@ class TrainSpec(_TrainSpecFields):
     Args:
       input_fn: returns a Dataset or tensors of features, or of (features, labels).
       max_steps: the global step to reach; None to train until the data ends.
-      hooks: called in training.
-      saving_listeners: told before and after every checkpoint.
+      hooks: hooks of the training.
+      saving_listeners: called before and after every checkpoint.
 
     Raises:
       ValueError: `max_steps` is not positive.
       TypeError: an argument of another type.
+
+    Example:
+      >>> TrainSpec(input_fn, max_steps=1000).max_steps
+      1000
     """
 
     def __new__(
@@ -75,16 +79,19 @@ class EvalSpec(_EvalSpecFields):
     Args:
       input_fn: returns a Dataset or tensors of features, or of (features, labels).
       steps: the number of steps of an evaluation; None for all of the data.
-      name: of the evaluation, for the directory of its events.
-      hooks: called in evaluation.
+      name: name of the evaluation; part of the directory of its events.
+      hooks: hooks of the evaluation.
       exporters: an `Exporter` or several, called after each evaluation.
-      start_delay_secs: seconds that an evaluator waits before it begins.
-      throttle_secs: least seconds from one evaluation to the next. Without new checkpoints it
-        takes longer.
+      start_delay_secs: seconds that an evaluator task waits before its first evaluation.
+      throttle_secs: least number of seconds from the start of one evaluation to the next.
 
     Raises:
       ValueError: a number out of range; an exporter without a name, or two of one name.
       TypeError: an argument of another type.
+
+    Example:
+      >>> EvalSpec(input_fn, steps=10, throttle_secs=60).steps
+      10
     """
 
     def __new__(

@@ -1,4 +1,4 @@
-"""`TPUEstimator`: the base estimator with TPU rules for batch sizes, input, loops and specs."""
+"""`TPUEstimator`: an `Estimator` with TPU rules for batch sizes, input, loops and specs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,12 @@ from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec,
 
 
 class ExportSavedModelApiVersion(enum.Enum):
-    """The version of TPU exports: with V1 the estimator wraps the graph, with V2 the model_fn."""
+    """Version of TPU exports: in V1 the estimator wraps the graph, in V2 model_fn does.
+
+    Example:
+      >>> ExportSavedModelApiVersion(2)
+      <ExportSavedModelApiVersion.V2: 2>
+    """
 
     V1 = 1
     V2 = 2
@@ -43,32 +48,40 @@ class ExportSavedModelApiVersion(enum.Enum):
 class TPUEstimator(Preflighting, Estimator):
     """An Estimator with TPU support.
 
-    Without a TPU, `use_tpu=True` runs on this machine's replicas (GPUs, logical CPUs or one
-    device) under the same rules: per-replica batch sizes, static shapes, CrossShardOptimizer
-    honoured, hooks called once per loop. `use_tpu=False` runs on one device, batch sizes unchanged,
-    hooks called when they need it. The other arguments are those of `Estimator`.
+    Without a TPU, `use_tpu=True` runs on this machine's replicas (GPUs, logical CPUs or one device)
+    under the same rules: per-replica batch sizes, static shapes, CrossShardOptimizer honored, hooks
+    called once per loop. `use_tpu=False` runs on one device, batch sizes unchanged, hooks called
+    when they need it. The other arguments are those of `Estimator`.
 
     Args:
-      model_fn: function of `features` and `params`, and of `labels`, `mode`, `config` where it
-        declares them; returns a TPUEstimatorSpec or EstimatorSpec.
-      config: a `tpu.RunConfig`. Cannot be None.
-      params: hyperparameters; model_fn and input_fn get deep copies in which `batch_size`,
-        `use_tpu` and `context` are set. `batch_size` and `context` are reserved.
+      model_fn: function that takes `features` and `params`, and any of `labels`, `mode` and
+        `config`; returns a TPUEstimatorSpec or EstimatorSpec.
+      config: a `tpu.RunConfig`; required.
+      params: hyperparameters; model_fn and input_fn get deep copies, with `batch_size`, `use_tpu`
+        and `context` added. The keys `batch_size` and `context` are reserved.
       use_tpu: whether TPU rules hold.
-      train_batch_size: global batch size; divisible by the number of replicas.
-      eval_batch_size: likewise for evaluation.
-      predict_batch_size: likewise for prediction.
+      train_batch_size: global batch size of training; divisible by the number of replicas.
+      eval_batch_size: the same, of evaluation.
+      predict_batch_size: the same, of prediction.
       batch_axis: per tensor of (features, labels), the dimension that is split among replicas.
       eval_on_tpu: False to evaluate on one device; model_fn then returns an EstimatorSpec in EVAL.
       export_to_tpu: whether an export holds a graph for TPU.
       export_to_cpu: whether an export holds a graph for CPU.
-      embedding_config_spec: embedding tables with optimizers of their own, whose activations
-        model_fn gets if `use_tpu`; an `EmbeddingConfigSpec`. None for none.
+      embedding_config_spec: an `EmbeddingConfigSpec`: embedding tables with optimizers of their
+        own, whose activations model_fn gets if `use_tpu`. None for none.
       export_saved_model_api_version: 1 or 2, or an `ExportSavedModelApiVersion`.
 
     Raises:
       ValueError: no config, reserved params, batch sizes missing or not positive, a bad model_fn.
-      TypeError: a batch size that is no int, `params` that is no dict, text for `use_tpu`.
+      TypeError: a batch size that is not an int, `params` that are not a dict, a string as
+        `use_tpu`.
+
+    Example:
+      >>> config = RunConfig(model_dir="model", tpu_config=TPUConfig(iterations_per_loop=2))
+      >>> estimator = TPUEstimator(model_fn, config=config, train_batch_size=8)
+      >>> estimator = estimator.train(input_fn, steps=2)
+      >>> int(estimator.get_variable_value("global_step"))
+      2
     """
 
     def __init__(
@@ -131,7 +144,9 @@ class TPUEstimator(Preflighting, Estimator):
             self._model_fn,
             self._params,
             self._config,
-            TPUConfig._make(self._config.tpu_config),  # may be a copy of the original's class
+            TPUConfig._make(
+                self._config.tpu_config
+            ),  # may be an instance of a copy of the original's class
             self._use_tpu,
             self._eval_on_tpu,
             self._batch_sizes,
@@ -141,14 +156,14 @@ class TPUEstimator(Preflighting, Estimator):
 
     def _call_model_fn_for_tpu_export(self, features: Any, labels: Any) -> EstimatorSpec:
         wraps = self._export_saved_model_api_version == ExportSavedModelApiVersion.V1
-        # The original said so, though with version 1 the model is on TPU too.
+        # The original sets use_tpu to False with version 1, though the model is on TPU there, too.
         added = {USE_TPU_KEY: not wraps}
 
         def call(features: Any) -> EstimatorSpec | TPUEstimatorSpec:
             returned = self._mode_rules.call_off_tpu(features, labels, ModeKeys.PREDICT, added)
             return checked_spec(returned)
 
-        # Of version 1, the original did not say that it calls model_fn.
+        # With version 1, the original does not log its call of model_fn.
         with contextlib.nullcontext() if wraps else announced():
             with tpu_graph.inference_context():
                 spec = tpu_graph.spec_on_tpu(call, features) if wraps else call(features)
@@ -187,10 +202,10 @@ def export_estimator_savedmodel(
     The other arguments, return value and errors are those of `export_saved_model`.
 
     Args:
-      estimator: its model_fn must take `params`.
+      estimator: the estimator; its model_fn must take `params`.
 
     Raises:
-      TypeError: `estimator` is none.
+      TypeError: `estimator` is not an Estimator.
     """
     check_type(estimator, "estimator", Estimator, "a tf.estimator.Estimator")
     on_tpu = TPUEstimator(
@@ -198,7 +213,7 @@ def export_estimator_savedmodel(
         config=TPURunConfig(model_dir=estimator.model_dir),
         params=estimator.params,
         use_tpu=True,
-        train_batch_size=1,  # nothing is trained
+        train_batch_size=1,  # required, but nothing is trained
     )
     return on_tpu.export_saved_model(
         export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path
@@ -224,7 +239,7 @@ def _warn_of_feed_hook(tpu_config: TPUConfig) -> None:
 
 def _check_arguments(params: Any, use_tpu: Any, batch_axis: Any) -> None:
     check_params(params, settable=True)
-    if isinstance(use_tpu, str | bytes):  # "False" would count as true
+    if isinstance(use_tpu, str | bytes):  # the string "False" is true
         raise TypeError(f"use_tpu must be True or False, got {type(use_tpu)}: {use_tpu!r}")
     if batch_axis is not None:
         wanted = "a list of ints, one per tensor"

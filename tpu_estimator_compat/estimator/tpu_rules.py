@@ -1,4 +1,4 @@
-"""The rules of TPU execution: shares of batches, loops, static shapes, specs for TPU."""
+"""The rules of TPU execution: per-replica batches, loops, static shapes, TPU specs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
 @dataclasses.dataclass(frozen=True)
 class TPURules:
-    """The `Rules` of `TPUEstimator`, for topologies with `tpu_semantics` and without.
+    """The `Rules` of `TPUEstimator`, for topologies with and without `tpu_semantics`.
 
     Attributes:
-      batch_sizes: the global ones, by `ModeKeys` value.
+      batch_sizes: `ModeKeys` value to global batch size.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
-      make_host_stage: makes the builder of a mode's host stage. It takes a `ModeKeys` value, the
-        rows of a replica's features (None where shapes need not be static), and the machines among
-        which variables are sharded (None for none). None for no host stage.
+      make_host_stage: makes the builder of a mode's host stage from a `ModeKeys` value, the rows of
+        a replica's features (None if shapes need not be static), and the machines among which
+        variables are sharded (None for none). None for no host stage.
     """
 
     model_fn: ModelFn
@@ -67,7 +67,7 @@ class TPURules:
         return self.use_tpu and (mode != ModeKeys.EVAL or self.eval_on_tpu)
 
     def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
-        """Also refuses a training on TPU without a limit."""
+        """Also refuses training on TPU without a limit."""
         check_train_limits(steps, max_steps)
         if not self.use_tpu:
             return
@@ -82,7 +82,7 @@ class TPURules:
             check_positive_integer(max_steps, "Train max_steps")
 
     def check_eval_steps(self, steps: int | None) -> None:
-        """Also refuses an evaluation on TPU without a number of steps."""
+        """Also refuses evaluation on TPU without a number of steps."""
         if not self.on_tpu(ModeKeys.EVAL):
             check_steps(steps, "steps")
             return
@@ -98,7 +98,7 @@ class TPURules:
         return self.tpu_config.loop_length if topology.tpu_semantics else None
 
     def check_input(self, called: inputs.CalledInput, input_mode: InputMode) -> None:
-        """Does not warn of predictions without an end: the original left them to the user."""
+        """Does not warn of endless predictions: neither does the original on TPU."""
         input_mode.check_called(called)
 
     def host_stage(
@@ -120,12 +120,12 @@ class TPURules:
         if not topology.splits_replicas:
             inputs.log_fallback(input_mode.mode)
         flat = tf.nest.flatten(element_spec, expand_composites=True)
-        return found + [None] * (len(flat) - len(found))  # the mask of the padding is not split
+        return found + [None] * (len(flat) - len(found))  # the padding mask is not split
 
     def input_arguments(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation
     ) -> dict[str, Any]:
-        """ValueError where input_fn takes no params."""
+        """The arguments of a call; ValueError if input_fn does not take `params`."""
         context = TPUContext(input_mode, call) if isinstance(input_mode, TPUInputMode) else None
         added = {BATCH_SIZE_KEY: input_mode.input_batch_size, CONTEXT_KEY: context}
         offered = {
@@ -166,7 +166,7 @@ class TPURules:
         return checked_spec(spec)
 
     def call_off_tpu(self, features: Any, labels: Any, mode: str, added: dict[str, Any]) -> Any:
-        """The result of model_fn, called with `added` among its params, as on CPU and GPU."""
+        """The result of model_fn, called for CPU or GPU with `added` among its params."""
         logging.info("Running %s on CPU/GPU", mode)
         return self._call(features, labels, mode, added)
 
@@ -176,7 +176,7 @@ class TPURules:
 
 
 def as_estimator_spec(spec: Any) -> Any:
-    """The spec for CPU and GPU, for which a TPUEstimatorSpec's functions are called."""
+    """The spec for CPU and GPU; calls the functions of a TPUEstimatorSpec."""
     return spec.as_estimator_spec() if isinstance(spec, TPUEstimatorSpec) else spec
 
 

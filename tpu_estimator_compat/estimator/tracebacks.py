@@ -1,4 +1,4 @@
-"""Shortens the tracebacks of errors that users can act on: they end in the user's code."""
+"""Shortens the tracebacks of errors that users can act on, to frames of the user's code."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TOLD_IN_WORDS = (
 
 
 def shorten(error: BaseException) -> None:
-    """Keeps only the frames of user code in the traceback of `error`, from here on inwards.
+    """Drops the package's frames from the traceback of `error`, from the current frame inwards.
 
-    An error without such frames comes from this package. Its traceback stays whole, unless the
-    package raised it for users. `tf.debugging.disable_traceback_filtering()` leaves all tracebacks
-    whole.
+    An error without user frames comes from this package. Its traceback stays whole, unless the
+    error is meant for users: a `raise` statement raised it, or it is of a type such as
+    `tf.errors.OpError`. `tf.debugging.disable_traceback_filtering()` keeps all tracebacks whole.
     """
     if not tf.debugging.is_traceback_filtering_enabled():
         return
@@ -42,6 +42,6 @@ def shorten(error: BaseException) -> None:
 
 
 def _is_raised(innermost: Any) -> bool:
-    """Whether a `raise` statement raised the error: others, such as a KeyError, are accidents."""
+    """Whether a `raise` statement raised the error; others, such as a KeyError, are bugs."""
     file = innermost.tb_frame.f_code.co_filename
     return linecache.getline(file, innermost.tb_lineno).strip().startswith("raise ")

@@ -1,4 +1,4 @@
-"""A `keras.Variable` whose value is an existing `tf.Variable` with a TF1 name."""
+"""A `keras.Variable` that wraps an existing `tf.Variable` with a TF1 name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 
 
 class AdoptedVariable(keras.Variable):
-    """Shows a live variable of a captured graph to Keras; its TF1 name becomes the path."""
+    """Shows a live variable of a captured graph to Keras, with its TF1 name as the path."""
 
     def __init__(self, store: VariableStore, name: str, trainable: bool):
         self._store = store
         self._adopted = variable = store[name]
-        # Keras refuses slashes in names, not in paths.
+        # Keras refuses slashes in names, but not in paths.
         super().__init__(
             initializer=lambda shape, dtype=None: None,
             shape=tuple(variable.shape),

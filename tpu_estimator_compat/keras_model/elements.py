@@ -1,4 +1,4 @@
-"""Elements of Keras' data: the share of one replica, and batches of other sizes."""
+"""Elements of Keras' data: one replica's share, and batches of any size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpu_estimator_compat.engine.capture.capture import plain_element
 
 
 def as_iterator(iterator: Any) -> Any:
-    """A tf.data iterator for what Keras passes: its own, or a generator of one batch."""
+    """A tf.data iterator for the iterator that Keras passes, or for a generator of one batch."""
     if isinstance(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator)):
         return iterator
     element = tf.nest.map_structure(tf.convert_to_tensor, plain_element(next(iterator)))
@@ -18,7 +18,7 @@ def as_iterator(iterator: Any) -> Any:
 
 
 def replica_spec(iterator: Any, replicas: int) -> Any:
-    """The spec of one replica's input, where `replicas` share each element of an iterator."""
+    """The spec of one replica's input, if `replicas` share each element of an iterator."""
     spec = tf.nest.map_structure(
         lambda s: s._value_specs[0] if hasattr(s, "_value_specs") else s, iterator.element_spec
     )
@@ -35,7 +35,7 @@ def shares_of(spec: Any, replicas: int) -> Any:
             )
         rows = of_all.shape[0] if of_all.shape.rank else None
         if rows is None:
-            return of_all  # refused where static shapes are required
+            return of_all  # refused later, if static shapes are required
         if rows % replicas:
             raise ValueError(
                 f"A batch of {rows} rows cannot be shared by {replicas} replicas. Batch by a "
@@ -53,10 +53,12 @@ def spec_of(value: Any) -> tf.TypeSpec:
 
 
 def filled(tensor: tf.Tensor, share: int, strategy: tf.distribute.Strategy) -> Any:
-    """The tensor with its last row repeated, dealt to the replicas in shares of `share` rows."""
+    """Repeats the tensor's last row to fill `share` rows per replica; splits it among them."""
     rows = tf.minimum(tf.range(share * strategy.num_replicas_in_sync), tf.shape(tensor)[0] - 1)
     parts = tf.split(tf.gather(tensor, rows), strategy.num_replicas_in_sync)
-    if len(parts) == 1:  # the default strategy cannot deal with v2 behavior disabled
+    if (
+        len(parts) == 1
+    ):  # the default strategy cannot distribute values while v2 behavior is disabled
         return parts[0]
     return strategy.experimental_distribute_values_from_function(
         lambda context: parts[context.replica_id_in_sync_group]
@@ -64,7 +66,7 @@ def filled(tensor: tf.Tensor, share: int, strategy: tf.distribute.Strategy) -> A
 
 
 def any_batch(spec: Any) -> Any:
-    """The spec of batches of any number of rows; sparse ones may have any width, too."""
+    """The spec of batches with any number of rows; sparse batches may also have any width."""
 
     def of_any(one: tf.TypeSpec) -> tf.TypeSpec:
         if isinstance(one, tf.SparseTensorSpec):

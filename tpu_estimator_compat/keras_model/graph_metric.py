@@ -1,4 +1,4 @@
-"""A `keras.metrics.Metric` on the `(value, update_op)` pair of a captured graph."""
+"""A `keras.metrics.Metric` for the `(value, update_op)` pair of a captured graph."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import numpy as np
 
 
 class GraphMetric(keras.metrics.Metric):
-    """A Keras metric whose value the test steps update in the graph.
-
-    `reset` sets the variables behind all metrics of the graph back to their first values.
-    """
+    """A Keras metric that the test steps update in the graph; `reset` resets all of the graph's."""
 
     def __init__(self, name: str, read: Callable[[], np.ndarray], reset: Callable[[], None]):
         super().__init__(name=name)
@@ -20,7 +17,7 @@ class GraphMetric(keras.metrics.Metric):
         self._reset = reset
 
     def update_state(self, *args, **kwargs) -> None:
-        """Raises NotImplementedError: the test step makes the update."""
+        """Raises NotImplementedError: only the test step updates the metric."""
         raise NotImplementedError(
             f"Metric {self.name!r} comes from the model_fn's metric_fn, which every test step "
             "updates. Call model.evaluate(...) instead."

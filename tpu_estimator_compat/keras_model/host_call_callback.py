@@ -1,4 +1,4 @@
-"""The callback that makes the host calls of `fit` and `evaluate`."""
+"""The callback that completes the host calls of `fit` and `evaluate`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 class HostCallCallback(keras.callbacks.Callback):
-    """Waits for the host calls of each loop of steps, and writes their summaries at the end.
+    """Waits for the host calls of each loop of steps, and flushes their summaries at the end.
 
-    Host calls run beside the next steps, so a loop may return before they are made. This callback
-    stands before a user's in the list of callbacks, which then see what host calls did.
+    Host calls run beside the next steps, so a loop may return before they have run. This callback
+    comes before the user's callbacks, so that those see the effects of host calls.
     """
 
     def __init__(self, modes: ModelModes):

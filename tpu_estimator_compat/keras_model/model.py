@@ -1,7 +1,7 @@
 """The `keras.Model` behind an estimator: Keras' own loops around the captured graph's steps.
 
-`fit`, `evaluate` and `predict` are Keras'. The functions that they call make `steps_per_execution`
-steps at a time, and never more than are left.
+`fit`, `evaluate` and `predict` are Keras'. The functions that they call run `steps_per_execution`
+steps per call, and never more than are left.
 """
 
 from __future__ import annotations
@@ -38,15 +38,20 @@ from tpu_estimator_compat.spec import ModeKeys
 class ModelFnModel(SavedVariables):
     """A model whose steps are those of a legacy model_fn.
 
-    `Estimator.keras_model()` returns one, and a Keras callback among the hooks of
-    `Estimator.train`, `evaluate` or `predict` finds that of the call as `self.model`. Its variables
-    are those of the captured graph, with their TF1 names as paths; slots and `global_step` are
-    non-trainable ones.
+    `Estimator.keras_model()` returns one. In `Estimator.train`, `evaluate` and `predict`, a Keras
+    callback among the hooks finds the call's model as `self.model`. The variables are those of the
+    captured graph, with their TF1 names as paths; slots and `global_step` are non-trainable.
 
     Args:
       modes: the steps of all modes, on one set of variables.
-      steps_per_execution: steps of one call of the train and test functions, until `compile`.
+      steps_per_execution: steps per call of the train and test functions, until `compile`.
       export: writes a SavedModel.
+
+    Example:
+      >>> model = Estimator(model_fn, "model").keras_model(input_fn)
+      >>> history = model.fit(input_fn(), steps_per_epoch=1, verbose=0)
+      >>> float(model.variables[0])
+      3.0
     """
 
     def __init__(self, modes: ModelModes, *, steps_per_execution: int, export: Export):
@@ -69,7 +74,7 @@ class ModelFnModel(SavedVariables):
         self._adopted: set[str] = set()
         self._in_loop = self._fits = False
         self._optimizer_view: optimizer_view.UnknownRate | None = None
-        self._nan_step: int | None = None  # of the last `fit`
+        self._nan_step: int | None = None  # first step with a NaN loss in the last `fit`
         self.built = True
         self._steps_at_first = steps_per_execution
 
@@ -79,15 +84,15 @@ class ModelFnModel(SavedVariables):
             return keras.metrics.Mean(name="loss")
 
     def compile(self, steps_per_execution: int = 1, **kwargs: Any) -> None:
-        """Sets how Keras runs the model; what it computes is model_fn's.
+        """Sets how many steps Keras runs per call; model_fn defines the computation.
 
         Args:
-          steps_per_execution: steps between two callbacks.
-          **kwargs: must hold no optimizer, loss or metrics.
+          steps_per_execution: steps between two callbacks; "auto" lets Keras choose.
+          **kwargs: must not hold an optimizer, loss or metrics.
 
         Raises:
-          ValueError: an optimizer, loss or metrics were given, or no positive number of steps.
-          TypeError: `steps_per_execution` is no int.
+          ValueError: an optimizer, loss or metrics, or a number of steps below 1.
+          TypeError: `steps_per_execution` is not an int.
         """
         own = sorted(k for k, v in kwargs.items() if v is not None and k in _MODEL_FN_BRINGS)
         if own:
@@ -95,29 +100,29 @@ class ModelFnModel(SavedVariables):
                 f"compile() got {own}, but optimizer, loss and metrics come from the model_fn. "
                 "Change them there, or rewrite the model as a native keras.Model."
             )
-        if steps_per_execution != "auto":  # Keras tunes the number
+        if steps_per_execution != "auto":  # "auto": Keras tunes the number
             check_positive_integer(steps_per_execution, "steps_per_execution")
         super().compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
 
     def compile_once(self) -> None:
-        """Compiles with the estimator's number of steps, unless that is done.
+        """Compiles with the estimator's number of steps, unless the model is compiled.
 
-        Compiling makes Keras variables, so calls that no callback looks at are spared it.
+        Compiling makes Keras variables, so a call without Keras callbacks skips it.
         """
         if not self.compiled:
             self.compile(steps_per_execution=self._steps_at_first)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
-        """The mean loss, and every metric of the model_fn once it has been evaluated."""
+        """The mean loss, and every metric of model_fn after its first evaluation."""
         return [self._loss, *self._eval_metrics.values()]
 
     @property
     def optimizer(self) -> optimizer_view.UnknownRate:
         """model_fn's optimizer: its `learning_rate`, and the global step as `iterations`.
 
-        A rate that is assigned replaces model_fn's from the next step on, in this model;
-        checkpoints do not hold it.
+        An assigned rate replaces model_fn's from the next step on, in this model only; checkpoints
+        do not hold it.
         """
         found = self._optimizer_view
         if not isinstance(found, optimizer_view.OneRate):
@@ -129,7 +134,7 @@ class ModelFnModel(SavedVariables):
         """Does nothing: Keras' compile assigns None."""
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """Captures the training step, without a batch, before callbacks of `fit` may ask for it."""
+        """Captures the training step, without a batch, before callbacks of `fit` can ask for it."""
         if self._fits and ModeKeys.TRAIN not in self.modes:
             data = iterator._distributed_dataset
             self.build_mode(ModeKeys.TRAIN, elements.replica_spec(data, self._per_batch))
@@ -150,15 +155,15 @@ class ModelFnModel(SavedVariables):
         return self._prediction.of_batch(features)
 
     def train_step(self, data: Any) -> dict[str, tf.Tensor]:
-        """The loss of one training step on this replica's `data`, in replica context."""
+        """The loss of one training step on this replica's `data`; call it in replica context."""
         return {"loss": self._program(ModeKeys.TRAIN).on_replica(data)[0]}
 
     def test_step(self, data: Any) -> dict[str, tf.Tensor]:
-        """The loss of this replica's `data`, in replica context."""
+        """The loss of this replica's `data`; call it in replica context."""
         return {"loss": self._program(ModeKeys.EVAL).on_replica(data)[0]}
 
     def predict_step(self, data: Any) -> Any:
-        """Predictions for this replica's `data`, in replica context."""
+        """Predictions for this replica's `data`; call it in replica context."""
         outputs = self._program(ModeKeys.PREDICT).on_replica(data)
         return self.modes[ModeKeys.PREDICT].packed(outputs)
 
@@ -172,19 +177,19 @@ class ModelFnModel(SavedVariables):
         return runner.program
 
     def make_train_function(self, force: bool = False) -> Callable[[Any], dict[str, Any]]:
-        """The function that `fit` calls for every `steps_per_execution` steps."""
+        """The function that `fit` calls once per `steps_per_execution` steps."""
         if self.train_function is None or force:
             self.train_function = self._looping_function(ModeKeys.TRAIN)
         return self.train_function
 
     def make_test_function(self, force: bool = False) -> Callable[[Any], dict[str, Any]]:
-        """The function that `evaluate` calls for every `steps_per_execution` steps."""
+        """The function that `evaluate` calls once per `steps_per_execution` steps."""
         if self.test_function is None or force:
             self.test_function = self._looping_function(ModeKeys.EVAL)
         return self.test_function
 
     def make_predict_function(self, force: bool = False) -> Callable[[Sequence[Any]], Any]:
-        """The function that `predict` calls for every few batches."""
+        """The function that `predict` calls with a list of batches."""
         if self.predict_function is None or force:
             self.predict_function = self._predict_batches
         return self.predict_function
@@ -195,7 +200,7 @@ class ModelFnModel(SavedVariables):
         return predictions
 
     def _check_is_free(self, mode: str) -> None:
-        """Raises RuntimeError where a session makes the steps of `mode`: it knows of no others."""
+        """Raises RuntimeError while a session runs the steps of `mode`: it would miss others."""
         if self.modes.in_session == mode:
             raise RuntimeError(
                 f"The {mode} steps of this model are made by the running call of the estimator "
@@ -214,7 +219,7 @@ class ModelFnModel(SavedVariables):
             session.runner.begin_loop()
             with with_lines(session.graph):
                 result = session.runner.run(iterator, steps)
-            if not self._in_loop or result.stopped_by_nan:  # else HostCallCallback does it
+            if not self._in_loop or result.stopped_by_nan:  # else HostCallCallback waits for them
                 session.finish_host_calls()
             self._remaining.made(result.steps)
             if not result.steps:
@@ -229,7 +234,7 @@ class ModelFnModel(SavedVariables):
 
     @contextlib.contextmanager
     def _counted(self, fits: bool = False) -> Iterator[RemainingSteps]:
-        """Sets a new counter of steps, which is also a callback, for one call of Keras' loops."""
+        """Sets a new step counter, which is also a callback, for one call of Keras' loops."""
         before = self._remaining, self._in_loop
         self._remaining, self._in_loop, self._fits = RemainingSteps(), True, fits
         try:
@@ -239,20 +244,19 @@ class ModelFnModel(SavedVariables):
             self._fits = False
 
     def _stop_at_nan(self, step: int) -> None:
-        """Ends `fit`, as `keras.callbacks.TerminateOnNaN` does, and logs the step."""
         self._nan_step = step
         self.stop_training = True
         logging.error("The loss of step %d is NaN: training stops.", step)
 
     def build_mode(self, mode: str, element_spec: Any) -> None:
-        """Captures a mode for elements of a spec, unless that is done, and adopts its variables."""
+        """Captures a mode for an element spec, if it is not yet captured; adopts its variables."""
         with eager.eager_mode():
             if mode not in self.modes:
                 self.modes.build(mode, element_spec)
             self.adopt(mode)
 
     def adopt(self, mode: str) -> None:
-        """Makes Keras variables and metrics of a captured mode's."""
+        """Adopts the variables and metrics of a captured mode as Keras variables and metrics."""
         self.compile_once()
         ready = self.modes[mode]
         for name, trainable in ready.variables():
@@ -265,7 +269,8 @@ class ModelFnModel(SavedVariables):
     def close(self) -> None:
         """Frees the variables of a call's model at once, unless a callback has adopted them.
 
-        They would wait for Python's collector: Keras makes cycles of references to a model.
+        Keras makes reference cycles, so the variables would otherwise wait for the garbage
+        collector.
         """
         if not self._adopted:
             del self.modes, self._prediction, self._optimizer_view
@@ -273,8 +278,8 @@ class ModelFnModel(SavedVariables):
     def fit(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Trains as `keras.Model.fit` does, from the newest checkpoint; ends with a checkpoint.
 
-        SIGTERM and Ctrl-C end it as they end `Estimator.train`: after the step at hand, with a
-        checkpoint. A NaN loss also ends it after its step, without a checkpoint.
+        SIGTERM and Ctrl-C end it as they end `Estimator.train`: after the current step, with a
+        checkpoint. A NaN loss also ends it after its step, but without a checkpoint.
 
         Args:
           *args: as for `keras.Model.fit`; the data gives features, or (features, labels).
@@ -286,8 +291,8 @@ class ModelFnModel(SavedVariables):
 
         Raises:
           ValueError: there is no data.
-          TypeError: an element of `callbacks` is no Keras callback.
-          RuntimeError: a running call of an estimator makes the training steps of this model.
+          TypeError: an element of `callbacks` is not a Keras callback.
+          RuntimeError: a running call of an estimator executes the training steps of this model.
           tf.errors.OpError: a checkpoint could not be written to model_dir.
         """
         self._check_is_free(ModeKeys.TRAIN)
@@ -319,8 +324,8 @@ class ModelFnModel(SavedVariables):
         return history
 
     def evaluate(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
-        """Evaluates as `keras.Model.evaluate` does, with the model_fn's own metrics."""
-        if isinstance(callbacks, keras.callbacks.CallbackList):  # called from within fit
+        """Evaluates as `keras.Model.evaluate` does, with model_fn's own metrics."""
+        if isinstance(callbacks, keras.callbacks.CallbackList):  # fit calls this
             for callback in callbacks.callbacks:
                 if isinstance(callback, RemainingSteps):
                     callback.in_fit(kwargs.get("steps"))
@@ -357,7 +362,7 @@ _MODEL_FN_BRINGS = frozenset({"optimizer", "loss", "loss_weights", "metrics", "w
 
 
 def _with(callbacks: Any, counter: RemainingSteps, *own: keras.callbacks.Callback) -> Any:
-    """The user's callbacks, after `counter` and `own`, and before a line of progress."""
+    """The user's callbacks, after `counter` and `own`, and before a progress bar."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks.callbacks[:0] = [counter, *own]
         return callbacks

@@ -1,4 +1,4 @@
-"""`model.optimizer` of an estimator's Keras model: model_fn's optimizer as callbacks see it."""
+"""`model.optimizer` of an estimator's Keras model: shows model_fn's optimizer to callbacks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 class UnknownRate:
-    """The optimizer of a model whose training step has no one learning rate, or none yet.
+    """The optimizer of a training step with several learning rates, or not yet captured.
 
-    `reason` ends the sentence "it has no learning_rate:".
+    `reason` completes the sentence "model.optimizer has no learning_rate:".
     """
 
     name = "model_fn_optimizer"
     built = True
-    variables = ()  # the model's own: slots have TF1 names
+    variables = ()  # slots have TF1 names and belong to the model
 
     def __init__(self, modes: ModelModes, reason: str):
         self._modes = modes
@@ -50,13 +50,13 @@ class UnknownRate:
 
 
 class OneRate(UnknownRate, keras.optimizers.Optimizer):
-    """The optimizer of a model whose captured training step goes by one learning rate.
+    """The optimizer of a model whose training step has one learning rate.
 
-    `rates` are the tensors of the step's graph that are the rate.
+    `rates` are the tensors of the step's graph that hold the rate.
     """
 
     def __init__(self, modes: ModelModes, rates: list[tf.Tensor]):
-        self._lock = False  # Keras' own __init__ makes variables, of which this has none
+        self._lock = False  # Keras' __init__ would make variables, which this view must not have
         self.use_ema = False
         UnknownRate.__init__(self, modes, "")
         self._rates = rates
@@ -64,7 +64,7 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
 
     @property
     def learning_rate(self) -> tf.Tensor:
-        """The rate of the next step, a float scalar. Assign a number to replace it from then on."""
+        """The rate of the next step, a float scalar. An assigned number replaces it."""
         mode = self._modes[ModeKeys.TRAIN]
         if self._variable is not None:
             return tf.constant(mode.captured.store[self._variable].numpy())

@@ -1,4 +1,4 @@
-"""Predictions of a model for the batches that Keras gives."""
+"""Predictions of a model for batches of Keras' data."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Build = Callable[[str, Any], None]
 
 
 class ElementRunner(Runner, Protocol):
-    """A runner that also takes single elements, such as Keras has."""
+    """A runner that also takes single elements, which Keras passes."""
 
     def element_function(self) -> Callable[[Any], list[Any]]:
-        """A function of the input element of all replicas that returns the plan's fetches."""
+        """A function that maps the input element of all replicas to the plan's fetches."""
 
 
 class Prediction:
-    """Predicts by the PREDICT mode of a model; `build` captures it for the spec of an element."""
+    """Predicts with the PREDICT mode of a model; `build` captures the mode for a spec."""
 
     def __init__(self, modes: ModelModes, build: Build):
         self._modes = modes
@@ -35,7 +35,7 @@ class Prediction:
         self._function: Any = None
 
     def __call__(self, batches: Sequence[Any]) -> Any:
-        """Predictions for a few elements, concatenated; captures the mode on first use."""
+        """Predictions for several elements, concatenated; captures the mode on first use."""
         features = [split_element(plain_element(batch))[0] for batch in batches]
         if self._function is None:
             self._make_function(features[0])
@@ -57,9 +57,9 @@ class Prediction:
         self._function = runner.element_function()
 
     def _of_element(self, element: Any) -> list[tf.Tensor]:
-        """The predictions for one element; where shapes are fixed, a short one is filled.
+        """The predictions for one element; pads a short element if shapes must be static.
 
-        Keras deals the last batch to the replicas unevenly: some may get nothing.
+        Keras splits the last batch unevenly among the replicas; some may get no rows.
         """
         modes = self._modes
         if not modes.topology.compiles:
@@ -79,12 +79,12 @@ class Prediction:
         return [output[:rows] for output in self._function(element)]
 
     def of_batch(self, features: Any) -> Any:
-        """Predictions for one batch: all replicas compute it, and the first one's are returned."""
+        """Predictions for one batch: all replicas compute it; the first one's are returned."""
         replicas = self._modes.store.strategy.num_replicas_in_sync
         return tf.nest.map_structure(lambda t: t[: tf.shape(t)[0] // replicas], self([features]))
 
 
 def features_spec(modes: ModelModes) -> Any:
-    """The features of a batch of any size: structure of `tf.TypeSpec`s."""
+    """The features of a batch of any size, as a structure of `tf.TypeSpec`s."""
     features, _ = split_element(modes.first().element_spec)
     return feature_keys.original(elements.any_batch(features))

@@ -1,4 +1,4 @@
-"""The numbers of steps made and left of an epoch, an evaluation or a prediction."""
+"""Counts the steps that an epoch, an evaluation or a prediction has run and has left."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import keras
 
 
 class RemainingSteps(keras.callbacks.Callback):
-    """Follows Keras' loops, so that no call of many steps overshoots.
+    """Follows Keras' loops, so that a call of several steps does not run past the end.
 
     Attributes:
-      last: the number of the last step that was made, from 0; None before that.
+      last: the index of the last step that ran, from 0; None before the first.
     """
 
     def __init__(self) -> None:
@@ -22,15 +22,15 @@ class RemainingSteps(keras.callbacks.Callback):
         self._of_validation: tuple[int | None] | None = None
 
     def within(self, steps: int) -> int:
-        """The number of steps still to make, at most `steps`."""
+        """The smaller of `steps` and the number of steps left."""
         return steps if self._left is None else min(steps, self._left)
 
     def made(self, steps: int) -> None:
-        """Records the number of steps of the call that began last."""
+        """Records the number of steps of the last call."""
         self.last = self._first + steps - 1
 
     def in_fit(self, steps: int | None) -> None:
-        """Sets the steps of validations: the callbacks' `params` hold those of training."""
+        """Sets the number of validation steps: the callbacks' `params` hold that of training."""
         self._of_validation = (steps,)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
@@ -57,7 +57,7 @@ class RemainingSteps(keras.callbacks.Callback):
 
 
 class StepBar(keras.callbacks.ProgbarLogger):
-    """Keras' line of progress in steps: Keras counts calls, each of many steps."""
+    """Keras' progress bar, which counts steps; Keras' own counts calls of several steps."""
 
     def __init__(self, counter: RemainingSteps) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The outputs of a Keras model on captured variables: weights files, exports, a table."""
+"""Saves a Keras model on captured variables: weights files, exports, a summary table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tpu_estimator_compat.keras_model.prediction import features_spec
 
 Export = Callable[[Any, Any, Callable[[str], str]], None]
 """Writes a SavedModel: takes its path, the spec of the features, and a function that writes a
-checkpoint to a directory."""
+checkpoint to a directory.
+"""
 
 
 class SavedVariables(keras.Model):
@@ -25,12 +26,12 @@ class SavedVariables(keras.Model):
     _export: Export
 
     def save_own_variables(self, store: Any) -> None:
-        """Puts every variable in `store` by its TF1 name, with `:` for `/`; Keras calls this."""
+        """Stores every variable under its TF1 name, with `:` for `/`; Keras calls this."""
         for path, variable in self._variables_by_path().items():
             store[_key(path)] = variable
 
     def load_own_variables(self, store: Any) -> None:
-        """Takes the variables' values from `store`; ValueError where it lacks a trainable one."""
+        """Loads the variables; ValueError if `store` lacks a trainable variable."""
         variables = self._variables_by_path()
         keys = set(store.keys())
         missing = [path for path in variables if _key(path) not in keys]
@@ -54,15 +55,15 @@ class SavedVariables(keras.Model):
         show_trainable: bool = False,
         layer_range: Any = None,
     ) -> None:
-        """Prints the variables by scope, with shapes and counts; there are no layers to show.
+        """Prints the variables by scope, with shapes and counts, in place of layers.
 
         Args:
-          line_length: width; None for as wide as the names are.
-          positions: as for `keras.Model.summary`; without effect here.
+          line_length: least width in characters; None for the width of the longest name.
+          positions: ignored.
           print_fn: takes the whole text; None prints it.
-          expand_nested: without effect: every scope is shown.
-          show_trainable: whether to say of each variable if it is trained.
-          layer_range: without effect.
+          expand_nested: ignored: every scope is shown.
+          show_trainable: whether to show which variables are trainable.
+          layer_range: ignored.
         """
         del positions, expand_nested, layer_range
         variables = [v for v in self.variables if isinstance(v, AdoptedVariable)]
@@ -72,31 +73,31 @@ class SavedVariables(keras.Model):
         (print_fn or print)(text)
 
     def save_weights(self, *args: Any, **kwargs: Any) -> None:
-        """Saves as `keras.Model.save_weights` does; ValueError where there are no variables yet."""
-        self._variables_by_path()  # Keras would write an empty file
+        """Saves as `keras.Model.save_weights` does; ValueError for a model without variables."""
+        self._variables_by_path()  # without variables, Keras would write an empty file
         super().save_weights(*args, **kwargs)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Raises NotImplementedError, which says what to use."""
+        """Raises NotImplementedError; the message names alternatives."""
         del args, kwargs
         raise NotImplementedError(_NOT_SAVED.format("save()"))
 
     def export(self, filepath: Any, format: str = "tf_saved_model", **kwargs: Any) -> None:
-        """Writes a SavedModel for servers at `filepath`, with the current values.
+        """Writes a SavedModel for serving to `filepath`, with the current values.
 
-        Its graphs and signatures are those of `Estimator.export_saved_model`; its receiver is fed
-        the features themselves, in batches of any size.
+        Graphs and signatures are those of `Estimator.export_saved_model`; the receiver takes the
+        features themselves, in batches of any size.
 
         Args:
-          filepath: the folder of the SavedModel; replaces a SavedModel there.
+          filepath: the directory of the SavedModel; an existing SavedModel there is replaced.
           format: "tf_saved_model".
-          **kwargs: `verbose`, without effect.
+          **kwargs: only `verbose`, which is ignored.
 
         Raises:
-          ValueError: another format, there are no variables yet, or features that are neither a
+          ValueError: another format, a model without variables, or features that are neither a
             tensor nor a dict of tensors.
           TypeError: another argument.
-          FileExistsError: something else is at `filepath`.
+          FileExistsError: `filepath` exists and is not a SavedModel.
         """
         if format != "tf_saved_model":
             raise ValueError(f"export() writes format='tf_saved_model', given: {format!r}.")
@@ -111,7 +112,7 @@ class SavedVariables(keras.Model):
         logging.info("Exported a SavedModel to %s.", filepath)
 
     def get_config(self) -> dict[str, Any]:
-        """Raises NotImplementedError, which says what to use."""
+        """Raises NotImplementedError; the message names alternatives."""
         raise NotImplementedError(_NOT_SAVED.format("get_config(), which cloning and saving need,"))
 
     def _variables_by_path(self) -> dict[str, AdoptedVariable]:
@@ -133,5 +134,5 @@ _NOT_SAVED = (
 
 
 def _key(path: str) -> str:
-    """A variable's name in a weights file, where `/` makes groups; TF1 names have no `:`."""
+    """A variable's key in a weights file, in which `/` makes groups; TF1 names have no `:`."""
     return path.replace("/", ":")

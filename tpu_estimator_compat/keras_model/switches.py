@@ -1,4 +1,4 @@
-"""Switches of Keras and TensorFlow with which Keras' loops cannot run a model_fn's steps."""
+"""Checks the switches of Keras and TensorFlow that keep Keras' loops from running the steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tpu_estimator_compat.tf_internals import context
 
 
 def check(method: str) -> None:
-    """Raises RuntimeError where a switch does not go together with Keras' `method`."""
+    """Raises RuntimeError if a switch is incompatible with Keras' `method`."""
     backend = keras.backend.backend()
     if backend != "tensorflow":
         raise RuntimeError(

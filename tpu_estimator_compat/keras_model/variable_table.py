@@ -25,12 +25,12 @@ def as_text(
 ) -> str:
     """A table of variables, which have `path`, `shape` and `trainable`.
 
-    A row per scope gives its number of values; the scope's variables follow with their shapes,
-    first the trained, then the others. The sums stand at the end.
+    A row per scope gives its number of values; rows of its variables follow. Trainable variables
+    come first. The last lines are sums.
 
     Args:
-      width: least number of characters of a line; None for as many as are needed.
-      show_trainable: whether a fourth column says if a variable is trained.
+      width: least number of characters of a line; None for the width of the content.
+      show_trainable: whether a fourth column says if a variable is trainable.
     """
     trained = [v for v in variables if v.trainable]
     others = [v for v in variables if not v.trainable]
@@ -50,11 +50,10 @@ def as_text(
 def _drawn(table: Table) -> list[str]:
     file = io.StringIO()
     Console(file=file, width=_UNLIMITED, color_system=None, force_jupyter=False).print(table)
-    return [line[1:-1].rstrip() for line in file.getvalue().splitlines()]  # without the edges
+    return [line[1:-1].rstrip() for line in file.getvalue().splitlines()]  # cuts off the borders
 
 
 def _scopes(variables: Sequence[Any]) -> Iterable[tuple[str, str, str, str]]:
-    """Rows: the scope, then its variables; scopes in the order of their first variables."""
     scopes: dict[str, list[Any]] = {}
     for variable in variables:
         scopes.setdefault(variable.path.rpartition("/")[0], []).append(variable)

@@ -1,7 +1,7 @@
-"""Names that TensorFlow dropped, and how legacy code finds them.
+"""Names that TensorFlow dropped, and the imports by which legacy code finds them.
 
 `legacy` has the table of all names, the command `run` and the imports of legacy modules; `canned`
-the canned models and heads of `tf.estimator`; `contrib` what is served of `tf.contrib`. Users
-come in by `tpu_estimator_compat.v1`, by `install()`, or by `run`; tools read the table. Nothing
-below imports this door. Begin with `legacy/table.py`.
+has the canned models and heads of `tf.estimator`; `contrib` has the supported part of `tf.contrib`.
+Users come in through `tpu_estimator_compat.v1`, `install()`, or `run`; tools read the table. No
+lower layer imports this door. Begin with `legacy/table.py`.
 """

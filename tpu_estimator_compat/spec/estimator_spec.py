@@ -44,6 +44,10 @@ class EstimatorSpec(_EstimatorSpecFields):
       TypeError: a field is of the wrong type.
       ValueError: the mode is unknown, a field that it needs is missing, `loss` is not a scalar, or
         a tensor is not from the default graph.
+
+    Example:
+      >>> EstimatorSpec("infer", predictions={"x": tf.constant([1.0])}).mode
+      'infer'
     """
 
     def __new__(

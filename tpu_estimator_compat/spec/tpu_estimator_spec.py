@@ -48,6 +48,10 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
       ValueError: a field that the mode needs is missing, `eval_metrics` or `host_call` is not a
         pair, `loss` is not a scalar, or a tensor is not from the default graph.
       RuntimeError: the number of tensors is not the number of arguments of their function.
+
+    Example:
+      >>> TPUEstimatorSpec("infer", predictions={"x": tf.constant([1.0])}).mode
+      'infer'
     """
 
     def __new__(

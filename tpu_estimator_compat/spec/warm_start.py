@@ -31,6 +31,10 @@ class WarmStartSettings(_WarmStartFields):
     Raises:
       ValueError: `ckpt_to_initialize_from` is empty.
       TypeError: `ckpt_to_initialize_from` is not a path, or a dict argument is not a dict.
+
+    Example:
+      >>> WarmStartSettings("model", vars_to_warm_start="encoder/.*").ckpt_to_initialize_from
+      'model'
     """
 
     def __new__(

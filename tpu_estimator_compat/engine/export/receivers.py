@@ -48,6 +48,10 @@ class ServingInputReceiver(_ServingFields):
     Raises:
       ValueError: a value is not a tensor (dense, sparse, ragged), a key has a wrong type, or the
         alternatives are not a dict.
+
+    Example:
+      >>> ServingInputReceiver({"x": x}, receiver_tensors=x).receiver_tensors.keys()
+      dict_keys(['input'])
     """
 
     def __new__(
@@ -74,6 +78,10 @@ class TensorServingInputReceiver(_ServingFields):
 
     Raises:
       ValueError: as in `ServingInputReceiver`; `features` is a dict.
+
+    Example:
+      >>> TensorServingInputReceiver(x, receiver_tensors=x).features.shape
+      TensorShape([2])
     """
 
     def __new__(
@@ -99,6 +107,10 @@ class UnsupervisedInputReceiver(ServingInputReceiver):
     Args:
       features: as in `ServingInputReceiver`.
       receiver_tensors: as in `ServingInputReceiver`.
+
+    Example:
+      >>> UnsupervisedInputReceiver({"x": x}, receiver_tensors=x).features.keys()
+      dict_keys(['x'])
     """
 
     def __new__(cls, features: Tensors, receiver_tensors: Tensors) -> UnsupervisedInputReceiver:
@@ -121,6 +133,10 @@ class SupervisedInputReceiver(_SupervisedFields):
 
     Raises:
       ValueError: a value is not a tensor, or a key has a wrong type.
+
+    Example:
+      >>> SupervisedInputReceiver(x, labels=y, receiver_tensors={"x": x}).labels.shape
+      TensorShape([2])
     """
 
     def __new__(

@@ -40,6 +40,10 @@ class BatchConfig(NamedTuple):
       allowed_batch_sizes: ascending sizes to which batches are padded, the last one
         `max_batch_size`; None or empty for any.
       max_enqueued_batches: batches that may wait.
+
+    Example:
+      >>> BatchConfig(1, 8, 5000, allowed_batch_sizes=[4, 8]).max_batch_size
+      8
     """
 
     num_batch_threads: int

@@ -27,6 +27,11 @@ class TPUStrategy:
       ValueError: `steps_per_run` is not positive.
       TypeError: `tpu_cluster_resolver` is no resolver.
       RuntimeError: the TPU cannot be reached.
+
+    Example:
+      >>> strategy = TPUStrategy(steps_per_run=10)
+      >>> RunConfig(train_distribute=strategy).train_distribute.steps_per_run
+      10
     """
 
     def __init__(

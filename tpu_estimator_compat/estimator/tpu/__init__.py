@@ -1,4 +1,4 @@
-"""`tf.estimator.tpu` (once `tf.contrib.tpu`): the same names in the same places."""
+"""The public names of `tf.estimator.tpu` (once `tf.contrib.tpu`), in the same places."""
 
 import tensorflow as tf
 

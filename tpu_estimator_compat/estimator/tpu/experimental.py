@@ -1,4 +1,4 @@
-"""`tf.estimator.tpu.experimental`: the same names in the same places."""
+"""The public names of `tf.estimator.tpu.experimental`."""
 
 from tpu_estimator_compat.embedding import EmbeddingConfigSpec
 

@@ -1,1 +1,1 @@
-"""Canned models and heads of `tf.estimator`: those of the package tensorflow-estimator, on ours."""
+"""Canned models and heads of `tf.estimator`: tensorflow-estimator's code, on this Estimator."""

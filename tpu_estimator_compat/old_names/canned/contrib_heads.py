@@ -1,4 +1,4 @@
-"""The functions of `tf.contrib.estimator` that made heads, of the kind that TensorFlow 1 had."""
+"""The functions of `tf.contrib.estimator` that make heads in the style of TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def binary_classification_head(
     loss_fn: LossFn | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for one of two classes."""
+    """A head for binary classification."""
     return v1._binary_logistic_head_with_sigmoid_cross_entropy_loss(
         weight_column, thresholds, label_vocabulary, loss_reduction, loss_fn, name
     )
@@ -42,7 +42,7 @@ def multi_class_head(
     loss_fn: LossFn | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for one of several classes."""
+    """A head for classification into one of `n_classes` classes."""
     return v1._multi_class_head_with_softmax_cross_entropy_loss(
         n_classes, weight_column, label_vocabulary, loss_reduction, loss_fn, name
     )
@@ -56,7 +56,7 @@ def regression_head(
     inverse_link_fn: Callable[[tf.Tensor], tf.Tensor] | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for numbers."""
+    """A head for regression with real values."""
     return v1._regression_head(
         weight_column, label_dimension, loss_reduction, loss_fn, inverse_link_fn, name
     )
@@ -69,7 +69,7 @@ def poisson_regression_head(
     compute_full_loss: bool = True,
     name: str | None = None,
 ) -> Any:
-    """A head for counts."""
+    """A head for regression with counts."""
     of_v2 = regression.PoissonRegressionHead(compute_full_loss=compute_full_loss)
     return regression_head(
         weight_column, label_dimension, loss_reduction, of_v2._loss_fn, tf.exp, name
@@ -79,7 +79,7 @@ def poisson_regression_head(
 def logistic_regression_head(
     weight_column: Any = None, loss_reduction: str = _MEAN, name: str | None = None
 ) -> Any:
-    """A head for numbers from 0 to 1."""
+    """A head for regression with values from 0 to 1."""
     loss_fn = regression.LogisticRegressionHead()._loss_fn
     return regression_head(weight_column, 1, loss_reduction, loss_fn, tf.sigmoid, name)
 
@@ -94,7 +94,7 @@ def multi_label_head(
     classes_for_class_based_metrics: Iterable[int | str] | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for any number of classes."""
+    """A head for classification with any number of labels per example."""
     if loss_fn:
         v1._validate_loss_fn_args(loss_fn)
     if loss_reduction not in _Reduction.all() or loss_reduction == _Reduction.NONE:
@@ -112,7 +112,7 @@ def multi_label_head(
 
 
 class _MultiLabelHead(v1._Head):
-    """The `MultiLabelHead` of TensorFlow 2, with metrics and training steps of TensorFlow 1."""
+    """The `MultiLabelHead` of TensorFlow 2, with the metrics and training steps of TensorFlow 1."""
 
     def __init__(self, head: Any, loss_reduction: str):
         self._head = head
@@ -210,12 +210,12 @@ class _MultiLabelHead(v1._Head):
 
 
 def multi_head(heads: Sequence[Any], head_weights: Sequence[float] | None = None) -> Any:
-    """A head of several heads."""
+    """A head that combines several heads."""
     return _MultiHead(merging.MultiHead(heads, head_weights))
 
 
 class _MultiHead(v1._Head):
-    """Splits logits and merges specs of TensorFlow 1's heads by the methods of a `MultiHead`."""
+    """Splits logits and merges the specs of TensorFlow 1's heads, with methods of a `MultiHead`."""
 
     def __init__(self, merging: Any):
         self._merging = merging
@@ -229,7 +229,6 @@ class _MultiHead(v1._Head):
         return self._merging.logits_dimension
 
     def create_loss(self, features: Any, mode: str, logits: Any, labels: Any) -> Any:
-        """The merged loss; the other fields are dicts by the names of heads."""
         of_head = self._merging._check_logits_and_labels(logits, labels)
         made = {
             head.name: head.create_loss(features, mode, of_head[head.name], labels[head.name])
@@ -298,7 +297,6 @@ class _MultiHead(v1._Head):
 def _train_op(
     loss: tf.Tensor, optimizer: Any, train_op_fn: Callable[[tf.Tensor], Any] | None
 ) -> Any:
-    """The training step of a head, with the updates that layers want."""
     if optimizer is not None and train_op_fn is not None:
         raise ValueError("train_op_fn and optimizer cannot both be set.")
     if optimizer is not None:

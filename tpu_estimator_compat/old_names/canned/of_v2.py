@@ -1,7 +1,4 @@
-"""`tf.estimator` of TensorFlow 2, where its names mean others than in TensorFlow 1.
-
-Names are loaded when they are asked for: few scripts ask.
-"""
+"""Names of `tf.estimator` that differ between TensorFlow 2 and 1, loaded on first access."""
 
 from __future__ import annotations
 

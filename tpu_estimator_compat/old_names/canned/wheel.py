@@ -1,15 +1,15 @@
-"""The modules of the package tensorflow-estimator, which TensorFlow's canned models were part of.
+"""Loads the modules of the package tensorflow-estimator, which has TensorFlow's canned models.
 
-They are loaded under this name, for every importer. Estimator, specs, modes and configuration are
-this package's own. `tensorflow_estimator` itself cannot be imported: it needs names that TensorFlow
-2.16 dropped.
+They are loaded under this module's name, with this package's own Estimator, specs, modes and
+configuration. `tensorflow_estimator` itself cannot be imported: it needs names that TensorFlow 2.16
+dropped.
 
-These modules of the original have counterparts here that stay:
+This package keeps its own versions of these modules:
 
-- early stopping: the loop has to know when each hook reads the global step;
-- input functions over arrays: the original's need queues, and threads that fill them;
+- early stopping: the loop must know when each hook reads the global step;
+- input functions for arrays: the original's need queues, and threads that fill them;
 - `model_to_estimator`: the original takes models of Keras 2 only;
-- receivers and exporters: exports must work where the package is missing.
+- receivers and exporters: exports must work without tensorflow-estimator.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ _ORIGINAL = "tensorflow_estimator.python.estimator"
 
 
 class _Uncounted:
-    """Replaces a gauge of TensorFlow that counts canned models."""
-
     def get_cell(self, *unused_labels: str) -> _Uncounted:
         return self
 
@@ -38,7 +36,7 @@ class _Uncounted:
 
 
 def _unexported(*unused_names: str, **unused: Any) -> Any:
-    """`estimator_export` without the registry of names, which TensorFlow dropped."""
+    """`estimator_export` without the registry of API names, which TensorFlow dropped."""
     return lambda exported: exported
 
 
@@ -69,7 +67,7 @@ def _specs() -> Mapping[str, Any]:
 
 
 def _heads() -> Mapping[str, Any]:
-    """Sends weights to the metrics of a head: the original's metrics see those of one replica."""
+    """Sends weights to a head's metrics on the host: the original uses those of one replica."""
     import tensorflow as tf
 
     def create_eval_metrics_tuple(
@@ -90,7 +88,6 @@ def _heads() -> Mapping[str, Any]:
 
 
 def _check_version() -> None:
-    """Raises an ImportError without the one release that was tried."""
     package, _, wanted = ESTIMATOR_PACKAGE.partition("==")
     try:
         version = metadata.version(package)

@@ -1,9 +1,9 @@
-"""`tf.contrib`: a module, or a folder of modules, for each namespace.
+"""`tf.contrib`: one module, or folder of modules, per namespace.
 
-They have names that neither TensorFlow, tf_keras nor tf_slim has. A name is admitted if public code
-used it. Users reach it through `tpu_estimator_compat.v1`. Its row in `legacy/names` says which
-module serves it; its proof is in `tests/old_names/contrib`. Nothing outside of this folder imports
-it. Behaviour and defaults are those of TensorFlow 1.15.
+The modules have names that TensorFlow, tf_keras and tf_slim lack. A name is included if public code
+uses it. Users reach it through `tpu_estimator_compat.v1`; its row in `legacy/names` says which
+module serves it, and `tests/old_names/contrib` tests it. Nothing outside of this folder imports it.
+Behavior and defaults are those of TensorFlow 1.15.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 
 
 def taken_over(namespace: dict[str, Any], names: Mapping[Any, str]) -> list[str]:
-    """Gives a module's globals the names that other modules still have, and lists them.
+    """Adds names of other modules to a module's globals, and returns the list of names.
 
-    Names are words, `name`, or `name=today` where the name is another today.
+    Args:
+      namespace: the globals.
+      names: module to names, separated by spaces; `name=today` renames.
     """
     found = {}
     for owner, text in names.items():

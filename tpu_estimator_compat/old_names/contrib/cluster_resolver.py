@@ -1,4 +1,4 @@
-"""`tf.contrib.cluster_resolver`: TensorFlow's own, and a local one for an empty TPU name."""
+"""`tf.contrib.cluster_resolver`: TensorFlow's own resolvers, and a local one without a TPU."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class TPUClusterResolver:
     """`tf.distribute.cluster_resolver.TPUClusterResolver`, or a local resolver.
 
     A name or address, or a list of one, gives TensorFlow's own resolver. Without one, the resolver
-    is that of the TPU that the environment names or this machine has; without a TPU it is a
-    `topology.LocalResolver`, which `RunConfig` and `TPUStrategy` take for no TPU. TensorFlow's own
-    raises a ValueError then; this one does where a script asks for the cluster.
+    is that of the TPU that the environment names or this machine has. Without a TPU it is a
+    `topology.LocalResolver`, which `RunConfig` and `TPUStrategy` treat as no TPU. In that case,
+    TensorFlow's constructor raises ValueError; this one's result raises it when a script asks for
+    the cluster.
     """
 
     def __new__(cls, tpu: Any = None, *args: Any, **kwargs: Any) -> Any:

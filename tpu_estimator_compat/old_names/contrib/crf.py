@@ -1,7 +1,8 @@
 """`tf.contrib.crf`: linear-chain conditional random fields.
 
-Everywhere, `inputs` or `potentials` are unary scores [batch, time, tags], `transition_params` the
-scores [tags, tags] of going from a row's tag to a column's, `sequence_lengths` integers [batch].
+In all functions, `inputs` and `potentials` are unary scores [batch, time, tags],
+`transition_params` are scores [tags, tags] of a transition from the row's tag to the column's, and
+`sequence_lengths` are integers [batch].
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ def crf_log_likelihood(
     sequence_lengths: tf.Tensor,
     transition_params: Any = None,
 ) -> tuple[tf.Tensor, Any]:
-    """The log-likelihood, [batch], of tag sequences [batch, time], and the transition scores.
+    """The log-likelihood [batch] of tag sequences [batch, time], and the transition scores.
 
-    Without `transition_params` these are a new variable, `transitions`.
+    Without `transition_params`, a new variable `transitions` has these.
     """
     if transition_params is None:
         tags = tf.compat.dimension_value(inputs.shape[2])
@@ -32,7 +33,7 @@ def crf_log_likelihood(
 def crf_sequence_score(
     inputs: tf.Tensor, tag_indices: tf.Tensor, sequence_lengths: tf.Tensor, transition_params: Any
 ) -> tf.Tensor:
-    """The scores, not normalized, of tag sequences: a tensor [batch]."""
+    """The unnormalized scores of tag sequences: a tensor [batch]."""
     return crf_unary_score(tag_indices, sequence_lengths, inputs) + crf_binary_score(
         tag_indices, sequence_lengths, transition_params
     )
@@ -73,7 +74,7 @@ def crf_log_norm(
 def crf_multitag_sequence_score(
     inputs: tf.Tensor, tag_bitmap: tf.Tensor, sequence_lengths: tf.Tensor, transition_params: Any
 ) -> tf.Tensor:
-    """The logarithm of the sum of exp(score), [batch], over the tag sequences that a bitmap allows.
+    """The logarithm [batch] of the sum of exp(score) over the tag sequences that a bitmap allows.
 
     The bitmap is boolean, [batch, time, tags].
     """
@@ -84,10 +85,7 @@ def crf_multitag_sequence_score(
 def crf_decode(
     potentials: tf.Tensor, transition_params: Any, sequence_length: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The best tag sequences and their scores [batch].
-
-    Tags are int32 [batch, time], and 0 after a sequence's end.
-    """
+    """The best tag sequences, int32 [batch, time] with 0 after the end, and scores [batch]."""
     tags = tf.shape(potentials)[2]
     batch = tf.shape(potentials)[0]
     stay = tf.tile(tf.range(tags)[tf.newaxis], [batch, 1])
@@ -117,7 +115,7 @@ def crf_decode(
 
 
 def viterbi_decode(score: np.ndarray, transition_params: np.ndarray) -> tuple[list[int], float]:
-    """The best tag sequence of one example [time, tags], on arrays, and its score."""
+    """The best tag sequence of one example [time, tags] and its score, in NumPy."""
     scores, origins = score[0], []
     for unary in score[1:]:
         ways = scores[:, np.newaxis] + transition_params
@@ -134,7 +132,7 @@ def _mask(lengths: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 
 
 def _following(inputs: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Unary scores from the second time on, and whether they are within a sequence: time first."""
+    """Unary scores from time 1 on, and whether each time is within its sequence; time-major."""
     within = tf.sequence_mask(lengths, tf.shape(inputs)[1])
     return tf.transpose(inputs, [1, 0, 2])[1:], tf.transpose(within)[1:]
 

@@ -1,4 +1,4 @@
-"""cuDNN's computations as cells, and their variables made of kernels and biases by gate."""
+"""Cells that compute the same as cuDNN, and conversions of their variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpu_estimator_compat.old_names.contrib.rnn.fused_rnn import LSTMBlockCell
 
 
 class CudnnCompatibleLSTMCell(LSTMBlockCell):
-    """An LSTM cell that computes what `CudnnLSTM` does."""
+    """An LSTM cell compatible with `CudnnLSTM`."""
 
     def __init__(self, num_units: int, reuse: bool | None = None):
         name = "cudnn_compatible_lstm_cell"
@@ -20,7 +20,7 @@ class CudnnCompatibleLSTMCell(LSTMBlockCell):
 
 
 class CudnnCompatibleGRUCell(GRUCell):
-    """A GRU cell that computes what `CudnnGRU` does: the reset gate comes after the product."""
+    """A GRU cell compatible with `CudnnGRU`: applies the reset gate after the product."""
 
     def __init__(self, num_units: int, reuse: bool | None = None, kernel_initializer: Any = None):
         super().__init__(num_units, reuse=reuse, kernel_initializer=kernel_initializer)
@@ -58,8 +58,8 @@ def _projected(values: Any, kernel: Any, bias: Any) -> Any:
 class GateCell(RNNCell):
     """One direction of one layer, for `tf.nn.dynamic_rnn`.
 
-    The kernels of the gates are [units, depth] for the input each, then [units, units] for the
-    state; the biases are [units], in the same order. Only an LSTM's state has two parts.
+    Kernels are one [units, depth] per gate for the input, then one [units, units] per gate for the
+    state; biases are [units], in the same order. The state of an LSTM has two tensors, others one.
     """
 
     def __init__(self, mode: str, kernels: Sequence[Any], biases: Sequence[Any]):
@@ -100,19 +100,19 @@ class GateCell(RNNCell):
 
 
 def joined(kernels: Sequence[Any], order: Sequence[int], gates: int) -> Any:
-    """Gates' kernels as a cell's, [depth + units, gates * units], the input's rows first."""
+    """The kernel of a cell, [depth + units, gates * units], from kernels by gate."""
     rows = [tf.concat([kernels[g], kernels[g + gates]], 1) for g in order]
     return tf.transpose(tf.concat(rows, 0))
 
 
 def taken_apart(kernel: Any, order: Sequence[int], depth: int) -> list[Any]:
-    """The inverse of `joined`: kernels of the gates, those of the input first."""
+    """The inverse of `joined`: kernels by gate, first those of the input."""
     rows = tf.split(tf.transpose(kernel), len(order), 0)
     rows = [rows[order.index(gate)] for gate in range(len(order))]
     return [row[:, :depth] for row in rows] + [row[:, depth:] for row in rows]
 
 
 def halves(bias: Any, order: Sequence[int]) -> list[Any]:
-    """The biases of gates: a cell has the sums of two, which are halved, as the original did."""
+    """Biases by gate: a cell has sums of two biases, which the original also splits in halves."""
     sums = tf.split(bias, len(order))
     return [0.5 * sums[order.index(gate)] for gate in range(len(order))] * 2

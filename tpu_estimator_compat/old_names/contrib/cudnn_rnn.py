@@ -1,8 +1,8 @@
-"""`tf.contrib.cudnn_rnn`: recurrent layers of several layers and directions, and compatible cells.
+"""`tf.contrib.cudnn_rnn`: multi-layer and bidirectional recurrent layers, and compatible cells.
 
-The original's ran on cuDNN, on GPUs alone. Operations of the graph compute the same anywhere. A
+The original runs on cuDNN, on GPUs only. Here, graph operations compute the same on any device. A
 layer has one variable, `opaque_kernel`, in cuDNN's order: all kernels, then all biases. Checkpoints
-hold it, and besides kernels and biases by the names that they have in compatible cells.
+hold this variable, and also kernels and biases under the names of compatible cells.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _DTYPES = (tf.float16, tf.float32, tf.float64)
 class _CudnnRNN(Layer):
     """A stack of recurrent layers, in one direction or two.
 
-    `input_mode` must be "linear_input", or "auto_select" where the depth of the input differs from
-    `num_units`: only cuDNN can skip the first layer's kernels. `dropout` is the share of the inputs
-    of each layer but the first that training drops. Kernels start with glorot_uniform by gate.
+    `input_mode` must be "linear_input", or "auto_select" if the input's depth differs from
+    `num_units`: only cuDNN can skip the first layer's input kernels. `dropout` is the rate at which
+    training drops inputs of all layers but the first. Kernels start with glorot_uniform per gate.
     """
 
     _mode = ""
     _gates = 1
     _states = 1
-    _order: tuple[int, ...] = (0,)  # of the gates in a compatible cell's variables
+    _order: tuple[int, ...] = (0,)  # order of the gates in a compatible cell's variables
     _cell_name = "basic_rnn_cell"
 
     def __init__(
@@ -83,7 +83,7 @@ class _CudnnRNN(Layer):
 
     @property
     def canonical_weight_shapes(self) -> list[tuple[int, int]]:
-        """Shapes of the kernels by layer, direction, input before state, and gate."""
+        """Shapes of the kernels, ordered by layer, direction, input before state, gate."""
         units, shapes = self.num_units, []
         for layer in range(self.num_layers):
             depth = self.num_dirs * units if layer else self.input_size
@@ -94,16 +94,14 @@ class _CudnnRNN(Layer):
 
     @property
     def canonical_bias_shapes(self) -> list[tuple[int]]:
-        """Shapes of the biases, in the same order."""
         return [(self.num_units,)] * len(self.canonical_weight_shapes)
 
     def state_shape(self, batch_size: Any) -> tuple[list[Any], ...]:
-        """Shapes of the states: for an LSTM, of the output and of the memory."""
+        """Shapes of the states; an LSTM has two, output and memory."""
         shape = [self.num_layers * self.num_dirs, batch_size, self.num_units]
         return (shape,) * self._states
 
     def build(self, input_shape: Any) -> None:
-        """Makes the variable, and the saveable that saves it by the names of compatible cells."""
         shape = tf.TensorShape(input_shape)
         if shape.rank != 3:
             raise ValueError(f"Expecting input_shape with 3 dims, got {shape.rank}")
@@ -134,7 +132,7 @@ class _CudnnRNN(Layer):
         return tf.concat([tf.reshape(t, [-1]) for t in (*kernels, *biases)], 0)
 
     def parts(self) -> list[tuple[list[Any], list[Any]]]:
-        """Kernels and biases of the gates, of every direction of every layer."""
+        """Kernels and biases by gate, for each direction of each layer."""
         shapes = [*self.canonical_weight_shapes, *self.canonical_bias_shapes]
         flat = tf.split(self.kernel, [int(np.prod(shape)) for shape in shapes])
         tensors = [tf.reshape(t, shape) for t, shape in zip(flat, shapes, strict=True)]
@@ -143,14 +141,14 @@ class _CudnnRNN(Layer):
         return [(kernels[i : i + 2 * self._gates], biases[i : i + 2 * self._gates]) for i in of_one]
 
     def to_cell(self, kernels: Sequence[Any], biases: Sequence[Any]) -> dict[str, Any]:
-        """The variables of a compatible cell, by name, for kernels and biases of one direction."""
+        """Name to variable of a compatible cell, from the kernels and biases of one direction."""
         return {
             "kernel": joined(kernels, self._order, self._gates),
             "bias": tf.concat([biases[g] + biases[g + self._gates] for g in self._order], 0),
         }
 
     def from_cell(self, variables: Sequence[Any], depth: int) -> tuple[list[Any], list[Any]]:
-        """Kernels and biases for the variables of a compatible cell; see `to_cell`."""
+        """Kernels and biases by gate, from the variables of a compatible cell; see `to_cell`."""
         kernel, bias = variables
         return taken_apart(kernel, self._order, depth), halves(bias, self._order)
 
@@ -166,11 +164,11 @@ class _CudnnRNN(Layer):
 
         Args:
           inputs: [time, batch, depth]; [batch, time, depth] unless `time_major`.
-          initial_state: a tuple of [layers * directions, batch, units], two for an LSTM; unless
-            `time_major`, of [batch, layers * directions, units]. None for zeros.
-          sequence_lengths: int32 [batch]; None for whole sequences.
-          time_major: see `inputs`.
-          training: whether there is dropout.
+          initial_state: a tuple of one tensor, or two for an LSTM, [layers * directions, batch,
+            units]; [batch, layers * directions, units] unless `time_major`. None for zeros.
+          sequence_lengths: int32 [batch]; None for full length.
+          time_major: whether time is the first dimension.
+          training: whether to apply dropout.
         """
         if initial_state is not None and not isinstance(initial_state, tuple):
             raise TypeError(f"Invalid initial_state type: {initial_state}, expecting tuple.")
@@ -204,7 +202,7 @@ class _CudnnRNN(Layer):
 
 
 def _run(cell: GateCell, inputs: Any, state: Any, lengths: Any, backward: bool) -> tuple[Any, Any]:
-    """Outputs and last state of one direction of one layer, of [time, batch, depth]."""
+    """Outputs and last state of one direction of one layer, for inputs [time, batch, depth]."""
 
     def turned(sequence: Any) -> Any:
         if not backward:
@@ -220,8 +218,6 @@ def _run(cell: GateCell, inputs: Any, state: Any, lengths: Any, backward: bool) 
 
 
 class _Saveable(saver.BaseSaverBuilder.SaveableObject):
-    """Saves a layer's variable by the names of compatible cells, and restores it from those."""
-
     def __init__(self, layer: _CudnnRNN):
         self._layer = layer
         scope = tf.get_variable_scope().name
@@ -233,7 +229,6 @@ class _Saveable(saver.BaseSaverBuilder.SaveableObject):
         super().__init__(layer.kernel, specs, f"{layer.kernel.op.name}_saveable")
 
     def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
-        """Assigns the values that a checkpoint has by the names of `specs`."""
         del restored_shapes
         layer, left = self._layer, list(restored_tensors)
         kernels, biases = [], []
@@ -248,7 +243,6 @@ class _Saveable(saver.BaseSaverBuilder.SaveableObject):
 
 
 def _cell_scope(layer: _CudnnRNN, index: int) -> str:
-    """The scope of a compatible cell that does what one direction of one layer does."""
     number, backward = divmod(index, layer.num_dirs)
     if layer.num_dirs == 1:
         return f"rnn/multi_rnn_cell/cell_{number}/{layer._cell_name}"
@@ -272,7 +266,7 @@ class CudnnGRU(_CudnnRNN):
     _cell_name = "cudnn_compatible_gru_cell"
 
     def to_cell(self, kernels: Sequence[Any], biases: Sequence[Any]) -> dict[str, Any]:
-        """The variables: reset and update are gates, the third is the candidate."""
+        """The variables: reset and update are joint gates, the third kernel is the candidate's."""
         return {
             "gates/kernel": joined(kernels, (0, 1), 3),
             "candidate/input_projection/kernel": tf.transpose(kernels[2]),

@@ -1,6 +1,6 @@
-"""`tf.contrib.data`: transformations to be given to `Dataset.apply`, and sources.
+"""`tf.contrib.data`: transformations for `Dataset.apply`, and sources.
 
-Most went to `tf.data.experimental` under the same names. The rest is here, in terms of `tf.data`.
+Most moved to `tf.data.experimental` under the same names. This module has the rest.
 """
 
 from __future__ import annotations
@@ -48,29 +48,26 @@ def padded_batch_and_drop_remainder(
 def sloppy_interleave(
     map_func: Callable[..., tf.data.Dataset], cycle_length: int, block_length: int = 1
 ) -> Transformation:
-    """`parallel_interleave` in whatever order elements come first."""
+    """`parallel_interleave` in nondeterministic order."""
     return tf.data.experimental.parallel_interleave(
         map_func, cycle_length, block_length, sloppy=True
     )
 
 
 def reduce_dataset(dataset: tf.data.Dataset, reducer: Any) -> Any:
-    """All elements of a finite dataset in one, by a `Reducer`, as nested tensors.
-
-    As in TensorFlow 1, `finalize_func` is not called.
-    """
+    """Reduces a finite dataset with a `Reducer`; as in TensorFlow 1, without `finalize_func`."""
     start = reducer.init_func(tf.constant(0, tf.int64))
     return dataset.reduce(start, reducer.reduce_func)
 
 
 def assert_element_shape(expected_shapes: Any) -> Transformation:
-    """Checks elements against shapes, which may be partly unknown, and makes these shapes static.
+    """Checks elements against shapes, which may be partly unknown, and sets them as static shapes.
 
     Elements of other shapes raise `tf.errors.InvalidArgumentError`.
     """
 
     def check(*element: Any) -> Any:
-        # The structure is that of tf.data, where a list is a tensor and a shape a leaf.
+        # tf.data's nest treats a list as a tensor and a shape as a leaf.
         whole = element if len(element) > 1 else element[0]
         shapes = nest.flatten(expected_shapes)
         tensors = nest.flatten(whole)
@@ -83,7 +80,7 @@ def assert_element_shape(expected_shapes: Any) -> Transformation:
 def sliding_window_batch(
     window_size: int, stride: int | None = None, window_shift: int | None = None, window_stride=1
 ) -> Transformation:
-    """Batches of `window_size` elements, each `window_shift`, by default 1, after the one before.
+    """Batches of `window_size` elements; starts of batches are `window_shift` apart, by default 1.
 
     `stride` is the old name of `window_shift`; `window_stride` is the distance of elements in a
     window.
@@ -113,10 +110,7 @@ def read_batch_features(
     num_epochs: int | None = None,
     capacity: int = 10000,
 ) -> dict[str, Any]:
-    """Batches of parsed `tf.train.Example` records, as tensors of a one-shot iterator.
-
-    `capacity` is that of the shuffle buffer, in records.
-    """
+    """Batches of parsed `tf.train.Example` records; `capacity` is the shuffle buffer's."""
     dataset = tf.data.experimental.make_batched_features_dataset(
         file_pattern,
         batch_size,

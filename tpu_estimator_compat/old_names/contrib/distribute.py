@@ -1,4 +1,4 @@
-"""`tf.contrib.distribute`: strategies by their names of TensorFlow 1."""
+"""`tf.contrib.distribute`: strategies under their names in TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensorflow.python.distribute import cross_device_ops, distribute_lib
 from tpu_estimator_compat.engine.topology import TPUStrategy
 from tpu_estimator_compat.old_names.contrib import taken_over
 
-# Before TensorFlow 1.12 a replica was called a tower.
+# TensorFlow before 1.12 calls a replica a tower.
 _SAME = taken_over(
     globals(),
     {
@@ -38,8 +38,8 @@ _SAME = taken_over(
 class MirroredStrategy(tf.distribute.MirroredStrategy):
     """`tf.distribute.MirroredStrategy` with the arguments of `tf.contrib.distribute`.
 
-    `num_gpus` and `num_gpus_per_worker` mean the same. `auto_shard_dataset` is ignored: each worker
-    of an estimator shards by itself.
+    `num_gpus` and `num_gpus_per_worker` are synonyms. `auto_shard_dataset` is ignored: each worker
+    of an estimator shards its own input.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class CollectiveAllReduceStrategy(tf.distribute.experimental.MultiWorkerMirrored
 
 
 def require_replica_context(replica_context: tf.distribute.ReplicaContext) -> None:
-    """Raises a RuntimeError unless the code runs in this replica context."""
+    """Raises RuntimeError unless `replica_context` is the current one."""
     current = tf.distribute.get_replica_context()
     if current is not replica_context:
         raise RuntimeError(f"Need to be in the replica context {replica_context}, not {current}.")

@@ -1,4 +1,4 @@
-"""`tf.contrib.distributions`: what `tf.distributions` lacks of it."""
+"""`tf.contrib.distributions`: the distributions that `tf.distributions` lacks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ _Normal = tf.distributions.Normal
 
 
 class MultivariateNormalDiag(tf.distributions.Distribution):
-    """Independent normal variables, whose vector is one event.
+    """Independent normal variables; one event is a vector of them.
 
-    `loc` are means [..., k], by default zeros; `scale_diag` standard deviations [..., k], by
-    default ones. Numbers [...] as `scale_identity_multiplier` are added to all of an event's
-    deviations; alone, they are the deviations. With `validate_args`, deviations of zero are an
-    error.
+    `loc` are means [..., k], by default zeros; `scale_diag` are standard deviations [..., k], by
+    default ones. `scale_identity_multiplier` [...] is added to all deviations of an event; without
+    `scale_diag`, it is the deviation. With `validate_args`, deviations of zero raise an error.
     """
 
     def __init__(

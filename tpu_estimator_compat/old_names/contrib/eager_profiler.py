@@ -20,20 +20,18 @@ _running: list[Any] = []
 
 
 class ProfilerAlreadyRunningError(Exception):
-    """Raised where a profile is started while there is one."""
+    """A profile is already running."""
 
 
 class ProfilerNotRunningError(Exception):
-    """Raised where a profile is stopped that nobody started."""
+    """No profile is running."""
 
 
 for _error in (ProfilerAlreadyRunningError, ProfilerNotRunningError):
-    _error.__module__ = "tensorflow.python.eager.profiler"  # tracebacks name it
+    _error.__module__ = "tensorflow.python.eager.profiler"  # the name in tracebacks
 
 
 def _deprecated(instead: str) -> Callable[[Any], Any]:
-    """The original's warning, once for each name, in its words."""
-
     def of(thing: Any) -> Any:
         thing.__module__ = "tensorflow.python.eager.profiler"
         return deprecation.deprecated("2020-07-01", instead)(thing)
@@ -56,7 +54,7 @@ def start(options: dict[str, Any] | None = None) -> None:
 
 @_deprecated("use `tf.profiler.experimental.stop` instead.")
 def stop() -> bytes:
-    """Ends the profile, and returns it, for `save`."""
+    """Ends the profile and returns it, for `save`."""
     with _lock:
         if not _running:
             raise ProfilerNotRunningError("Cannot stop profiling. No profiler is running.")
@@ -66,7 +64,7 @@ def stop() -> bytes:
 
 @_deprecated(_INSTEAD)
 def maybe_create_event_file(logdir: str) -> None:
-    """Writes an empty event file, by which TensorBoard finds profiles, unless there is one."""
+    """Writes an empty event file, by which TensorBoard finds profiles, if there is none."""
     if not any(name.endswith(_SUFFIX) for name in tf.io.gfile.listdir(logdir)):
         writer = EventsWriter(tf.compat.as_bytes(os.path.join(logdir, "events")))
         writer.InitWithSuffix(tf.compat.as_bytes(_SUFFIX))
@@ -89,7 +87,7 @@ def start_profiler_server(port: int) -> None:
 
 @_deprecated("use `tf.profiler.experimental.Profile` instead.")
 class Profiler:
-    """Profiles what is done within a `with`, and saves it in a folder."""
+    """Profiles a `with` block, and saves the profile in a folder."""
 
     def __init__(self, logdir: str):
         self._logdir = logdir

@@ -1,4 +1,4 @@
-"""`tf.contrib.estimator`: what is no longer, or was never, in `tf.estimator`."""
+"""`tf.contrib.estimator`: names that `tf.estimator` lacks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import tensorflow.compat.v1 as tf
 
 
 class _ClippingOptimizer(tf.train.Optimizer):
-    """Passes gradients to an optimizer, each variable's clipped by its own norm."""
-
     def __init__(self, optimizer: tf.train.Optimizer, clip_norm: float):
         super().__init__(use_locking=False, name=optimizer.get_name())
         self._optimizer = optimizer
@@ -32,7 +30,7 @@ class _ClippingOptimizer(tf.train.Optimizer):
 
 
 def clip_gradients_by_norm(optimizer: tf.train.Optimizer, clip_norm: float) -> tf.train.Optimizer:
-    """An optimizer that clips the gradient of each variable to an L2 norm."""
+    """Wraps an optimizer to clip each variable's gradient to an L2 norm."""
     return _ClippingOptimizer(optimizer, clip_norm)
 
 

@@ -1,6 +1,6 @@
-"""The feature columns of `tf.contrib.layers`, in terms of `tf.feature_column`.
+"""The feature columns of `tf.contrib.layers`, built on `tf.feature_column`.
 
-Variable names are those of `tf.feature_column`, which differ from those of `tf.contrib.layers`.
+Variable names are those of `tf.feature_column`; those of `tf.contrib.layers` differ.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf
 
 _columns = tf.feature_column
 bucketized_column = _columns.bucketized_column
-# The combiner of a sparse column is that of the column around it, so it is ignored here.
+# The enclosing column has its own combiner, so a sparse column's is ignored.
 
 
 def real_valued_column(
@@ -89,7 +89,7 @@ def crossed_column(
     tensor_name_in_ckpt: None = None,
     hash_key: int | None = None,
 ) -> Any:
-    """`crossed_column`; to load its weights, call `tf.train.init_from_checkpoint`."""
+    """`crossed_column`; use `tf.train.init_from_checkpoint` to load its weights."""
     del combiner
     if ckpt_to_load_from or tensor_name_in_ckpt:
         raise ValueError(
@@ -134,7 +134,7 @@ def shared_embedding_columns(
     max_norm: float | None = None,
     trainable: bool = True,
 ) -> list[Any]:
-    """`shared_embedding_columns`, with the order of arguments of `tf.contrib.layers`."""
+    """`shared_embedding_columns`, with the argument order of `tf.contrib.layers`."""
     return _columns.shared_embedding_columns(
         sparse_id_columns,
         dimension,
@@ -159,7 +159,7 @@ def input_from_feature_columns(
     trainable: bool = True,
     scope: Any = None,
 ) -> tf.Tensor:
-    """`input_layer` in the variable scope `input_from_feature_columns`, or another one."""
+    """`input_layer` in a variable scope, by default `input_from_feature_columns`."""
     columns = list(feature_columns)
     with tf.variable_scope(scope, default_name="input_from_feature_columns"):
         return _columns.input_layer(columns_to_tensors, columns, weight_collections, trainable)

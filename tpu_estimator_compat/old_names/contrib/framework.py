@@ -1,4 +1,4 @@
-"""`tf.contrib.framework`: variables, arg scopes, checks; mostly those of tf_slim and TensorFlow."""
+"""`tf.contrib.framework`: variables, arg scopes, checks; mostly tf_slim's and TensorFlow's."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def get_name_scope() -> str:
 
 
 def get_placeholders(graph: tf.Graph) -> list[tf.Tensor]:
-    """The placeholders of a graph, in the order in which they were made."""
+    """The placeholders of a graph, in order of creation."""
     return [op.outputs[0] for op in graph.get_operations() if op.type == "Placeholder"]
 
 
 def with_shape(expected_shape: Any, tensor: tf.Tensor) -> tf.Tensor:
-    """`tensor` with a shape that is checked: now if it is static, else when the graph runs."""
+    """Checks the shape of a tensor: at once if it is static, else when the graph runs."""
     if isinstance(tensor, tf.SparseTensor):
         raise ValueError("SparseTensor not supported.")
     actual = tensor.shape
@@ -99,10 +99,10 @@ def py_func(
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
-    """A Python function as an operation, with keyword arguments and nested results.
+    """Runs a Python function as an operation, with keyword arguments and nested results.
 
-    `output_types` is a nested structure of dtypes, `output_shapes` None or one of shapes; either
-    may be a function that makes it of the tensors.
+    `output_types` is a nested structure of dtypes; `output_shapes` is None or a structure of
+    shapes. Either may be a function that computes the structure from the tensors.
     """
     if not isinstance(args, list | tuple):
         raise TypeError(f"args must be list and not {type(args)}. args: {args}")

@@ -1,7 +1,7 @@
 """`tf.contrib.gan`: the package tensorflow-gan, loaded with the `tf` of TensorFlow 1 on first use.
 
-The package went on from `tf.contrib.gan` with the same names and arguments. It is not required, so
-what is missing is said where a script first takes something from here.
+tensorflow-gan continues `tf.contrib.gan` with the same names and arguments. It is optional: if it
+is missing, the first access to a name raises an error that says so.
 """
 
 import sys
@@ -11,7 +11,7 @@ from tpu_estimator_compat.old_names.legacy import package_copy
 
 _PACKAGE = "tensorflow_gan"
 
-# The package's names, for those that must know them without it.
+# The package's names, for tools that list them without the package.
 _NAMES = """
     ACGANModel CycleGANLoss CycleGANModel GANLoss GANModel GANTrainOps GANTrainSteps InfoGANModel
     RunTrainOpsHook StarGANModel acgan_model cyclegan_loss cyclegan_model estimator eval features
@@ -35,7 +35,7 @@ def _load() -> None:
     try:
         package_copy.load_into(module, _PACKAGE)
     except ModuleNotFoundError as error:
-        vars(module).pop("__path__", None)  # so that the next use says so again
+        vars(module).pop("__path__", None)  # so that the next access raises the same error
         raise ImportError(
             "tf.contrib.gan is in the package tensorflow-gan today, which is not installed, or"
             f" lacks what it needs: {error}. Install tensorflow-gan, tensorflow-probability and"

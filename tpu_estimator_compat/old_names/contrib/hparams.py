@@ -1,4 +1,4 @@
-"""`tf.contrib.training.HParams`: named hyperparameters with types, set from a string or a dict."""
+"""`tf.contrib.training.HParams`: typed hyperparameters, set from a string or a dict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parse_values(
     """Values by name from text such as `rate=0.1,units=[64,32],units[1]=16`.
 
     `type_map` has the type of each name; for a list, that of its elements. `name[index]=value`
-    clauses make a dict from index to value.
+    clauses become a dict of index to value.
     """
     found: dict[str, Any] = {}
     position = 0
@@ -71,7 +71,7 @@ def _parsed(kind: type, text: str) -> Any:
 
 
 def _cast(name: str, kind: Any, value: Any) -> Any:
-    """`value` as a `kind`; a ValueError where it would lose something, as a float for an int."""
+    """Casts a value; ValueError for a cast that may lose information, as from float to int."""
     if type(value) is kind or issubclass(kind, type(None)):
         return value
     text = issubclass(kind, str | bytes) and not isinstance(value, str | bytes)
@@ -84,9 +84,9 @@ def _cast(name: str, kind: Any, value: Any) -> Any:
 
 
 class HParams:
-    """Hyperparameters as attributes. Their types are those of their first values.
+    """Hyperparameters as attributes; their first values determine their types.
 
-    `hparam_def` is refused: its protocol buffer went with `tf.contrib`.
+    `hparam_def` is refused: its protocol buffer was a part of `tf.contrib`.
     """
 
     def __init__(self, hparam_def: Any = None, model_structure: Any = None, **kwargs: Any):
@@ -101,11 +101,11 @@ class HParams:
             self.add_hparam(name, value)
 
     def __getattr__(self, name: str) -> Any:
-        # Only for type checkers: hyperparameters are attributes whose names are not known here.
+        # For type checkers: names of hyperparameters are not known statically.
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def add_hparam(self, name: str, value: Any) -> None:
-        """Adds a hyperparameter; a ValueError for a name that is taken, or an empty list."""
+        """Adds a hyperparameter; ValueError for a name in use, or an empty list."""
         if getattr(self, name, None) is not None:
             raise ValueError(f"Hyperparameter name is reserved: {name}")
         several = isinstance(value, list | tuple)
@@ -118,8 +118,8 @@ class HParams:
         """Sets a hyperparameter.
 
         Raises:
-          KeyError: there is none of this name.
-          ValueError: the value is of another type, or a list where there was none.
+          KeyError: no hyperparameter has this name.
+          ValueError: the value is of another type, or only one of old and new value is a list.
         """
         kind, several = self._hparam_types[name]
         if isinstance(value, list):
@@ -132,18 +132,18 @@ class HParams:
             setattr(self, name, _cast(name, kind, value))
 
     def del_hparam(self, name: str) -> None:
-        """Removes a hyperparameter; nothing happens if there is none of this name."""
+        """Removes a hyperparameter, if it exists."""
         if name in self._hparam_types:
             delattr(self, name)
             del self._hparam_types[name]
 
     def parse(self, values: str) -> HParams:
-        """Sets values from text, see `parse_values`; returns this object."""
+        """Sets values from text, as `parse_values` reads it; returns this object."""
         types = {name: kind for name, (kind, _) in self._hparam_types.items()}
         return self.override_from_dict(parse_values(values, types))
 
     def override_from_dict(self, values_dict: Mapping[str, Any]) -> HParams:
-        """Sets values from a dict; errors are those of `set_hparam`."""
+        """Sets values from a dict; returns this object. Errors are those of `set_hparam`."""
         for name, value in values_dict.items():
             self.set_hparam(name, value)
         return self
@@ -151,7 +151,7 @@ class HParams:
     set_from_map = override_from_dict
 
     def parse_json(self, values_json: str) -> HParams:
-        """Sets values from a JSON object; errors are those of `set_hparam`."""
+        """Sets values from a JSON object; returns this object. Errors are those of `set_hparam`."""
         return self.override_from_dict(json.loads(values_json))
 
     def to_json(self, indent: Any = None, separators: Any = None, sort_keys: bool = False) -> str:
@@ -162,7 +162,7 @@ class HParams:
         return {name: getattr(self, name) for name in self._hparam_types}
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a hyperparameter; if there is none, `default`, which must be of its type."""
+        """The value of a hyperparameter, or `default`, which must match its type if it exists."""
         if key not in self._hparam_types:
             return default
         kind, several = self._hparam_types[key]

@@ -14,11 +14,11 @@ def transform(
     output_shape: Any = None,
     name: str | None = None,
 ) -> tf.Tensor:
-    """Moves pixels by projective transforms.
+    """Applies projective transforms to images.
 
-    A transform `[a0, a1, a2, b0, b1, b2, c0, c1]` takes the output's pixel (x, y) from the input's
-    ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), where k = c0 x + c1 y + 1. Pixels outside of
-    the input are 0. Images have rank 2, 3 or 4, transforms the shape [8] or [n, 8].
+    A transform `[a0, a1, a2, b0, b1, b2, c0, c1]` maps the output pixel (x, y) to the input pixel
+    ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), with k = c0 x + c1 y + 1. Pixels outside the
+    input are 0. Images have rank 2, 3 or 4; transforms have shape [8] or [n, 8].
     """
     with tf.name_scope(name, "transform"):
         images = tf.convert_to_tensor(images)
@@ -43,7 +43,7 @@ def transform(
 def rotate(
     images: Any, angles: Any, interpolation: str = "NEAREST", name: str | None = None
 ) -> tf.Tensor:
-    """Rotates images about their centres, counterclockwise, by radians: a scalar or [n]."""
+    """Rotates images about their centers, counterclockwise; `angles` are radians, scalar or [n]."""
     with tf.name_scope(name, "rotate"):
         shape = tf.cast(tf.shape(_batch(tf.convert_to_tensor(images))), tf.float32)
         transforms = angles_to_projective_transforms(angles, shape[1], shape[2])
@@ -53,7 +53,7 @@ def rotate(
 def translate(
     images: Any, translations: Any, interpolation: str = "NEAREST", name: str | None = None
 ) -> tf.Tensor:
-    """Shifts images by pixels [dx, dy], of shape [2] or [n, 2]."""
+    """Shifts images by [dx, dy] pixels; `translations` have shape [2] or [n, 2]."""
     with tf.name_scope(name, "translate"):
         return transform(images, translations_to_projective_transforms(translations), interpolation)
 
@@ -61,7 +61,7 @@ def translate(
 def angles_to_projective_transforms(
     angles: Any, image_height: Any, image_width: Any, name: str | None = None
 ) -> tf.Tensor:
-    """The transforms, [n, 8], of rotations about an image's centre by radians: a scalar or [n]."""
+    """Transforms [n, 8] of rotations about the image center, by radians, scalar or [n]."""
     with tf.name_scope(name, "angles_to_projective_transforms"):
         angles = tf.convert_to_tensor(angles, tf.float32)
         if angles.shape.rank not in (0, 1):
@@ -77,7 +77,7 @@ def angles_to_projective_transforms(
 
 
 def translations_to_projective_transforms(translations: Any, name: str | None = None) -> tf.Tensor:
-    """The transforms, [n, 8], of shifts by [dx, dy], of shape [2] or [n, 2]."""
+    """Transforms [n, 8] of shifts by [dx, dy], of shape [2] or [n, 2]."""
     with tf.name_scope(name, "translations_to_projective_transforms"):
         shifts = tf.convert_to_tensor(translations, tf.float32)
         if shifts.shape.rank not in (1, 2):
@@ -88,20 +88,20 @@ def translations_to_projective_transforms(translations: Any, name: str | None = 
 
 
 def flat_transforms_to_matrices(transforms: Any) -> tf.Tensor:
-    """Transforms [n, 8] as matrices [n, 3, 3]."""
+    """Converts transforms [n, 8] to matrices [n, 3, 3]."""
     transforms = tf.reshape(tf.convert_to_tensor(transforms, tf.float32), [-1, 8])
     last = tf.ones([tf.shape(transforms)[0], 1])
     return tf.reshape(tf.concat([transforms, last], axis=1), [-1, 3, 3])
 
 
 def matrices_to_flat_transforms(transform_matrices: Any) -> tf.Tensor:
-    """Matrices [n, 3, 3] as transforms [n, 8]."""
+    """Converts matrices [n, 3, 3] to transforms [n, 8]."""
     flat = tf.reshape(tf.convert_to_tensor(transform_matrices, tf.float32), [-1, 9])
     return flat[:, :8] / flat[:, 8:]
 
 
 def compose_transforms(*transforms: Any) -> tf.Tensor:
-    """One transform, [n, 8], in place of several, the first one first."""
+    """Composes transforms to one, [n, 8]; the first is applied first."""
     if not transforms:
         raise ValueError("compose_transforms needs at least one transform; got none.")
     composed = flat_transforms_to_matrices(transforms[0])

@@ -1,4 +1,4 @@
-"""`tf.contrib.tpu.keras_to_tpu_model`: a Keras model that trains by `fit`, off a TPU."""
+"""`tf.contrib.tpu.keras_to_tpu_model`: a Keras model that trains with `fit`, off TPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ON_TPU = (
 
 
 class TPUDistributionStrategy:
-    """The TPU that `keras_to_tpu_model` is given; here the devices are TensorFlow's own."""
+    """The `strategy` argument of `keras_to_tpu_model`; TensorFlow chooses the devices."""
 
     def __init__(self, tpu_cluster_resolver: Any = None, using_single_core: bool = False):
         self._tpu_cluster_resolver = tpu_cluster_resolver
@@ -22,9 +22,9 @@ class TPUDistributionStrategy:
 
 
 class KerasTPUModel(tf_keras.Model):
-    """A model with the layers, and so the variables, of a functional or sequential model.
+    """A model that shares layers and variables with a functional or sequential model.
 
-    The `x` of its methods may be a function that returns a dataset.
+    The `x` of `fit`, `evaluate` and `predict` may be a function that returns a dataset.
     """
 
     def __init__(self, cpu_model: Any):
@@ -41,7 +41,7 @@ class KerasTPUModel(tf_keras.Model):
         return super().predict(_called(x), *args, **kwargs)
 
     def sync_to_cpu(self) -> Any:
-        """The model that this one was made of; it shares the weights."""
+        """The original model; it shares the weights."""
         return self._cpu_model
 
 
@@ -50,10 +50,10 @@ def keras_to_tpu_model(
 ) -> KerasTPUModel:
     """A model for `compile`, `fit`, `evaluate` and `predict`, with the layers of `model`.
 
-    A compiled model must be compiled again. `strategy` does not choose devices: TensorFlow does.
+    Compile it even if `model` is compiled. `strategy` is ignored: TensorFlow chooses the devices.
 
     Raises:
-      TypeError: `strategy` is something else.
+      TypeError: `strategy` is of another type.
       NotImplementedError: TensorFlow sees a TPU, which the model would not use.
     """
     if strategy is not None and not isinstance(strategy, TPUDistributionStrategy):

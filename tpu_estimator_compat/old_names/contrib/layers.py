@@ -11,7 +11,7 @@ from tpu_estimator_compat.old_names.contrib.feature_columns import *  # noqa: F4
 from tpu_estimator_compat.old_names.contrib.slim.layers import *  # noqa: F403
 from tpu_estimator_compat.old_names.contrib.slim.layers import summaries as summaries
 
-# Both modules have submodules with the names of functions; the functions are meant.
+# Submodules of both have the names of functions; these are the functions.
 feature_column = tf.feature_column
 
 safe_embedding_lookup_sparse = tf.nn.safe_embedding_lookup_sparse
@@ -20,7 +20,7 @@ safe_embedding_lookup_sparse = tf.nn.safe_embedding_lookup_sparse
 def embedding_lookup_unique(
     params: Any, ids: tf.Tensor, partition_strategy: str = "mod", name: str | None = None
 ) -> tf.Tensor:
-    """`tf.nn.embedding_lookup` that looks each id up once."""
+    """`tf.nn.embedding_lookup` that looks each distinct id up once."""
     with tf.name_scope(name, "EmbeddingLookupUnique", [params, ids]):
         ids = tf.convert_to_tensor(ids)
         unique_ids, places = tf.unique(tf.reshape(ids, [-1]))
@@ -42,10 +42,7 @@ def embed_sequence(
     scope: Any = None,
     reuse: bool | None = None,
 ) -> tf.Tensor:
-    """Embeddings [batch, length, embed_dim] of ids, from the variable `EmbedSequence/embeddings`.
-
-    Both sizes are required unless `reuse`.
-    """
+    """Embeddings [batch, length, embed_dim] of ids, from `EmbedSequence/embeddings`."""
     if not (reuse or (vocab_size and embed_dim)):
         raise ValueError(
             "Must specify vocab size and embedding dimension when not reusing. Got "

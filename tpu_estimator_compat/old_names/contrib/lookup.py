@@ -1,4 +1,4 @@
-"""`tf.contrib.lookup`: tables from files and tensors, in terms of `tf.lookup`."""
+"""`tf.contrib.lookup`: tables from files and tensors, built on `tf.lookup`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def index_table_from_tensor(
     dtype: tf.DType = tf.string,
     name: str | None = None,
 ) -> Any:
-    """`lookup_ops.index_table_from_tensor` by the old name of its first argument."""
+    """`lookup_ops.index_table_from_tensor` with the old name of its first argument."""
     return lookup_ops.index_table_from_tensor(
         mapping, num_oov_buckets, default_value, hasher_spec, dtype, name
     )
@@ -50,7 +50,7 @@ def index_table_from_tensor(
 def index_to_string_table_from_tensor(
     mapping: Any, default_value: str = "UNK", name: str | None = None
 ) -> Any:
-    """`lookup_ops.index_to_string_table_from_tensor` by the old name of its first argument."""
+    """`lookup_ops.index_to_string_table_from_tensor` with the old name of its first argument."""
     return lookup_ops.index_to_string_table_from_tensor(mapping, default_value, name)
 
 
@@ -60,14 +60,14 @@ string_to_index_table_from_tensor = index_table_from_tensor
 def string_to_index(
     tensor: tf.Tensor, mapping: Any, default_value: int = -1, name: str | None = None
 ) -> tf.Tensor:
-    """The index in `mapping` of each string; tables must be initialized first."""
+    """The index in `mapping` of each string; initialize tables before running it."""
     return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(tensor)
 
 
 def index_to_string(
     tensor: tf.Tensor, mapping: Any, default_value: str = "UNK", name: str | None = None
 ) -> tf.Tensor:
-    """The string of `mapping` at each index; tables must be initialized first."""
+    """The string of `mapping` at each index; initialize tables before running it."""
     return index_to_string_table_from_tensor(mapping, default_value, name).lookup(tensor)
 
 

@@ -1,4 +1,4 @@
-"""`tf.contrib.metrics`: those of tf_slim, and sets."""
+"""`tf.contrib.metrics`: tf_slim's metrics, and set operations."""
 
 import tensorflow.compat.v1 as tf
 

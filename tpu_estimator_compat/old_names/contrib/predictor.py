@@ -1,4 +1,4 @@
-"""`tf.contrib.predictor`: functions from arrays to arrays, of SavedModels and of estimators."""
+"""`tf.contrib.predictor`: functions on arrays, made from SavedModels and estimators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFAULT_KEY = tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_
 
 
 class Predictor:
-    """A function from a dict of arrays to a dict of arrays, in a session of its own."""
+    """A function from a dict of arrays to a dict of arrays, with its own session."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ def from_saved_model(
 ) -> Predictor:
     """A predictor from a SavedModel.
 
-    The signature is given by its key, by itself, or by tensor names of inputs and outputs; else it
-    is `serving_default`. `tags`, with commas between, are `serve` by default.
+    The signature is given by its key, as a proto, or by tensor names of inputs and outputs; the
+    default is `serving_default`. `tags` are separated by commas; the default is `serve`.
     """
     if (input_names is None) != (output_names is None):
         raise ValueError(
@@ -107,10 +107,7 @@ def from_estimator(
     graph: tf.Graph | None = None,
     config: tf.ConfigProto | None = None,
 ) -> Predictor:
-    """A predictor from an estimator's latest checkpoint, by way of a SavedModel.
-
-    `output_key` is that of an export output.
-    """
+    """A predictor from an estimator's latest checkpoint; `output_key` is an export output's."""
     with tempfile.TemporaryDirectory() as folder:
         path = estimator.export_saved_model(folder, serving_input_receiver_fn)
         return from_saved_model(

@@ -1,4 +1,4 @@
-"""`tf.contrib.feature_column`: sequences of features as the input of a recurrent network."""
+"""`tf.contrib.feature_column`: input of a recurrent network from sequence features."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def sequence_input_layer(
     weight_collections: list[str] | None = None,
     trainable: bool = True,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Columns' values side by side, [batch, longest sequence, depth], and lengths [batch].
+    """Concatenated columns, [batch, longest sequence, depth], and lengths [batch].
 
-    Columns are `sequence_numeric_column`s, and `embedding_column`s or `indicator_column`s of
+    Columns are `sequence_numeric_column`s, or `embedding_column`s and `indicator_column`s of
     `sequence_categorical_column_with_*`.
     """
     columns = _checked(feature_columns)
@@ -34,7 +34,7 @@ def sequence_input_layer(
 
 
 def _checked(columns: Any) -> list[Any]:
-    # A column is a tuple, too.
+    # A column is also a tuple.
     listed = [columns] if isinstance(columns, _KINDS) else list(columns)
     if not listed:
         raise ValueError("feature_columns must not be empty.")
@@ -60,7 +60,7 @@ def _sequence_of(
         with tf.variable_scope(None, column._var_scope_name):
             pair = column._get_sequence_dense_tensor(of_v1, collections, trainable)
         depth = column._variable_shape.num_elements()
-    else:  # numbers, which have no variables
+    else:  # numeric columns have no variables
         with tf.variable_scope(None, column.name):
             pair = column.get_sequence_dense_tensor(of_v2, None)
         depth = column.variable_shape.num_elements()

@@ -1,9 +1,9 @@
-"""`tf.contrib.slim`: the package tf_slim, loaded once more with the `tf` of TensorFlow 1.
+"""`tf.contrib.slim`: the package tf_slim, loaded a second time with the `tf` of TensorFlow 1.
 
-tf_slim reaches for names that TensorFlow 2.21 has moved or dropped, such as `control_flow_ops.cond`
-and the batch normalization of `tf.layers`. The table has them. So its modules are loaded from their
-files under this module's name, with an `__import__` that looks in the table. The package `tf_slim`
-and TensorFlow stay as others see them.
+tf_slim uses names that TensorFlow 2.21 has moved or dropped, such as `control_flow_ops.cond` and
+the batch normalization of `tf.layers`. So its modules are loaded from their files under this
+module's name, with an `__import__` that looks names up in the table. For other modules, `tf_slim`
+and TensorFlow do not change.
 """
 
 import sys

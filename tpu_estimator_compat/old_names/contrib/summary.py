@@ -1,7 +1,4 @@
-"""`tf.contrib.summary`: writers and summaries as operations of the graph.
-
-They write in `host_call` functions too. TensorFlow keeps them, without a public name.
-"""
+"""`tf.contrib.summary`: writers and summaries as graph operations, also in `host_call`."""
 
 from tensorflow.python.ops import summary_ops_v2
 

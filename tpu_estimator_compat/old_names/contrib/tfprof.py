@@ -1,4 +1,4 @@
-"""`tf.contrib.tfprof.model_analyzer`: what a graph holds and costs, in terms of `tf.profiler`."""
+"""`tf.contrib.tfprof.model_analyzer`: parameters and costs of a graph, by `tf.profiler`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ advise = tf.profiler.advise
 
 _Options = tf.profiler.ProfileOptionBuilder
 
-# Scripts change these before they pass them.
+# Scripts modify these dicts before they pass them.
 TRAINABLE_VARS_PARAMS_STAT_OPTIONS: dict[str, Any] = _Options.trainable_variables_parameter()
 FLOAT_OPS_OPTIONS: dict[str, Any] = _Options.float_operation()
 PRINT_ALL_TIMING_MEMORY: dict[str, Any] = _Options.time_and_memory()
@@ -24,5 +24,5 @@ def print_model_analysis(
     tfprof_cmd: str = "scope",
     tfprof_options: dict[str, Any] | None = None,
 ) -> Any:
-    """`tf.profiler.profile` by its old arguments; without options, with all."""
+    """`tf.profiler.profile` with its old arguments; without options, profiles everything."""
     return tf.profiler.profile(graph, run_meta, op_log, tfprof_cmd, tfprof_options or 0)

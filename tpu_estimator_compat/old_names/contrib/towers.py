@@ -1,7 +1,7 @@
-"""`tf.contrib.estimator.replicate_model_fn`: a model_fn called once per device, in one graph.
+"""`tf.contrib.estimator.replicate_model_fn`: calls a model_fn once per device, in one graph.
 
-Each call is a tower: it has a slice of the batch, and the variables of the first one. A
-`TowerOptimizer` keeps the gradients of the towers until the last one, which applies their sum.
+Each call is a tower: it gets a slice of the batch, and shares the variables of the first tower. A
+`TowerOptimizer` collects the gradients of the towers; in the last one, it applies their sum.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tensorflow.compat.v1 as tf
 from tpu_estimator_compat.engine.capture.user_functions import declared_arguments
 from tpu_estimator_compat.estimator import EstimatorSpec, ModeKeys, export
 
-_STATE = "tpu_estimator_compat/towers"  # a collection
+_STATE = "tpu_estimator_compat/towers"  # a graph collection
 Gradients = Sequence[tuple[Any, Any]]
 
 
@@ -28,11 +28,12 @@ class _Towers:
     """The towers of a graph, while they are built.
 
     Attributes:
+      count: the number of towers.
       reduction: a `tf.losses.Reduction`.
-      now: the number of the one that is built.
-      first_scopes: the first one's variable scope and name scope.
-      gradients: the gradients of each tower's optimizers, in the order of their calls.
-      optimized: whether a `TowerOptimizer` was asked for anything.
+      now: index of the tower under construction.
+      first_scopes: variable scope and name scope of the first tower.
+      gradients: per tower, the gradients of each optimizer call, in order.
+      optimized: whether any `TowerOptimizer` was used.
     """
 
     count: int = 1
@@ -43,7 +44,6 @@ class _Towers:
     optimized: bool = False
 
     def share(self, loss: Any) -> Any:
-        """A tower's share of the loss of all."""
         if loss is None or self.count == 1 or self.reduction == tf.losses.Reduction.SUM:
             return loss
         return tf.div(loss, 1.0 * self.count, name="averaged_loss")
@@ -64,15 +64,15 @@ class _Towers:
 
 
 def _towers() -> _Towers:
-    """The towers of the default graph; a single one without replication."""
     state = tf.get_collection(_STATE)
     return state[0] if state else _Towers()
 
 
 class TowerOptimizer(tf.train.Optimizer):
-    """Applies the gradients of all towers at once, in the last one.
+    """Applies the gradients of all towers at once, in the last tower.
 
-    With one tower, it is the optimizer that it wraps, or that the function it wraps makes.
+    With one tower, it acts as the wrapped optimizer, which may be given as a function that makes
+    it.
     """
 
     def __init__(self, optimizer_or_optimizer_fn: Any):
@@ -133,10 +133,10 @@ def replicate_model_fn(
     loss_reduction: str = tf.losses.Reduction.SUM_BY_NONZERO_WEIGHTS,
     devices: Sequence[str] | None = None,
 ) -> Callable[..., EstimatorSpec]:
-    """A model_fn whose steps are split over devices: all GPUs of this machine, or its CPU.
+    """A model_fn that splits each step over devices: all GPUs of this machine, or its CPU.
 
-    Its optimizers must be `TowerOptimizer`s, if there are several devices. `loss_reduction` says
-    whether the loss of a step is the sum of the towers' losses, or their mean; not NONE.
+    With several devices, its optimizers must be `TowerOptimizer`s. `loss_reduction` selects the sum
+    or the mean of the towers' losses; NONE is refused.
     """
     if loss_reduction == tf.losses.Reduction.NONE:
         raise ValueError(
@@ -217,7 +217,6 @@ def _split(batch: Any, count: int) -> list[Any]:
 
 
 def _combined(specs: list[EstimatorSpec], mode: str) -> EstimatorSpec:
-    """The spec of all towers; the rest of it is the first one's, in TRAIN the last one's."""
     if mode == ModeKeys.PREDICT:
         return specs[0]._replace(
             predictions=_joined([spec.predictions for spec in specs]),
@@ -237,7 +236,7 @@ def _combined(specs: list[EstimatorSpec], mode: str) -> EstimatorSpec:
 
 
 def _metrics_moved_to_first(towers: int) -> tf.Operation:
-    """Adds the towers' sums to those of the first one, and resets theirs."""
+    """Adds the other towers' metric variables to the first tower's, and resets them."""
     variables = tf.get_collection(tf.GraphKeys.METRIC_VARIABLES)
     each = len(variables) // towers
     if len(variables) % towers:

@@ -1,4 +1,4 @@
-"""`tf.contrib.training`: hyperparameters, waiting for checkpoints, and the loops of tf_slim."""
+"""`tf.contrib.training`: hyperparameters, waiting for checkpoints, and tf_slim's loops."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Names that TensorFlow dropped: one table of them, and what is made from it.
+"""Names that TensorFlow dropped: the table of names, and the tools made from it.
 
-`table` reads `names/*.csv`. From its rows come the namespaces of `tpu_estimator_compat.v1`, the
-imports of scripts that run unchanged, the codemod, the scan, and a page of the migration guide.
-Reading the table needs no TensorFlow.
+`table` reads `names/*.csv`. The namespaces of `tpu_estimator_compat.v1`, the imports of unchanged
+scripts, the codemod, the scan, and a page of the migration guide use its rows. Reading the table
+needs no TensorFlow.
 """

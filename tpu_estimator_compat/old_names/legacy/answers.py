@@ -1,4 +1,4 @@
-"""Answers to the question what a name is in a script, where the table has no row for it."""
+"""Looks up any name of a script: makes a row for a name that the table lacks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import tensorflow as tf
 from tpu_estimator_compat.old_names.legacy import namespaces, overlay, table
 from tpu_estimator_compat.old_names.legacy.table import DeadName, Status
 
-_NOTHING: Any = object()  # None is the value of tf.newaxis
+_NOTHING: Any = object()  # a sentinel, since None is the value of tf.newaxis
 
 
 def of(name: str) -> DeadName | None:
-    """A row that holds for a name as the table spells it; None if it stands for nothing."""
+    """A row for a name in the table's spelling; None if nothing has the name."""
     above = table.load().covering(name)
     for root in _roots(name):
         thing = _found(root, name)
         if isinstance(thing, overlay.Refused):
-            assert above is not None  # what a refusal is made of
+            assert above is not None  # a refusal is made from a row
             return dataclasses.replace(above, name=name, status=Status.REFUSED, served_by="")
         if thing is not _NOTHING and above and above.status is Status.REFUSED:
             served = name.replace("tf.", "tpu_estimator_compat.v1.", 1)
@@ -40,7 +40,7 @@ def of(name: str) -> DeadName | None:
 
 
 def like(name: str) -> list[str]:
-    """Names that may have been meant by one that stands for nothing."""
+    """Similar names that exist, for a name that nothing has."""
     above, _, last = name.rpartition(".")
     for root in _roots(name) if above else ():
         thing = _found(root, above)
@@ -51,14 +51,12 @@ def like(name: str) -> list[str]:
 
 
 def _roots(name: str) -> list[Any]:
-    """The namespaces that may have a name, that of TensorFlow 1 first."""
     if name.partition(".")[0] == "tensorflow_estimator":
         return [namespaces.tensorflow_estimator()]
     return [namespaces.v1(), namespaces.v2()]
 
 
 def _found(root: Any, name: str) -> Any:
-    """The thing that a path names: attributes, or modules that must be imported."""
     parts = name.split(".")[1:]
     thing = root
     for number, part in enumerate(parts, start=1):

@@ -1,4 +1,4 @@
-"""The behavior of TensorFlow that a script starts with: graphs for TensorFlow 1, eager for 2."""
+"""The TensorFlow behavior that a script starts with: graphs for TensorFlow 1, eager for 2."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SIGNS = {
         "only supports Python-style iteration in eager mode",
     ),
 }
-"""Parts of TensorFlow's messages that mean: with this behavior, there would be no such error."""
+"""Fragments of TensorFlow's error messages that mean: this script needs the behavior of the key."""
 
 _ADVICE = {
     Dialect.V1: "Nothing in the script says that it was written for TensorFlow 1, so it ran as "
@@ -54,18 +54,18 @@ _ADVICE = {
 
 
 class Behavior:
-    """The behavior that a running script was written for; eager until some module tells.
+    """The behavior that a running script was written for; eager until a module shows another.
 
-    The script tells by its names, else the first of its modules that does. `tensorflow` means the
-    same in modules that tell nothing.
+    The script's own names decide, else the first of its modules whose names show a dialect. In
+    modules whose names show none, `tensorflow` means the same dialect.
     """
 
     def __init__(self) -> None:
         self._told: Dialect | None = None
         self._names_api = False
         self._waiting = False
-        self._is_sure = False  # by the user's word, or the script's own names
-        self._silent: set[str] = set()  # files of modules that tell nothing
+        self._is_sure = False  # the user or the script's own names chose the behavior
+        self._silent: set[str] = set()  # files of modules that show no dialect
 
     def __enter__(self) -> Behavior:
         self._before = tf2.enabled()
@@ -80,9 +80,9 @@ class Behavior:
         _set(self._before)
 
     def start(self, script: Compiled, asked: Dialect | None) -> Dialect:
-        """Takes note of the script before it runs; returns the meaning of `tensorflow` in it.
+        """Judges the script before it runs; returns the meaning of `tensorflow` in it.
 
-        `asked` is the behavior that the user asked for.
+        `asked` is the behavior that the user asked for; None to judge by the names.
         """
         self._names_api = script.names_api
         self._is_sure = asked is not None or script.dialect is not None
@@ -93,7 +93,7 @@ class Behavior:
         return script.dialect or self._told or Dialect.V2
 
     def judge(self, module: Compiled) -> Dialect:
-        """Takes note of a module before it runs; returns the meaning of `tensorflow` in it."""
+        """Judges a module before it runs; returns the meaning of `tensorflow` in it."""
         self._note(module)
         self._told = self._told or self._shown(module)
         self._settle()
@@ -114,7 +114,7 @@ class Behavior:
         )
 
     def _is_in_silent(self, error: BaseException) -> bool:
-        """Whether the last legacy module, which has builtins of its own, tells nothing."""
+        """Whether the innermost legacy frame, known by its own builtins, is of a silent module."""
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         plain = builtins.__import__
         legacy = [frame for frame in frames if frame.f_builtins.get("__import__") is not plain]
@@ -125,8 +125,8 @@ class Behavior:
             self._silent.add(module.code.co_filename)
 
     def _shown(self, module: Compiled) -> Dialect | None:
-        # A script that names `tensorflow` itself may well be of TensorFlow 2, and a module of it
-        # keep graphs that others have made.
+        # A script that names `tensorflow` itself may be written for TensorFlow 2, and import a
+        # module that manages graphs.
         graphs = module.makes_graphs and not self._names_api
         return module.dialect or (Dialect.V1 if graphs and not module.names_api else None)
 
@@ -134,12 +134,11 @@ class Behavior:
         if not self._waiting or self._told is None:
             return
         self._waiting = False
-        if tf.executing_eagerly():  # else the script has switched by itself, or builds a graph
+        if tf.executing_eagerly():  # else the script has switched itself, or builds a graph
             _set(self._told is Dialect.V2)
 
 
 def _missing(error: BaseException) -> str | None:
-    """The name below `tf` that an error says is not there."""
     if not isinstance(error, AttributeError) or not isinstance(error.obj, types.ModuleType):
         return None
     namespace = vars(error.obj).get("_path", error.obj.__name__)
@@ -152,7 +151,7 @@ def _missing(error: BaseException) -> str | None:
 def _set(second: bool) -> None:
     if tf2.enabled() == second:
         return
-    tf.compat.v1.reset_default_graph()  # behavior changes only while there is none
+    tf.compat.v1.reset_default_graph()  # needs the default graph to be empty
     if second:
         tf.compat.v1.enable_v2_behavior()
     else:
@@ -162,7 +161,7 @@ def _set(second: bool) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences TensorFlow's warning that resource variables should stay on: nobody asked here."""
+    """Silences TensorFlow's advice to keep resource variables on: the switch is this package's."""
     logger = tf.get_logger()
     level = logger.level
     logger.setLevel("ERROR")

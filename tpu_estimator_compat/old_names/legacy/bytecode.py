@@ -1,9 +1,9 @@
-"""The compiled code of a legacy module, kept in a file as Python keeps bytecode.
+"""Caches the compiled code of legacy modules in files beside Python's bytecode.
 
 Reading the dialect from a syntax tree takes a hundred times as long as loading bytecode. Python's
-files have no place for the dialect, and `--numpy-legacy` changes the code. So a file of ours stands
-beside Python's in `__pycache__`, written under the same conditions: not with `python -B` or
-PYTHONDONTWRITEBYTECODE, nor where the folder cannot be written to.
+files have no place for the dialect, and `--numpy-legacy` changes the code. So `__pycache__` gets a
+second file, under the same conditions: not with `python -B` or PYTHONDONTWRITEBYTECODE, nor in a
+read-only folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tpu_estimator_compat.old_names.legacy.references import Form, references
 _ENDING = ".legacy.pyc"
 _HASH = 8  # bytes of a source_hash
 Spec = importlib.machinery.ModuleSpec
-# What makes code and dialect of a source.
+# The modules and lists that determine a source's code and dialect.
 _RULES = (
     "bytecode.py",
     "dialect.py",
@@ -43,10 +43,10 @@ class Compiled:
     """A module that is ready to run.
 
     Attributes:
-      dialect: the API that the module itself shows that it means; None for none.
-      names_api: whether it names `tensorflow` itself.
-      makes_graphs: whether it makes placeholders or sessions of `tensorflow.compat.v1`.
-      python_2: builtins of Python 2 that it uses.
+      dialect: the dialect that the module's own names show; None if they show none.
+      names_api: whether the module names `tensorflow` itself.
+      makes_graphs: whether the module makes placeholders or sessions of `tensorflow.compat.v1`.
+      python_2: builtins of Python 2 that the module uses.
     """
 
     code: types.CodeType
@@ -57,7 +57,7 @@ class Compiled:
 
 
 def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
-    """Compiles a module; `numpy` says whether it sees the names that NumPy dropped.
+    """Compiles a module; `numpy` says whether it gets the names that NumPy dropped.
 
     Raises:
       SyntaxError: with a note, if the source is Python 2.
@@ -68,7 +68,7 @@ def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
 
 
 def of_tree(tree: ast.Module, path: str, *, numpy: bool) -> Compiled:
-    """`compiled`, from a module's syntax tree."""
+    """Compiles a module from its syntax tree."""
     found = references(tree)
     shown = told(found), names_api(found), makes_graphs(tree, found)
     code = numpy_methods.mended(tree) if numpy else tree
@@ -77,10 +77,10 @@ def of_tree(tree: ast.Module, path: str, *, numpy: bool) -> Compiled:
 
 
 def loaded(loader: importlib.machinery.SourceFileLoader, spec: Spec, *, numpy: bool) -> Compiled:
-    """`compiled`, for a loader's module: from its file if that is of this very source."""
+    """Loads a module's `Compiled` from the cache file, or compiles it if the source has changed."""
     path = loader.get_filename(spec.name)
     source = loader.get_data(path)
-    if spec.cached is None:  # this Python keeps no bytecode
+    if spec.cached is None:  # bytecode caching is off
         return compiled(source, path, numpy=numpy)
     file = spec.cached.removesuffix(".pyc") + _ENDING
     key = _key(source, path, numpy)
@@ -92,12 +92,12 @@ def loaded(loader: importlib.machinery.SourceFileLoader, spec: Spec, *, numpy: b
         dialect = made.dialect and made.dialect.value
         shown = made.code, dialect, made.names_api, made.makes_graphs, made.python_2
         content = marshal.dumps(shown)
-        loader.set_data(file, source_hash(key + content) + content)  # whole or not at all
+        loader.set_data(file, source_hash(key + content) + content)  # atomic
     return made
 
 
 def _read(loader: importlib.machinery.SourceFileLoader, file: str, key: bytes) -> Compiled | None:
-    """The contents of a file; None if it is missing, damaged or made of another source."""
+    """The contents of a cache file; None if it is missing, damaged or made from another source."""
     try:
         data = loader.get_data(file)
     except OSError:

@@ -1,8 +1,8 @@
 """The dialect of a module: whether its `tensorflow` is the API of TensorFlow 1 or 2.
 
-A module shows it by the names that it uses. `names/only_v1.txt` and `names/only_v2.txt` list those
-that only one of the two has; `tests/support/live_names.py` makes the lists. `tf.compat.v1.x` means
-TensorFlow 1 in any module, and so says nothing about `tf.x`.
+The names that a module uses show its dialect. `names/only_v1.txt` and `names/only_v2.txt` list the
+names that only one API has; `tests/support/live_names.py` makes the lists. `tf.compat.v1.x` means
+TensorFlow 1 in any module, so it shows nothing about `tf.x`.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ _SWITCHES = frozenset(
 
 
 class Dialect(enum.Enum):
-    """An API of TensorFlow."""
+    """A major version of TensorFlow's API."""
 
     V1 = 1
     V2 = 2
 
 
 def dialect(tree: ast.Module) -> Dialect:
-    """The dialect of a module that is run by itself; V2 if nothing tells."""
+    """The dialect of a module that runs alone; V2 if its names show none."""
     return told(references(tree)) or Dialect.V2
 
 
 def told(found: Iterable[Reference]) -> Dialect | None:
-    """The dialect that a module's references tell; None if they do not tell.
+    """The dialect that a module's references show; None if they show none.
 
-    V1 if it uses a name that only TensorFlow 1 has. Names that it only imports (`from
-    tensorflow.contrib import tpu`, perhaps in a `try`) count for less: one that only TensorFlow 2
-    has outweighs them.
+    V1 if the module uses a name that only TensorFlow 1 has. Names that it only imports (`from
+    tensorflow.contrib import tpu`, perhaps in a `try`) count for less: one name that only
+    TensorFlow 2 has outweighs them.
     """
     found = list(found)
     if evidence_of_v1(found) is not None:
@@ -68,12 +68,12 @@ def told(found: Iterable[Reference]) -> Dialect | None:
 
 
 def evidence_of_v1(found: Iterable[Reference]) -> Reference | None:
-    """The first name by which a module shows that it means TensorFlow 1."""
+    """The first reference that shows that the module means TensorFlow 1; None if there is none."""
     first_import = None
     only_v2 = False
     for reference, name in _of_bare_tensorflow(found):
         if is_only_in(Dialect.V1, name):
-            # `contrib_tpu.TPUConfig` tells no more than the import of contrib_tpu.
+            # `contrib_tpu.TPUConfig` shows no more than the import of contrib_tpu.
             of_import = is_only_in(Dialect.V1, reference.base.partition(".")[2])
             if reference.form in (Form.ATTRIBUTE, Form.GETATTR) and not of_import:
                 return reference
@@ -96,8 +96,8 @@ def names_api(found: Iterable[Reference]) -> bool:
 def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
     """Whether a module makes placeholders or sessions of `tensorflow.compat.v1`.
 
-    False if all are in graphs of their own, or if the module switches eager execution, asks for it,
-    or reads values of eager tensors.
+    False if they all belong to explicit graphs (`own_graphs`), or if the module switches or queries
+    eager execution, or reads values of eager tensors.
     """
     of_v1 = [r for r in found if r.path.startswith(_COMPAT_V1)]
     names = {meaning(r.path, Dialect.V1)[1] for r in of_v1}
@@ -110,7 +110,7 @@ def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
 
 
 def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:
-    """The API that a path names, and the rest of the path.
+    """Splits a path into the API that it belongs to and the name in the API.
 
     `bare` is the meaning of `tensorflow` itself.
 
@@ -125,7 +125,7 @@ def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:
 
 
 def is_only_in(api: Dialect, name: str) -> bool:
-    """Whether the other API has no name such as `train.AdamOptimizer`, or no namespace above it."""
+    """Whether the other API lacks a name such as `train.AdamOptimizer`, or a namespace above it."""
     parts = name.split(".")
     return any(".".join(parts[:end]) in _only_in(api) for end in (1, 2, 3))
 
@@ -137,7 +137,6 @@ def _only_in(api: Dialect) -> frozenset[str]:
 
 
 def _of_bare_tensorflow(found: Iterable[Reference]) -> Iterator[tuple[Reference, str]]:
-    """References that say `tensorflow.x`, not `tensorflow.compat.v1.x`, each with its x."""
     for reference in found:
         root, _, name = reference.path.partition(".")
         spells_api = name.startswith("compat.") or reference.form is Form.STRING

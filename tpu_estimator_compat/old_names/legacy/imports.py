@@ -1,8 +1,8 @@
-"""The import hook: legacy modules get TensorFlow 1 namespaces, all others the real package.
+"""The import hook: legacy modules import TensorFlow 1 namespaces, all others the real package.
 
-Python looks `__import__` up among the builtins of the importing module. A legacy module has
-builtins of its own, with another `__import__`. So imports of all other modules stay untouched, in
-every thread, and TensorFlow and Keras go on seeing each other as they are.
+Python looks `__import__` up among the builtins of the importing module. A legacy module gets its
+own builtins, with another `__import__`. So imports of all other modules stay unchanged, in every
+thread, and TensorFlow and Keras still see each other's real modules.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _OURSELVES = __name__.partition(".")[0]
 
 
 class LegacyImports(importlib.abc.MetaPathFinder):
-    """The finder of legacy modules, which has them loaded with the builtins they need.
+    """The finder of legacy modules; loads them with the builtins that they need.
 
     Args:
-      folders: modules whose files are below one of them are legacy; installed packages are not.
-      packages: names of installed packages that are; `keras` is Keras 2 in them.
-      numpy: whether NumPy shows them the names that it dropped.
-      own: names of packages that are the script's own.
-      old_packages: says which other installed packages are legacy.
-      python_path: folders of which some modules are legacy too.
-      judge: says what a legacy module, which is about to run, means by `tensorflow`.
+      folders: modules in files below these folders are legacy, except installed packages.
+      packages: names of installed packages that are legacy; in them, `keras` is Keras 2.
+      numpy: whether legacy modules get the names that NumPy dropped.
+      own: names of packages that belong to the script.
+      old_packages: decides which other installed packages are legacy.
+      python_path: folders in which some modules are legacy.
+      judge: returns the meaning of `tensorflow` in a legacy module that is about to run.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         return None
 
     def _with_loader(self, spec: importlib.machinery.ModuleSpec) -> importlib.machinery.ModuleSpec:
-        if isinstance(spec.loader, (_Loader, _Prepared)):  # there is another of these finders
+        if isinstance(spec.loader, (_Loader, _Prepared)):  # another LegacyImports has prepared it
             return spec
-        # A file: what lies in an archive is loaded as it is.
+        # Modules in archives are loaded unchanged.
         if str(spec.origin).endswith(".py") and os.path.isfile(str(spec.origin)):
             own = _Loader(spec.name, str(spec.origin), self)
             is_pythons = type(spec.loader) is importlib.machinery.SourceFileLoader
@@ -100,9 +100,9 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         return spec
 
     def _may_be_legacy(self, fullname: str, path: Sequence[str] | None) -> bool:
-        """Whether it is worth looking: most imports of a process are not of legacy modules."""
+        """Fast check that rules most modules out, without a search on disk."""
         top = fullname.partition(".")[0]
-        if top == _OURSELVES:  # wherever it lies: perhaps in a clone below the script
+        if top == _OURSELVES:  # this package itself, even in a clone below the script
             return False
         if top in self.packages | self.own:
             return True
@@ -129,7 +129,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         return self.old_packages is not None and self.old_packages.has(top, spec.origin)
 
     def _is_of_package(self, namespace: dict[str, Any]) -> bool:
-        """Whether a legacy module, by its globals, is of an installed package."""
+        """Whether a legacy module, given by its globals, belongs to an installed package."""
         top = str(namespace.get("__name__")).partition(".")[0]
         if top in self.packages:
             return True
@@ -140,10 +140,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
     def prepare(
         self, namespace: dict[str, Any], meaning: Dialect, python_2: Sequence[str] = ()
     ) -> None:
-        """Gives a module's globals, before it runs, the builtins for its meaning of `tensorflow`.
-
-        `python_2` are builtins of Python 2 that it uses.
-        """
+        """Sets a module's builtins, for its meaning of `tensorflow` and its Python 2 names."""
         roots = _ROOTS_OF_PACKAGES if self._is_of_package(namespace) else _ROOTS
         namespace["__builtins__"] = self._by_meaning[meaning, roots]
         if python_2:
@@ -161,7 +158,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             fromlist: Sequence[str] | None = (),
             level: int = 0,
         ) -> Any:
-            __tracebackhide__ = True  # pytest shows the frames of the tests alone
+            __tracebackhide__ = True  # pytest then shows only the frames of the tests
             return self.import_(name, globals, locals, fromlist, level, meaning, roots=roots)
 
         return {**vars(builtins), "__import__": legacy_import}
@@ -177,9 +174,9 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         plain: Callable[..., Any] | None = None,
         roots: frozenset[str] = _ROOTS,
     ) -> Any:
-        """`__import__` for a legacy module that means `meaning` by `tensorflow`.
+        """`__import__` for a legacy module in which `tensorflow` means `meaning`.
 
-        `plain` imports all that is not below `roots`; None for Python's.
+        `plain` imports modules that are not below `roots`; None for Python's `__import__`.
         """
         __tracebackhide__ = True
         top = name.partition(".")[0]
@@ -189,7 +186,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         if level:
             return found
         if name != top and fromlist:
-            return found  # a module below the top, which has all its names
+            return found  # a submodule, which lacks no dropped name
         if top == "importlib":
             return _importlib(meaning, roots)
         if top == "numpy" and self.numpy:
@@ -198,7 +195,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
 
 
 def _below(path: str, folders: Iterable[str]) -> bool:
-    """Whether a path is in one of the folders, and not among the packages installed there."""
+    """Whether a path is in one of the folders, but not in site-packages below it."""
     real = _real(path)
     for folder in folders:
         start = folder.rstrip(os.sep) + os.sep
@@ -210,7 +207,7 @@ def _below(path: str, folders: Iterable[str]) -> bool:
 
 
 def _real(path: str) -> str:
-    """The path without links; the folder's is cached, as each of its modules asks for it."""
+    """The real path; real paths of folders are cached, as each module of a folder asks for it."""
     folder, name = os.path.split(path)
     if not os.path.isabs(folder) or not name or name in (os.curdir, os.pardir):
         return os.path.realpath(path)
@@ -229,8 +226,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._imports = imports
 
     def prepared(self, module: types.ModuleType) -> types.CodeType:
-        """The module's code, after the module got its builtins."""
-        assert module.__spec__ is not None  # it has just been made from that
+        assert module.__spec__ is not None  # the module was made from its spec
         found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
         self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)
         self._imports.loaded.add(module.__name__)
@@ -247,7 +243,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Prepared(importlib.abc.Loader):
-    """Loads a legacy module by another tool's loader, such as pytest's, which rewrites `assert`."""
+    """Loads a legacy module with another loader, such as pytest's, which rewrites `assert`."""
 
     def __init__(self, loader: Any, own: _Loader):
         self._loader = loader
@@ -267,7 +263,7 @@ class _Prepared(importlib.abc.Loader):
 
 
 def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:
-    """The module that an import of TensorFlow, or of Keras 2, gives to a legacy module."""
+    """The module that a legacy module gets for an import of TensorFlow or Keras 2."""
     root, path = _root(name, meaning)
     module = overlay.module(root, path)
     if not fromlist:
@@ -299,7 +295,7 @@ def _top(name: str, meaning: Dialect) -> Any:
 
 
 def _importlib(meaning: Dialect, roots: frozenset[str]) -> types.ModuleType:
-    """The `importlib` of legacy modules, whose `import_module` follows the same rules."""
+    """The `importlib` of legacy modules: its `import_module` follows the same rules."""
 
     def import_module(name: str, package: str | None = None) -> types.ModuleType:
         if name.partition(".")[0] in roots:

@@ -1,7 +1,4 @@
-"""Finds the script that is to run, by its path or by the name of its module.
-
-Imports no TensorFlow: that takes seconds, which a mistyped name should not cost.
-"""
+"""Finds the script to run, by path or module name, without the slow import of TensorFlow."""
 
 from __future__ import annotations
 
@@ -17,25 +14,25 @@ from typing import Any
 
 
 class NoScriptError(Exception):
-    """There is nothing to run under the name; the message says why."""
+    """No script or module has the name; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """The script, notebook or module to run; `spec` is a module's that was found by its name."""
+    """The script, notebook or module to run; `spec` is that of a module found by name."""
 
     path: str
     spec: importlib.machinery.ModuleSpec | None = None
 
     def source(self) -> bytes | None:
-        """The source, perhaps of an archive; None where there is bytecode alone."""
+        """The source, also of a module in an archive; None for bytecode without source."""
         if self.path.endswith(".pyc"):
             return None
         content: bytes = self._loader().get_data(self.path)
         return content
 
     def code(self) -> types.CodeType:
-        """The code of a script that is bytecode."""
+        """The code of a script without source."""
         made: types.CodeType = self._loader().get_code(self.spec.name if self.spec else "__main__")
         return made
 
@@ -46,7 +43,7 @@ class Script:
 
 
 def check(name: str, *, module: bool) -> None:
-    """Raises a NoScriptError where there is surely no such script or module; imports nothing."""
+    """Raises NoScriptError if the script or module cannot exist; imports nothing."""
     if not module:
         file(name)
         return
@@ -66,11 +63,10 @@ def check(name: str, *, module: bool) -> None:
 
 
 def _find(name: str, path: Iterable[str]) -> importlib.machinery.ModuleSpec | None:
-    """Finds what Python would below a path, had it imported the packages around the module.
+    """Finds the spec that Python would find below a path, without importing parent packages.
 
-    Folders are asked for the last part of the name: of a whole one, a namespace package looks its
-    parent up among the imported modules. Editable installations have finders of their own, which
-    know modules by whole names.
+    The path finder gets only the last part of the name: for a dotted name, a namespace package
+    would look its parent up in `sys.modules`. Finders of editable installations get the whole name.
     """
     places = list(path)
     of_folders = importlib.machinery.PathFinder
@@ -81,7 +77,7 @@ def _find(name: str, path: Iterable[str]) -> importlib.machinery.ModuleSpec | No
 
 
 def _moves(package: importlib.machinery.ModuleSpec) -> bool:
-    """Whether a package may look for its modules elsewhere: only running it tells."""
+    """Whether a package may set its own `__path__`, which only running it would show."""
     if not package.has_location or package.origin is None:
         places = package.submodule_search_locations
         return places is None or not all(map(os.path.exists, places))
@@ -90,7 +86,7 @@ def _moves(package: importlib.machinery.ModuleSpec) -> bool:
 
 
 def file(path: str) -> Script:
-    """The script at `path`; a NoScriptError if there is none."""
+    """The script at `path`; raises NoScriptError if there is none."""
     if os.path.isdir(path):
         raise NoScriptError(f"{path!r} is a directory; name the script in it.")
     if not os.path.exists(path):
@@ -99,7 +95,7 @@ def file(path: str) -> Script:
 
 
 def module(name: str) -> Script:
-    """The script that `python -m NAME` would run; imports the packages around it."""
+    """The script that `python -m NAME` would run; imports the packages above it."""
     spec = _imported(name)
     if spec is not None and spec.submodule_search_locations is not None:
         inside, spec = spec.submodule_search_locations, _imported(f"{name}.__main__")

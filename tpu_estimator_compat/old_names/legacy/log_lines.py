@@ -1,7 +1,7 @@
-"""TensorFlow's log lines on the terminal, once each.
+"""Prints each log line of TensorFlow on the terminal once.
 
-TensorFlow's logger writes to the terminal itself, and passes its records on to the root logger. A
-script that sets up `logging`, or absl's, adds a handler there that writes to the terminal too.
+TensorFlow's logger writes to the terminal, and also passes its records to the root logger. A script
+that sets up `logging` or absl's logging adds a root handler, which prints the same record again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ _LOGGER = logging.getLogger("tensorflow")
 
 @contextlib.contextmanager
 def told_once() -> Iterator[None]:
-    """Has a record that TensorFlow's own handler writes to the terminal appear there once.
+    """Keeps root handlers from printing records that TensorFlow's own handler prints.
 
-    Handlers of files, and those of a logger whose own handler the script took away, get all.
+    Handlers that write to files get all records; so do terminal handlers if the script removed
+    TensorFlow's own.
     """
-    before = vars(_LOGGER).get("callHandlers")  # of a run around this one
+    before = vars(_LOGGER).get("callHandlers")  # set by an enclosing run
     _LOGGER.callHandlers = _call_handlers  # type: ignore[method-assign]
     try:
         yield
@@ -32,7 +33,7 @@ def told_once() -> Iterator[None]:
 
 @contextlib.contextmanager
 def given_back() -> Iterator[None]:
-    """Gives each logger its level and its handlers back, as they were before."""
+    """Restores the level and the handlers of all loggers on exit."""
     root = logging.getLogger()
     named = [each for each in root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
     before = [(logger, logger.level, list(logger.handlers)) for logger in [root, *named]]
@@ -52,13 +53,13 @@ def _call_handlers(record: logging.LogRecord) -> None:
     if any(map(_on_terminal, own)):
         others = [handler for handler in others if not _on_terminal(handler)]
     if not own and not others:
-        logging.Logger.callHandlers(_LOGGER, record)  # has a last resort
+        logging.Logger.callHandlers(_LOGGER, record)  # uses logging's last-resort handler
     for handler in [*own, *others]:
         if record.levelno >= handler.level:
             handler.handle(record)
 
 
 def _on_terminal(handler: logging.Handler) -> bool:
-    writer = getattr(handler, "python_handler", handler)  # absl's handler has one that writes
+    writer = getattr(handler, "python_handler", handler)  # absl's handler delegates to it
     streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
     return getattr(writer, "stream", None) in streams

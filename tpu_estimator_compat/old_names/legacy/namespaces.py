@@ -1,8 +1,8 @@
-"""The namespaces that legacy code calls `tensorflow`: TensorFlow 1's, and TensorFlow 2's.
+"""The two namespaces that legacy code calls `tensorflow`: TensorFlow 1's and TensorFlow 2's.
 
-The first is the package `tpu_estimator_compat.v1` itself. The second is today's `tensorflow` with
-the names that it dropped since 2.0, such as `tf.estimator`, and with Keras 2 as `tf.keras`. The
-`keras` of old packages is Keras 2 too.
+TensorFlow 1's is the package `tpu_estimator_compat.v1` itself. TensorFlow 2's is today's
+`tensorflow` with the names that it dropped since 2.0, such as `tf.estimator`, and with Keras 2 as
+`tf.keras`. Old packages get Keras 2 as `keras`, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KERAS_NAMESPACES = ("initializers", "losses", "metrics", "optimizers")
 
 
 def become_v1(package: types.ModuleType) -> None:
-    """Makes a package the `tf` of TensorFlow 1, whose submodules can be imported."""
+    """Turns a package into the `tf` of TensorFlow 1, with importable submodules."""
     package.__class__ = Namespace
     assert isinstance(package, Namespace)
     path = package.__path__
@@ -47,7 +47,7 @@ def v1() -> Namespace:
 
 @functools.cache
 def v2() -> Namespace:
-    """`tf` of TensorFlow 2, up to 2.15."""
+    """`tf` of TensorFlow 2.0 to 2.15."""
     keras = importlib.import_module("tf_keras")
     children = {
         "compat": _compat(v1()),
@@ -59,9 +59,9 @@ def v2() -> Namespace:
             {"estimator": _keras_estimator()},
             alive_first=True,
         ),
-        # Keras fills these namespaces of TensorFlow 2 too.
+        # In TensorFlow 2, these namespaces are Keras' own.
         **{name: getattr(keras, name) for name in _KERAS_NAMESPACES},
-        "python": v1().python,  # TensorFlow's inside, which has no two APIs
+        "python": v1().python,  # TensorFlow's internals are the same for both APIs
     }
     root = Namespace("tensorflow", "tf", (tf,), children, alive_first=True)
     exchanging_optimizers.APIS.append(root)
@@ -75,18 +75,18 @@ def tensorflow_estimator() -> Namespace:
 
 @functools.cache
 def keras_2() -> Namespace:
-    """The package `keras` of Keras 2, which is `tf_keras`, with its inside by both of its names.
+    """The package `keras` of Keras 2: `tf_keras`, with its internals under both of their paths.
 
-    Up to 2.12 that was `keras.engine` and the like, from 2.13 on `keras.src.engine`.
+    They are `keras.engine` and the like up to 2.12, `keras.src.engine` from 2.13.
     """
     bases = tuple(importlib.import_module(name) for name in ("tf_keras", "tf_keras.src"))
     return _Keras2("keras", "keras", bases)
 
 
 class _Keras2(Namespace):
-    """A module of Keras 2: the public one's names, then the inside's, then the public one's above.
+    """A module of Keras 2: public names, then those of the internal module, then of the parent.
 
-    Names moved inside: `get_custom_objects` was in `keras.utils.generic_utils` too.
+    Names moved between internal modules: `keras.utils.generic_utils` had `get_custom_objects`.
     """
 
     def _alive(self, name: str) -> Any:
@@ -96,25 +96,23 @@ class _Keras2(Namespace):
         found = [overlay.submodule(base, name) for base in self._bases[:2]]
         modules = [module for module in found if isinstance(module, types.ModuleType)]
         if not modules:
-            return value  # what the module imports
+            return value  # an import of the module, not a submodule
         above = keras_2().layers if name == "engine" else self._bases[0]
         path = f"{self._path}.{name}"
         return _Keras2(path, path, (*modules, above))
 
     def _inside(self, parts: Sequence[str]) -> Namespace | None:
-        """`keras.layers` for modules of layers that merged: `keras.layers.recurrent` and others."""
+        """`keras.layers` for modules that were merged, such as `keras.layers.recurrent`."""
         return keras_2().layers if parts[1] in ("layers", "engine") else None
 
 
 def _estimator() -> Namespace:
-    """`tf.estimator` of TensorFlow 2, which has other canned models than 1."""
     names = ("tpu_estimator_compat.old_names.canned.of_v2", "tpu_estimator_compat.estimator")
     bases = tuple(importlib.import_module(name) for name in names)
     return Namespace("tensorflow.estimator", "tf.estimator", bases, alive_first=True)
 
 
 def _keras_estimator() -> types.ModuleType:
-    """`tf.keras.estimator` of TensorFlow 2, which has other defaults than 1."""
     keras_models = importlib.import_module("tpu_estimator_compat.estimator.keras_models")
     module = types.ModuleType("tensorflow.keras.estimator")
     module.__dict__["model_to_estimator"] = keras_models.model_to_estimator_v2
@@ -131,8 +129,6 @@ class _Compat(Namespace):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds submodules of `tpu_estimator_compat.v1`, and nothing else."""
-
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
@@ -144,7 +140,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Puts a `Namespace` or a module of TensorFlow, with its own name, into `sys.modules`."""
+    """Puts a `Namespace` or a TensorFlow module into `sys.modules` under the imported name."""
 
     def __init__(self, found: Any):
         self._found = found

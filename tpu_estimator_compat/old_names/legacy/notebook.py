@@ -1,4 +1,4 @@
-"""`install()`, `uninstall()`, `%load_ext`: legacy imports for a notebook or rest of a module."""
+"""`install()`, `uninstall()`, `%load_ext`: legacy imports for a notebook or a running module."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _installed: list[_Installed] = []
 def install(
     legacy_packages: Iterable[str] = (), *, api: str = "v1", numpy_legacy: bool = False
 ) -> None:
-    """Lets the module that calls this, such as a notebook, import names that TensorFlow dropped.
+    """Lets the calling module, such as a notebook, import names that TensorFlow dropped.
 
-    From here on `import tensorflow as tf`, `from tensorflow.contrib import tpu` and the like give
-    it the legacy namespaces, as they do to modules in the working directory that are imported from
-    now on, to installed packages that use such names, and to `legacy_packages`. Nobody else's
-    imports change, nor does TensorFlow. Unlike the `run` command this leaves eager execution on;
-    `tf.disable_v2_behavior()` switches it off.
+    From now on `import tensorflow as tf`, `from tensorflow.contrib import tpu` and the like give
+    the legacy namespaces to the calling module, to modules in the working directory that are
+    imported later, to installed packages that use dropped names, and to `legacy_packages`. Imports
+    of all other modules, and TensorFlow itself, do not change. Unlike the `run` command, eager
+    execution stays on; `tf.disable_v2_behavior()` switches it off.
 
     Args:
-      legacy_packages: names of installed packages whose code is as old; not imported yet.
-      api: the calling module's meaning of `tensorflow`: "v1" for TensorFlow 1, "v2" for 2.0 to
-        2.15. Modules that it imports are judged by the names that they use; those that tell
-        nothing mean the same.
-      numpy_legacy: whether names that NumPy dropped work too, such as `np.float`.
+      legacy_packages: names of installed packages to treat as legacy; not imported yet.
+      api: meaning of `tensorflow` in the calling module: "v1" for TensorFlow 1, "v2" for 2.0 to
+        2.15. The names that an imported module uses decide its own meaning; if they show none, it
+        is the same.
+      numpy_legacy: whether names that NumPy dropped, such as `np.float`, work too.
 
     Raises:
-      ValueError: there is no such `api`, or a legacy package has been imported before.
+      ValueError: an unknown `api`, or a legacy package that is already imported.
     """
     _install(sys._getframe(1).f_globals, legacy_packages, api, numpy_legacy)
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Does what `install()` does for IPython's cells: `%load_ext tpu_estimator_compat`."""
+    """Calls `install()` for IPython's cells: `%load_ext tpu_estimator_compat`."""
     _install(ipython.user_global_ns, (), "v1", False)
 
 
 def unload_ipython_extension(ipython: Any) -> None:
-    """Does what `uninstall()` does: `%unload_ext tpu_estimator_compat`."""
+    """Calls `uninstall()`: `%unload_ext tpu_estimator_compat`."""
     del ipython
     uninstall()
 
@@ -78,7 +78,7 @@ def _install(
 
 
 def uninstall() -> None:
-    """Takes back what `install` did; what has been imported stays where it is in use."""
+    """Undoes `install`; objects that were imported meanwhile remain usable."""
     while _installed:
         installed = _installed.pop()
         sys.meta_path.remove(installed.imports)
@@ -86,12 +86,12 @@ def uninstall() -> None:
             sys.modules.pop(name, None)
         if builtins.__import__ is installed:
             builtins.__import__ = installed.before
-        else:  # somebody wrapped it since: stay, and do nothing
+        else:  # another tool has wrapped this __import__: keep it, without effect
             installed.namespace = None
 
 
 class _Installed:
-    """`__import__` while installed; knows the calling module, already running, by its globals."""
+    """`__import__` while installed; recognizes the calling module by its globals."""
 
     def __init__(self, namespace: dict[str, Any], imports: LegacyImports, meaning: Dialect):
         self.namespace: dict[str, Any] | None = namespace

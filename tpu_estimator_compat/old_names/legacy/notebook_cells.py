@@ -1,8 +1,8 @@
-"""Notebook files: the code of their cells as Python modules, and the file with other code.
+"""Notebook files: the code of their cells as Python modules, and the file with changed code.
 
-The cells of code become one module, as they share their names; a cell that writes a file of Python
-becomes another. A comment before each cell gives its number. Lines that only IPython understands,
-its magics, become calls that Python can parse; they are given back as they were.
+All code cells become one module, as they share their names; a cell that writes a Python file
+becomes a module of its own. A comment before each cell gives its number. Lines that only IPython
+understands (magics) become calls that Python can parse, and are restored when code is put back.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AUTOMAGIC = re.compile(
     r"|mv|pip|popd|pushd|pwd|rm|rmdir|run|set_env|sx|system|tensorflow_version|who(?:s)?)"
     r"(?![\w.]|\s*[-+*/|&^%]?=)"
 )
-"""Magics that IPython takes without a `%` where they are the only line of a cell."""
+"""Magics that IPython accepts without `%` if they are the only line of a cell."""
 _ONLY_NAMES = (
     *(ast.Expression, ast.expr_context, ast.operator, ast.unaryop),
     *(ast.Name, ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Constant),
@@ -43,19 +43,19 @@ _WRITES = re.compile(r"%%(?:writefile|file)\s+(?:-a\s+)?\S+\.py\s*$")
 
 
 class NotANotebook(Exception):
-    """The file is no notebook of Python; the message says why."""
+    """The file is not a Python notebook; the message says why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Magic:
-    """Lines that only IPython understands.
+    """A magic: lines that only IPython understands.
 
     Attributes:
       cell: number of the cell, from 1.
-      line: in the cell, from 1.
-      text: as IPython takes it, without the target of an assignment; of a cell, all of it.
+      line: line in the cell, from 1.
+      text: the magic without an assignment target; for a cell magic, the whole cell.
       assigned: whether its value is assigned.
-      automatic: whether the `%` is not in the cell, which is Python if its first word is a name.
+      automatic: whether the cell omits the `%`; the cell is Python if its first word is a variable.
     """
 
     cell: int
@@ -67,13 +67,13 @@ class Magic:
 
 @dataclasses.dataclass(frozen=True)
 class _Replaced:
-    """A line that something else stands for.
+    """A line that a call replaces.
 
     Attributes:
-      line: as it was; or, with `prefix`, empty.
-      prefix: the text before the code that was left, and after `target`.
-      target: of an assignment of that code.
-      magic: the magic to carry out.
+      line: the original line; empty if there is a `prefix`.
+      prefix: the text between `target` and the code that stays.
+      target: the assignment target before the prefix.
+      magic: the magic to run.
     """
 
     line: str
@@ -83,19 +83,15 @@ class _Replaced:
 
 
 class _Text(str):
-    """A string of JSON that knows its span in the text."""
-
     span: tuple[int, int]
 
 
 class _Lines(list[Any]):
-    """An array of JSON that knows its span in the text."""
-
     span: tuple[int, int]
 
 
 class Notebook:
-    """The cells of code of a notebook, from the text of its file."""
+    """The code cells of a notebook, from the text of its file."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -104,26 +100,26 @@ class Notebook:
         code = "\n".join("".join(source) for source in self._sources.values())
         self._mark = unused(_MARK, code)
         self.call = unused(_CALL, code)
-        """The function that stands for a magic; its argument is the magic's number."""
+        """Name of the function that calls for magics use; its argument is the magic's number."""
         self.cells = {n: self._as_python(n, "".join(s)) for n, s in self._sources.items()}
-        """The code of each cell by its number, from 1 and over all cells; ends in a new line."""
+        """Code of each code cell by its number, from 1, counting all cells; ends in a newline."""
 
     @property
     def magics(self) -> dict[int, Magic]:
-        """The magics that the calls of `call` stand for, by their argument."""
+        """The magics by the argument of their call."""
         return {n: r.magic for n, r in enumerate(self._replaced) if r.magic is not None}
 
     @property
     def may_fail(self) -> set[int]:
-        """Numbers of the cells after whose errors Jupyter goes on."""
+        """Numbers of the cells tagged `raises-exception`, after whose errors Jupyter goes on."""
         cells = _cells(json.loads(self._text))
         tags = {n: (cell.get("metadata") or {}).get("tags", ()) for n, cell in cells.items()}
         return {n for n, found in tags.items() if "raises-exception" in found}
 
     def modules(self) -> list[str]:
-        """The text of each module: of the cells together, and of each that is one by itself.
+        """The text of each module: first of all shared cells, then of each separate cell.
 
-        A cell is one by itself if it does not parse, and if it writes a file of Python.
+        A cell is separate if it does not parse, or if it writes a Python file.
         """
         together: list[str] = []
         alone: list[str] = []
@@ -137,15 +133,15 @@ class Notebook:
         return [text for text in ("".join(together), *alone) if text]
 
     def program(self, without: Container[int] = ()) -> str:
-        """The module of all cells, in order, with calls for magics."""
+        """One module of all cells, in order, with calls for magics."""
         cells = {n: code for n, code in self.cells.items() if n not in without}
         return "".join(f"{self._mark} {n} 0\n{code}" for n, code in cells.items())
 
     def with_modules(self, modules: list[str]) -> str:
-        """The file's text with the code of other modules in the places of `modules()`.
+        """The file's text, with the code of `modules` in place of that of `modules()`.
 
         Raises:
-          NotANotebook: they are not these modules, cell by cell, or cannot be put back.
+          NotANotebook: `modules` have other cells, or cannot be put back.
         """
         new = {}
         for given, text in zip(self.modules(), modules, strict=True):
@@ -168,18 +164,18 @@ class Notebook:
         return text
 
     def _as_python(self, number: int, source: str) -> str:
-        """The code of a cell, with as many lines, in which calls stand for magics."""
+        """The code of a cell, with the same number of lines, and calls for magics."""
         if _is_opaque(source):
             return self._call(_Replaced(source, magic=Magic(number, 1, source))) + "\n"
         if _is_automagic(source):
             magic = Magic(number, 1, f"%{source.strip()}", automatic=True)
             return self._call(_Replaced(source, magic=magic)) + "\n"
         lines: list[str] = []
-        open_lines: list[str] = []  # of a statement that goes on
-        command: list[str] = []  # of a magic that goes on
+        open_lines: list[str] = []  # of an incomplete statement
+        command: list[str] = []  # of an incomplete magic
         for line in source.split("\n"):
             found = None if open_lines else _MAGIC.fullmatch(line)
-            if command:  # all of it was given to its first line
+            if command:  # the call in its first line has the whole magic
                 lines.append("#" + self._call(_Replaced(line)))
                 command = [line] if line.endswith("\\") else []
             elif found is not None:
@@ -225,7 +221,7 @@ class Notebook:
 
 
 def place(text: str, line: int) -> tuple[int, int]:
-    """The cell of a line of a module of a notebook, and the line in it; 0 and the line elsewhere.
+    """The cell, and the line in the cell, of a line of a notebook's module; (0, line) otherwise.
 
     Lines count from 1; 0 is the module as a whole.
     """
@@ -238,7 +234,7 @@ def place(text: str, line: int) -> tuple[int, int]:
 
 
 def where(text: str, line: int) -> str:
-    """A line of a module in words: "line 3", or "cell 2, line 3" of a notebook's."""
+    """A line of a module in words: "line 3", or "cell 2, line 3" in a notebook."""
     cell, line = place(text, line)
     return f"cell {cell}, line {line}" if cell else f"line {line}"
 
@@ -248,16 +244,15 @@ def is_notebook(path: str) -> bool:
 
 
 def _parts(text: str, mark: str) -> Iterator[tuple[int, int, str]]:
-    """The number, the number of lines above, and the code of each cell of a module."""
+    """Yields number, number of lines above, and code of each cell of a module."""
     marks = list(re.finditer(rf"^{mark} (\d+) (\d+)\n", text, re.MULTILINE))
-    starts = [0, *(found.start() for found in marks[1:])]  # nothing may be before the first
+    starts = [0, *(found.start() for found in marks[1:])]  # no text may precede the first mark
     for found, start, end in zip(marks, starts, [*starts[1:], len(text)], strict=True):
         if found.start() == start:
             yield int(found[1]), int(found[2]), text[found.end() : end]
 
 
 def _sources(text: str) -> dict[int, Any]:
-    """The source of each cell of code, a `_Text` or `_Lines`, by number."""
     try:
         content = _decoder().decode(text)
         metadata = content.get("metadata", {})
@@ -278,14 +273,14 @@ def _sources(text: str) -> dict[int, Any]:
 
 
 def _cells(content: Any) -> dict[int, Any]:
-    """The cells of code by number, of format 3, and of formats 4 and 5."""
+    """The code cells by number, in notebook formats 3, 4 and 5."""
     sheets = content.get("worksheets", [content])
     cells = enumerate((cell for sheet in sheets for cell in sheet["cells"]), 1)
     return {number: cell for number, cell in cells if cell["cell_type"] == "code"}
 
 
 def _decoder() -> json.JSONDecoder:
-    """A decoder whose strings and arrays know their spans."""
+    """A decoder whose strings and arrays have their spans."""
     made: Any = json.JSONDecoder()
 
     def parse_string(text: str, start: int, strict: bool) -> tuple[_Text, int]:
@@ -306,7 +301,7 @@ def _decoder() -> json.JSONDecoder:
 
 
 def _literal(text: str, old: Any, source: str) -> str:
-    """The JSON of a cell's new source, formatted as its old one."""
+    """The JSON of a cell's new source, in the format of the old one."""
     is_ascii = text.isascii()
     if not isinstance(old, _Lines) or not old:
         return json.dumps(source, ensure_ascii=is_ascii)
@@ -321,15 +316,15 @@ def _literal(text: str, old: Any, source: str) -> str:
 
 
 def _is_opaque(source: str) -> bool:
-    """Whether a cell is a magic that does not take Python."""
     words = source.split(maxsplit=1)
     return source.lstrip().startswith("%%") and words[0] not in _PYTHON_BELOW
 
 
 def _is_automagic(source: str) -> bool:
-    """Whether a cell is a line that IPython may take for a magic, though it has no `%`.
+    """Whether a cell is one line that IPython may take for a magic without `%`.
 
-    `ls`, `ls -l` and `cd /content` are Python as well: only a running notebook has the names.
+    `ls`, `ls -l` and `cd /content` are also Python expressions: only the running notebook knows
+    whether the names are variables.
     """
     line = source.strip()
     if not _AUTOMAGIC.match(line) or "\n" in line:
@@ -351,7 +346,6 @@ def _command(lines: list[str]) -> str:
 
 
 def _goes_on(lines: list[str]) -> bool:
-    """Whether a statement that begins with these lines is not complete."""
     try:
         for _ in tokenize.generate_tokens(io.StringIO("\n".join([*lines, ""])).readline):
             pass

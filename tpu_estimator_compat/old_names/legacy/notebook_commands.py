@@ -1,4 +1,4 @@
-"""The shell's commands of notebooks: `python` is the Python that runs the notebook."""
+"""Shell commands of notebooks: `python` is the Python that runs the notebook."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import tempfile
 
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
 
-# Python's options are left before a script; a module is the notebook's own if it lies in a folder
-# that Python would search first.
+# Options of Python stay before the script. A module is the notebook's own if it is in a folder that
+# Python would search first.
 _PYTHON = """#!/bin/sh
 own() {{
   old=$IFS; IFS=:
@@ -44,13 +44,13 @@ esac
 
 
 class Commands:
-    """A folder of commands, made when the first is needed.
+    """A folder of shell commands that replace `python` and `pip`; created on first use.
 
-    They run what Python's do, with the names that TensorFlow dropped; and they install nothing in
-    the environment of this process, which works.
+    `python` runs scripts with the names that TensorFlow dropped. `pip` installs nothing in the
+    environment of this process, which must keep working.
 
     Args:
-      imports: of the notebook; scripts that its commands run have the same.
+      imports: the notebook's; scripts that the commands run get the same settings.
     """
 
     def __init__(self, imports: LegacyImports) -> None:
@@ -58,7 +58,7 @@ class Commands:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def environment(self) -> dict[str, str]:
-        """Variables for a command: this folder is first on its PATH."""
+        """Environment variables for a command: this folder is first on the PATH."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="notebook_commands_")
             self._write(pathlib.Path(self._folder.name))

@@ -1,4 +1,4 @@
-"""Magics of notebooks: what IPython's do, without IPython."""
+"""Runs magics of notebooks as IPython does, without IPython."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ _ALIASES = {
 }
 _INTERPRETERS = {
     **{name: name for name in ("bash", "perl", "pypy", "python", "python3", "ruby", "sh")},
-    **{"python2": "python2", "script": "", "shell": "bash"},  # the last is Colab's
+    **{"python2": "python2", "script": "", "shell": "bash"},  # shell is Colab's
 }
 _INSERTED = re.compile(r"\{([^{}]+)\}|\$(\$?[\w.]*\w)(?=([^']*'[^']*')*[^']*$)")
 
 
 class UsageError(Exception):
-    """A magic cannot do what it was told; as IPython's error of that name."""
+    """A magic has invalid arguments; named after IPython's error."""
 
 
 class _NotDoneError(Exception):
-    """IPython alone can do this magic."""
+    """Only IPython can run this magic."""
 
 
 class _Lines(list[str]):
-    """The lines that a command printed: alone, by line breaks, or in words, as IPython's SList."""
+    """A command's output lines: a list, `n` by newlines, `s` by spaces, as IPython's SList."""
 
     @property
     def n(self) -> str:
@@ -67,12 +67,12 @@ class _Lines(list[str]):
 
 
 class Magics:
-    """Does the magics of a notebook that runs.
+    """Runs the magics of a running notebook.
 
     Args:
-      namespace: of its cells.
-      commands: make the environment of its commands.
-      notebook: runs another one in the same namespace, for `%run`.
+      namespace: globals of its cells.
+      commands: makes the environment of its shell commands.
+      notebook: runs another notebook in the same namespace, for `%run`.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class Magics:
         self._pushed: list[str] = []
 
     def do(self, magic: Magic, name: str, local: Mapping[str, Any]) -> Any:
-        """Does a magic, and returns its value; says so if it cannot.
+        """Runs a magic and returns its value; prints a message if it cannot.
 
         Args:
-          magic: one that is not skipped.
-          name: of it, for messages.
-          local: the variables around it.
+          magic: a magic that is not skipped.
+          name: name of the magic in messages.
+          local: local variables at the magic.
         """
         line, _, body = magic.text.partition("\n")
         sys.stdout.flush()
@@ -133,10 +133,12 @@ class Magics:
             return _write(rest, body)
         if word not in _INTERPRETERS:
             raise _NotDoneError
-        return self._script(f"{_INTERPRETERS[word]} {rest}", body)  # with its braces and dollars
+        return self._script(
+            f"{_INTERPRETERS[word]} {rest}", body
+        )  # braces and dollars stay unchanged
 
     def _system(self, command: str, name: str, *, captured: bool = False) -> _Lines | None:
-        """Runs a command of the shell: the lines that it prints are returned or shown."""
+        """Runs a shell command; returns the lines that it prints, or lets them be shown."""
         done = subprocess.run(
             command,
             shell=True,
@@ -180,7 +182,7 @@ class Magics:
         try:
             os.chdir(pathlib.Path(folder).expanduser())
             self._folders.append(os.getcwd())
-        except OSError as error:  # as in a shell, the next line runs
+        except OSError as error:  # as in a shell, execution goes on
             print(error)
         if not quiet:
             print(os.getcwd())
@@ -218,7 +220,7 @@ class Magics:
             del self._namespace[name]
 
     def _run(self, rest: str) -> None:
-        """Runs a script and takes its names over; an error in it is shown, as IPython does."""
+        """Runs a script and copies its globals; prints its errors, as IPython does."""
         words = shlex.split(rest)
         options = set()
         while words and words[0] in ("-e", "-G", "-i", "-m", "-n"):
@@ -252,9 +254,9 @@ class Magics:
 
 
 def is_skipped(magic: Magic) -> bool:
-    """Whether a magic only shows, times or prepares, which nobody would see or need.
+    """Whether a magic only shows, times, or installs something, so that the run can skip it.
 
-    One without a `%` may be a variable: whether it is skipped shows when it is reached.
+    A magic without `%` may be a variable: this is decided when it runs.
     """
     word = magic.text.split()[0]
     helps = word.startswith("?") or word.endswith("?")
@@ -273,7 +275,7 @@ def _write(rest: str, body: str) -> None:
 
 @contextlib.contextmanager
 def _as_program(module: types.ModuleType, argv: list[str]) -> Iterator[None]:
-    """The process as `python SCRIPT` would have it, while a script of `%run` runs."""
+    """Sets argv, sys.path and the module as `python SCRIPT` does, while `%run` runs a script."""
     name = module.__name__
     before = sys.argv, sys.path[:], sys.modules.get(name)
     sys.argv, sys.modules[name] = argv, module
@@ -296,9 +298,9 @@ def _execute(module: types.ModuleType, imports: LegacyImports) -> None:
 
 
 def _inserted(text: str, namespace: dict[str, Any], local: Mapping[str, Any]) -> str:
-    """A line with the values of `{expression}` and `$name`, where they have one.
+    """A line with the values of `{expression}` and `$name` inserted, if they have values.
 
-    A name in single quotes is left, and `$$name` is the shell's.
+    Names in single quotes stay; `$$name` is left to the shell as `$name`.
     """
 
     def value(found: re.Match[str]) -> str:
@@ -306,7 +308,7 @@ def _inserted(text: str, namespace: dict[str, Any], local: Mapping[str, Any]) ->
             return found[0][1:]
         try:
             return str(eval(found[1] or found[2], namespace, local))
-        except Exception:  # it is the shell's, then, as IPython has it
+        except Exception:  # as in IPython, it is left to the shell
             return found[0]
 
     return _INSERTED.sub(value, text)
@@ -334,4 +336,4 @@ _LINES: dict[str, Callable[[Magics, str], Any]] = {
     "run": Magics._run,
     "set_env": Magics._env,
 }
-"""Magics of a line that are no commands of the shell; each takes what follows its name."""
+"""Line magics that are not shell commands; each takes the text after its name."""

@@ -1,8 +1,7 @@
-"""A notebook as a program: its cells of code in order, in one namespace, without IPython.
+"""A notebook as a program: runs its code cells in order, in one namespace, without IPython.
 
-Magics that only show, time or prepare are skipped, and a line on standard error says so. Commands
-of the shell, scripts, folders and variables of the environment are done as IPython does them. What
-cannot be done is said when its cell is reached.
+Magics that only show, time or install something are skipped, with a line on standard error. Shell
+commands and scripts run as in IPython. Other magics print a message when their cell is reached.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ _SHOW = "_shows"
 
 
 class Program:
-    """The cells of a notebook, compiled; `numpy` is that of `bytecode.compiled`.
+    """The compiled cells of a notebook; `numpy` is that of `bytecode.compiled`.
 
     Raises:
-      NoScriptError: it is no notebook of Python.
+      NoScriptError: the file is not a Python notebook.
     """
 
     def __init__(self, source: bytes, path: str, *, numpy: bool) -> None:
@@ -59,14 +58,14 @@ class Program:
         self.found = bytecode.of_tree(tree, path, numpy=numpy)
         if any(
             m.text.startswith("%tensorflow_version 1") for m in self._magics.values()
-        ):  # Colab's
+        ):  # Colab's magic
             self.found = dataclasses.replace(self.found, dialect=Dialect.V1)
         parts = _by_cell(numpy_methods.mended(tree) if numpy else tree, text)
         for number, body in parts.items():
             self._cells[number] = self._compiled(number, notebook.cells[number], body)
 
     def run(self, namespace: dict[str, Any]) -> None:
-        """Runs the cells, in the notebook's folder, in the namespace of `__main__`."""
+        """Runs the cells in the notebook's folder, with `namespace` as their globals."""
         environment = dict(os.environ)
         commands = Commands(next(f for f in sys.meta_path if isinstance(f, LegacyImports)))
         if any(m.text.startswith("%matplotlib") for m in self._magics.values()):
@@ -80,7 +79,7 @@ class Program:
             os.environ.update(environment)
 
     def _run(self, namespace: dict[str, Any], commands: Commands) -> None:
-        """Runs the cells where the process is, after words on what they will lack."""
+        """Runs the cells in the current folder, after messages about skipped magics and cells."""
         for magic in self._skipped:
             why = "; what it installs must be there before" if INSTALLS.match(magic.text) else ""
             print(f"Skipped {self._named(magic)}{why}", file=sys.stderr)
@@ -113,7 +112,6 @@ class Program:
         namespace["__builtins__"] = before
 
     def _other(self, path: str, namespace: dict[str, Any], commands: Commands) -> None:
-        """Runs another notebook in the same namespace."""
         with open(path, "rb") as file:
             other = Program(file.read(), path, numpy=self._numpy)
         before, meaning = namespace["__builtins__"], commands.imports.judge(other.found)
@@ -122,7 +120,6 @@ class Program:
         namespace["__builtins__"] = before
 
     def _compiled(self, number: int, source: str, body: list[ast.stmt]) -> types.CodeType:
-        """The code of a cell; the value of its last expression is shown."""
         last = body[-1] if body else None
         if isinstance(last, ast.Expr) and not source.rstrip().endswith(";"):
             shown = ast.Call(ast.Name(_SHOW, ast.Load()), [last.value], [])
@@ -133,11 +130,10 @@ class Program:
         return compile(ast.Module(body, []), name, "exec", dont_inherit=True)
 
     def _error(self, number: int, code: str) -> SyntaxError | None:
-        """Why a cell is not Python 3; None if it is."""
         name = f"{self._path}, cell {number}"
         try:
             with python2.explained(code, name), warnings.catch_warnings():
-                warnings.simplefilter("ignore", SyntaxWarning)  # it is compiled once more
+                warnings.simplefilter("ignore", SyntaxWarning)  # the real compilation warns again
                 compile(_futures_first(ast.parse(code, name)), name, "exec", dont_inherit=True)
         except SyntaxError as error:
             error.filename = name
@@ -150,7 +146,7 @@ class Program:
 
 
 def _futures_first(tree: ast.Module) -> ast.Module:
-    """The module with its `__future__` imports at the top: a cell may have one at any line."""
+    """Moves `__future__` imports to the top of the module: cells may have them anywhere."""
     tree.body.sort(key=lambda statement: not _is_future(statement))
     return tree
 
@@ -160,7 +156,6 @@ def _is_future(statement: ast.stmt) -> bool:
 
 
 def _by_cell(tree: ast.Module, text: str) -> dict[int, list[ast.stmt]]:
-    """The statements of each cell, with the lines that they have there."""
     parts: dict[int, list[ast.stmt]] = {}
     for statement in tree.body:
         cell, line = place(text, statement.lineno)

@@ -1,4 +1,4 @@
-"""Errors by which NumPy says that it dropped something: what to write, and whether a flag helps."""
+"""Advice for errors about names that NumPy dropped: what to write, or `--numpy-legacy`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ _VALUES = {
     'arrays to stack must be passed as a "sequence"': "np.vstack([*arrays])",
     "only 0-dimensional arrays can be converted to Python scalars": "x.item()",
 }
-"""What `--numpy-legacy` gives by what NumPy says, with what to write today."""
+"""Fragments of NumPy's messages to the replacement to write, for features that `--numpy-legacy`
+restores.
+"""
 
 _GONE = {
     r"^%\w format: a real number is required, not numpy\.ndarray": "x.item()",
     r"^Python integer -?\d+ out of bounds for u?int\d+": "np.array(x).astype(dtype)",
     r"^The truth value of an empty array is ambiguous": "x.size > 0",
 }
-"""What nothing gives back."""
+"""Patterns of NumPy's messages to the replacement, for features that nothing restores."""
 
 
 def advice(
     error: BaseException, frame: types.FrameType, number: int, *, legacy: bool, flag: bool
 ) -> str | None:
-    """Advice on an error of NumPy's in a line of a frame; None for any other error.
+    """Advice on a NumPy error in line `number` of a frame; None for any other error.
 
-    `legacy` says whether the frame's module may get what NumPy dropped, and `flag` whether it does.
+    `legacy` says whether the frame's module may get names that NumPy dropped; `flag` whether it
+    does.
     """
     file = frame.f_code.co_filename
     line = linecache.getline(file, number, frame.f_globals)
@@ -46,7 +49,7 @@ def advice(
 
 
 def _dropped(error: BaseException, frame: types.FrameType, line: str) -> str | None:
-    """The line to write in place of what `--numpy-legacy` gives; empty if NumPy's error has it."""
+    """The replacement for a feature that `--numpy-legacy` restores; "" if NumPy's error has it."""
     text = str(error)
     if found := re.search(r"^'numpy\.\w+' object has no attribute '(\w+)'", text):
         return METHODS[found[1]][1] if found[1] in METHODS else None
@@ -63,7 +66,6 @@ def _dropped(error: BaseException, frame: types.FrameType, line: str) -> str | N
 
 
 def _calls_numpy(name: str, frame: types.FrameType, line: str) -> bool:
-    """Whether a line calls NumPy's function, not another of the same name."""
     for found in re.finditer(rf"(?:\b(\w+)\.)?\b{name}\s*\(", line):
         thing = frame.f_globals.get(found[1] or name)
         where = thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__

@@ -1,6 +1,7 @@
-"""Methods and conversions that arrays of NumPy lost, for legacy modules (`--numpy-legacy`).
+"""Array methods and conversions that NumPy dropped, for legacy modules (`--numpy-legacy`).
 
-Python lets nobody add a method to arrays. So calls in the source become calls of functions here.
+Python cannot add methods to arrays, so calls in the source are rewritten to functions of this
+module.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ _KINDS = (complex, float, int)
 
 
 def _itemset(array: Any, *args: Any) -> None:
-    """Sets one element: by its place, or its place in the flat array, or the only one."""
     *place, value = args
     if not place:
         array[(0,) * array.ndim] = value if array.size == 1 else array.item()
@@ -37,11 +37,11 @@ METHODS: dict[str, tuple[Callable[..., Any], str]] = {
     "ptp": (np.ptp, "np.ptp(x)"),
     "tostring": (lambda x, *args: x.tobytes(*args), "x.tobytes()"),
 }
-"""Methods by name: what does the same, and what to write today."""
+"""Method name to (replacement function, code to write today)."""
 
 
 def mended(tree: ast.Module) -> ast.Module:
-    """A copy of a module that calls functions here for what arrays cannot do any more."""
+    """A copy of a module's tree, with calls of dropped array methods rewritten."""
     calls = _Calls()
     copied: ast.Module = calls.visit(copy.deepcopy(tree))
     if calls.found:
@@ -52,14 +52,14 @@ def mended(tree: ast.Module) -> ast.Module:
 
 
 def called(value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """`value.NAME(...)`, also where arrays have no such method."""
+    """`value.NAME(...)`, also for methods that arrays lost."""
     if isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, name):
         return METHODS[name][0](value, *args, **kwargs)
     return getattr(value, name)(*args, **kwargs)
 
 
 def scalar(kind: Any, value: Any) -> Any:
-    """`kind(value)`, also for an array of one element."""
+    """`kind(value)`, also for arrays with one element."""
     if isinstance(value, np.ndarray) and value.ndim and value.size == 1 and kind in _KINDS:
         value = value.item()
     return kind(value)
@@ -88,7 +88,6 @@ def _name(name: str) -> ast.Name:
 
 
 def _after_future(body: list[ast.stmt]) -> int:
-    """The index behind the docstring and imports from `__future__`, where statements may go."""
     for i in range(len(body), 0, -1):
         match body[i - 1]:
             case ast.ImportFrom(module="__future__"):

@@ -1,7 +1,7 @@
 """Names and arguments that NumPy dropped, for legacy modules that ask for them (`--numpy-legacy`).
 
-They are those that NumPy's release notes of 1.20 to 2.4 list as expired, where the same can be
-done. For the others, NumPy's own error says what to write. `numpy_methods` has what arrays lost.
+NumPy's release notes of 1.20 to 2.4 list them as expired. Names without an equivalent are left out:
+NumPy's own error says what to write. `numpy_methods` has the methods of arrays.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _RENAMED = {
 
 
 class _ByType(dict[Any, Any]):
-    """A dict whose values are made of the keys: NumPy's had one for each type."""
+    """A dict that computes the value of each key, for NumPy's dicts by type."""
 
     def __init__(self, make: Callable[[Any], Any]):
         super().__init__()
@@ -111,7 +111,7 @@ ARGUMENTS: dict[str, dict[str, str | None]] = {
     "reshape": {"newshape": "shape"},
     "save": {"fix_imports": None},
 }
-"""Arguments by function, with today's name; None for those that had no effect at the end."""
+"""Function to old argument to today's argument; None for arguments that had no effect."""
 
 
 def _with_arguments(function: Any, today: dict[str, str | None]) -> Any:
@@ -127,7 +127,7 @@ _STACKS = ("column_stack", "dstack", "hstack", "stack", "vstack")
 
 
 def _of_iterator(function: Any) -> Any:
-    """A function whose first argument may be a generator, or `map(...)` of Python 2."""
+    """Lets a function's first argument be an iterator, which `map(...)` is since Python 3."""
 
     @functools.wraps(function)
     def called(arrays: Any, *args: Any, **kwargs: Any) -> Any:
@@ -138,14 +138,14 @@ def _of_iterator(function: Any) -> Any:
 
 @functools.wraps(np.sum)
 def _sum(a: Any, *args: Any, **kwargs: Any) -> Any:
-    if isinstance(a, types.GeneratorType):  # whatever the axis
+    if isinstance(a, types.GeneratorType):  # with any axis
         return sum(a)
     return np.sum(a, *args, **kwargs)
 
 
 @functools.wraps(np.array)
 def _array(*args: Any, **kwargs: Any) -> Any:
-    """`np.array` as before 2.0: it copies if it must, and nested lists of unequal lengths work."""
+    """`np.array` as before 2.0: `copy=False` copies if needed, and ragged nested lists work."""
     if kwargs.get("copy") is False:
         kwargs["copy"] = None
     try:
@@ -168,7 +168,7 @@ def _fromstring(
 
 @functools.cache
 def given() -> dict[str, Any]:
-    """The names that legacy modules get in place of NumPy's, or where it has none."""
+    """The names that legacy modules get in place of NumPy's own, or in addition."""
     functions = {name: _with_arguments(getattr(np, name), old) for name, old in ARGUMENTS.items()}
     functions |= {name: _of_iterator(getattr(np, name)) for name in _STACKS}
     functions |= {"array": _array, "fromstring": _fromstring, "sum": _sum}
@@ -183,7 +183,7 @@ def gives(name: str) -> bool:
 
 @functools.cache
 def numpy() -> types.ModuleType:
-    """`numpy` with what it dropped; `np.bool` is Python's, as it was."""
+    """`numpy` with the names that it dropped; `np.bool` is Python's `bool`, as before 1.24."""
     return _Numpy(np, {})
 
 

@@ -1,9 +1,8 @@
-"""Installed packages that are as old as the script: they use names that TensorFlow dropped.
+"""Finds installed packages that are legacy: they use names that TensorFlow dropped.
 
-A package is taken for one if its distribution mentions TensorFlow, and a module of it uses
-`tf.contrib` or `tf.estimator`. Packages of today ask whether those exist, in a `try` or by
-`getattr`: such uses do not count, nor do tests. tf_slim uses neither, but layers and modules that
-have moved.
+A package is legacy if its distribution mentions TensorFlow, and one of its modules uses
+`tf.contrib` or `tf.estimator`. Modern packages test for these names in a `try` or with `getattr`:
+such uses do not count, nor do test files. tf_slim uses neither name, but other dropped names.
 """
 
 from __future__ import annotations
@@ -26,24 +25,26 @@ _MAY_USE = re.compile(
     rb"tensorflow_estimator|\b(tf\w*|tensorflow|v1)\.(contrib|estimator)\b"
     rb"|\bfrom\s+tensorflow\b.*\bimport\b.*\b(contrib|estimator)\b"
 )
-"""In the text of all modules that use such a name: to parse one takes a hundred times as long."""
+"""Matches the text of all modules that use such a name. Parsing a module takes a hundred times as
+long.
+"""
 
 
 class OldPackages:
-    """The installed packages that are as old, found when imported; never those in `exempt`."""
+    """Legacy installed packages, found when they are imported; names in `exempt` never are."""
 
     def __init__(self, exempt: Iterable[str] = ()):
         self._never = _NEVER.union(exempt, sys.stdlib_module_names)
         self._found = dict.fromkeys(_ALWAYS - self._never, True)
 
     def may_have(self, top: str) -> bool:
-        """Whether a package, or module, of this name at the top may be as old."""
+        """Whether a top-level package or module may be legacy."""
         if top in self._never:
             return False
         return self._found.get(top, top in self._of_tensorflow)
 
     def has(self, top: str, origin: str) -> bool:
-        """Whether a package is as old: its first imported file, `origin`, decides for all."""
+        """Whether a package is legacy; `origin`, its first imported file, locates the sources."""
         if not self.may_have(top):
             return False
         if top not in self._found:
@@ -52,7 +53,6 @@ class OldPackages:
 
     @functools.cached_property
     def _of_tensorflow(self) -> frozenset[str]:
-        """Names at the top of distributions that mention TensorFlow."""
         found = filter(_mentions_tensorflow, importlib.metadata.distributions())
         return frozenset(top for distribution in found for top in _tops(distribution))
 
@@ -86,7 +86,7 @@ def _uses_dropped_names(path: str) -> bool:
         with open(path, "rb") as file:
             source = file.read()
         tree = ast.parse(source) if _MAY_USE.search(source) else None
-    except (OSError, SyntaxError, ValueError):  # a broken link, Python 2, a file with zeros
+    except (OSError, SyntaxError, ValueError):  # a broken link, Python 2, null bytes
         return False
     return tree is not None and _names_dropped(tree)
 

@@ -1,7 +1,7 @@
-"""Namespaces of TensorFlow as legacy code knows them: the real one, and the rows of the table.
+"""Namespaces of TensorFlow as legacy code knows them: the real modules plus the rows of the table.
 
-A `Namespace` looks a name up in the table first, then in what TensorFlow still has. Only namespaces
-in which something is dead are clones; all others are TensorFlow's own modules.
+A `Namespace` looks a name up in the table first, then in today's TensorFlow. Only namespaces with
+dropped names are clones; all others are TensorFlow's own modules.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tpu_estimator_compat.old_names.legacy.table import DeadName, Status
 
 
 class Namespace(types.ModuleType):
-    """A clone of a module with names that the table adds; made on demand, attribute by attribute.
+    """A clone of a module with the table's names; attributes are made on first access.
 
     Args:
-      name: of the module, as Python shows it.
-      path: as the table spells it, such as `tf.contrib.tpu`.
-      bases: namespaces to look up names that are not in the table, the first one first.
-      children: namespaces of another kind below this one, by name.
-      alive_first: whether names of `bases` go before the table's, as in the API of TensorFlow 2.
+      name: the module's `__name__`.
+      path: the module's path in the table, such as `tf.contrib.tpu`.
+      bases: namespaces to search for names that the table lacks, in order.
+      children: name to namespace, for special namespaces below this one.
+      alive_first: whether names of `bases` precede the table's, as in the API of TensorFlow 2.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Namespace(types.ModuleType):
         children: dict[str, Any] | None = None,
         alive_first: bool = False,
     ) -> None:
-        """Does what the constructor does, to a module that exists."""
+        """Initializes an existing module as the constructor does."""
         self.__dict__.update(
             __path__=[],
             _path=path,
@@ -59,7 +59,7 @@ class Namespace(types.ModuleType):
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__all__":  # not kept: an attribute that is set later belongs to it
+        if name == "__all__":  # not cached: attributes that are set later belong to it
             return self._exported()
         if name.startswith("__") and name.endswith("__"):
             is_of_tensorflow = "version" in name or name in _OF_TENSORFLOW
@@ -76,7 +76,7 @@ class Namespace(types.ModuleType):
         return sorted(names.union(*(dir(base) for base in self._bases)))
 
     def _exported(self) -> list[str]:
-        """The names that `import *` gives: those that the bases export, and the table's."""
+        """The names that `import *` imports: those that the bases export, and the table's."""
         names = {*self._children, *table.load().below(self._path)}
         for base in self._bases:
             public = getattr(base, "__all__", None) or [
@@ -112,10 +112,10 @@ class Namespace(types.ModuleType):
         return alive if served is _MISSING else served
 
     def _inside(self, parts: Sequence[str]) -> types.ModuleType | None:
-        """The module that a root gives for a path below it without a row.
+        """The module for a path below this root namespace that has no row; None if there is none.
 
-        A module inside a namespace of `tf.contrib` has the namespace's names. Folders of
-        TensorFlow such as `lite/python` lie beside the API, whose modules do not know them.
+        A module inside a namespace of `tf.contrib` has the namespace's names. Folders of TensorFlow
+        such as `lite/python` are beside the API, whose modules do not know them.
         """
         path, names = ".".join(parts), table.load().below("tf.contrib")
         if parts[1] in _FOLDERS:
@@ -139,7 +139,7 @@ class Namespace(types.ModuleType):
 
 
 class Refused:
-    """Stands for a name that is not provided: importing it is fine, using it says what to do."""
+    """Stands for a refused name: importing it works, using it raises an error with advice."""
 
     def __init__(self, row: DeadName):
         self._row = row
@@ -158,7 +158,7 @@ class Refused:
     __enter__ = __exit__ = __mro_entries__ = _refuse
 
     def __instancecheck__(self, instance: Any) -> bool:
-        return False  # nothing can be made of it
+        return False  # a refused class has no instances
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
@@ -167,10 +167,10 @@ class Refused:
 
 
 def module(root: Any, path: str) -> Any:
-    """The module of a dotted path such as `contrib.tpu` below a `Namespace`; that itself, if empty.
+    """The module at a dotted path such as `contrib.tpu` below a `Namespace`; the root for "".
 
     Raises:
-      ModuleNotFoundError: there is none; says what the table knows of it.
+      ModuleNotFoundError: there is no such module; the message has the table's advice.
     """
     node = root
     done = root._path
@@ -192,7 +192,7 @@ def module(root: Any, path: str) -> Any:
 
 
 def _behind(package: Any, name: str) -> Any:
-    """The submodule in whose place a package has something else of its name; None for none."""
+    """The submodule that another attribute of the package hides; None if there is none."""
     bases = package._bases if isinstance(package, Namespace) else (package,)
     found = (submodule(base, name) for base in bases)
     return next((each for each in found if each is not _MISSING), None)
@@ -202,7 +202,7 @@ def member(parent: Any, path: str, name: str) -> Any:
     """The value of `from path import name`.
 
     Raises:
-      ImportError: there is no such thing; says what the table knows of it.
+      ImportError: there is no such name; the message has the table's advice.
     """
     try:
         return getattr(parent, name)
@@ -216,7 +216,7 @@ def member(parent: Any, path: str, name: str) -> Any:
 
 
 def _refused_in_public(path: str) -> Any:
-    """The refusal by a namespace of `tf.contrib` itself, for a name inside of it."""
+    """The refused row of a `tf.contrib` namespace, for the same name in an inner module."""
     parts = path.split(".")
     row = table.load().get(".".join([*parts[:3], parts[-1]]))
     if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or row is None:
@@ -230,7 +230,7 @@ def _serve(row: DeadName) -> Any:
     found = _module(where)
     if attribute:
         return getattr(found, attribute)
-    # A module of TensorFlow may lack names, too, that it had by both of its paths.
+    # A TensorFlow module may also have lost names that both of its paths had.
     path = table.canonical(where)
     return Namespace(where, path, (found,)) if table.load().below(path) else found
 
@@ -239,13 +239,13 @@ def _module(where: str) -> Any:
     top, _, path = where.partition(".")
     if top != "tensorflow" or path.startswith(_INTERNAL):
         return importlib.import_module(where)
-    # To import a part of the API would load it a second time, and put it in the place of the first.
+    # Importing a part of the API would load it a second time, in place of the first.
     found = importlib.import_module(top)
     return operator.attrgetter(path)(found) if path else found
 
 
 def submodule(package: Any, name: str) -> Any:
-    """The real submodule of a package; `_MISSING` if there is none, or it is a `Namespace`."""
+    """The real submodule of a package; `_MISSING` if there is none, or for a `Namespace`."""
     if isinstance(package, Namespace) or not hasattr(package, "__path__"):
         return _MISSING
     full = f"{package.__name__}.{name}"
@@ -272,17 +272,18 @@ def _unknown(path: str) -> str:
 
 
 _SHADOWED = frozenset({"tf.contrib.framework.python.ops.arg_scope"})
-"""Modules whose package had a function of their name in their place, by `import *` of the module:
-the package's attribute is the function, and only what is imported below it is of the module."""
+"""Modules that are hidden in their package by a function of the same name, from `import *`. The
+package's attribute is the function; imports of names below it mean the module.
+"""
 
 _OF_TENSORFLOW = frozenset({"__internal__", "__operators__"})
-"""Names of the API in the form of those by which Python asks a module what it is."""
+"""Names of the API that look like Python's own module attributes."""
 
 _FOLDERS = frozenset({"lite", "tools", "tsl"})
-"""Folders of TensorFlow with modules that are no part of the API, though one has its name."""
+"""Folders of TensorFlow whose modules are outside the API, though the API has one such name."""
 
 _INTERNAL = ("compiler.", "core.", "python.", "tsl.")
-"""What paths of TensorFlow's inside begin with, which is no part of the API."""
+"""Prefixes of TensorFlow's internal paths, which are outside the API."""
 
 _MISSING: Any = object()
-_GONE = {"contrib", "estimator"}  # everything below them is dead
+_GONE = {"contrib", "estimator"}  # all names below them are dropped

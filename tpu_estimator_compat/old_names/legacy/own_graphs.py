@@ -1,6 +1,6 @@
-"""The code of a module that runs in a graph of its own: `with tf.Graph().as_default():`.
+"""Finds the code of a module that runs in an explicit graph: `with tf.Graph().as_default():`.
 
-There, sessions and placeholders do not tell whether the rest of the module is eager.
+Sessions and placeholders in that code do not show whether the rest of the module is eager.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def within(tree: ast.Module) -> set[ast.AST]:
-    """The nodes in graphs of their own, also by a function that is only called there.
+    """The nodes in explicit graphs, including functions that only such code calls.
 
-    A session that is given its graph, `tf.Session(graph=graph)`, is one of them.
+    Sessions with a graph argument, `tf.Session(graph=graph)`, count as well.
     """
     functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
     found = {node for start in _starts(tree) for node in ast.walk(start)}
@@ -33,7 +33,7 @@ def _starts(tree: ast.Module) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if isinstance(node, ast.With | ast.AsyncWith):
             of_graph = [_is_entered(item.context_expr, made) for item in node.items]
-            if any(of_graph):  # what follows, the with's other items among it
+            if any(of_graph):  # the with's later items and its body
                 yield from (item.context_expr for item in node.items[of_graph.index(True) :])
                 yield from node.body
         elif isinstance(node, ast.Call) and any(word.arg == "graph" for word in node.keywords):
@@ -41,7 +41,6 @@ def _starts(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _is_entered(node: ast.expr, made: set[str]) -> bool:
-    """Whether an expression is `graph.as_default()`, of a graph that the module makes."""
     match node:
         case ast.Call(ast.Attribute(graph, "as_default"), []):
             return _is_graph(graph) or _last(graph) in made
@@ -53,12 +52,10 @@ def _is_graph(node: ast.expr) -> bool:
 
 
 def _last(node: ast.expr) -> str:
-    """The last name of `a.b.c`."""
     return getattr(node, "attr", getattr(node, "id", ""))
 
 
 def _only_called(tree: ast.Module, name: str, found: set[ast.AST]) -> bool:
-    """Whether a function's name occurs, and only in nodes that were found."""
     named = (ast.Name, ast.Attribute)
     uses = [node for node in ast.walk(tree) if isinstance(node, named) and _last(node) == name]
     return bool(uses) and found.issuperset(uses)

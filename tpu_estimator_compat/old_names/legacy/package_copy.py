@@ -1,4 +1,4 @@
-"""Loads the files of a package under another name, with imports that look in the table first."""
+"""Loads a package under another name, with imports that search the table first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.imports import imported
 
 Names = Callable[[], Mapping[str, Any]]
-"""Makes the names of a module when they are first asked for."""
+"""Makes the names of a module on first import."""
 
 
 def load_into(
@@ -28,17 +28,17 @@ def load_into(
     instead: Mapping[str, Names] | None = None,
     over: Mapping[str, Names] | None = None,
 ) -> None:
-    """Makes a module, perhaps one that is being imported, the package of a copy.
+    """Makes `module`, perhaps while it is being imported, a copy of a package.
 
     Args:
       module: the module.
-      original: the package that is copied; the packages around it are not run.
-      meaning: its modules' meaning of `tensorflow`.
-      instead: names of modules that are not loaded but made, by the modules' names in the package.
-      over: names that replace those of a loaded module.
+      original: the package to copy; its parent packages are not imported.
+      meaning: the meaning of `tensorflow` in its modules.
+      instead: module name in the package to a function that makes its names; it is not loaded.
+      over: module name in the package to names that replace those of the loaded module.
 
     Raises:
-      ModuleNotFoundError: it is not installed.
+      ModuleNotFoundError: the package is not installed.
     """
     top, *below = original.split(".")
     spec = importlib.machinery.PathFinder.find_spec(top)
@@ -60,8 +60,6 @@ def load_into(
 
 @dataclasses.dataclass(frozen=True)
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of a copy, and nothing else."""
-
     original: str
     copy: str
     meaning: Dialect
@@ -120,8 +118,6 @@ class _Instead(importlib.abc.Loader):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Runs a module with the `__import__` of the copy."""
-
     def __init__(self, fullname: str, path: str, finder: _Finder, over: Names | None):
         super().__init__(fullname, path)
         self._finder = finder

@@ -1,4 +1,4 @@
-"""The guide's page of all dead names, made from the table.
+"""Makes the guide's page of all dropped names from the table.
 
 `python -m tpu_estimator_compat.old_names.legacy.page` prints `migration_guide/names.md`.
 """
@@ -12,7 +12,7 @@ from tpu_estimator_compat.old_names.legacy import table
 from tpu_estimator_compat.old_names.legacy.table import DeadName, Status
 
 _FEW = 3
-"""Up to so many rows need no section of their own."""
+"""Namespaces with at most this number of rows join their parent's section."""
 
 _INTRODUCTION = """\
 # Removed names
@@ -42,7 +42,6 @@ package reads.
 
 
 def page(rows: Iterable[DeadName]) -> str:
-    """The page, in Markdown."""
     every = sorted(rows, key=lambda row: row.name.split("."))
     sizes = collections.Counter(_section(row.name) for row in every)
     sections: dict[str, list[DeadName]] = collections.defaultdict(list)
@@ -57,7 +56,6 @@ def page(rows: Iterable[DeadName]) -> str:
 
 
 def _section(name: str) -> str:
-    """The section of a name: `tf.contrib.x` has one, other names have their namespace's."""
     parts = name.split(".")
     return ".".join(parts[: 3 if parts[1:2] == ["contrib"] else 2 if parts[0] == "tf" else 1])
 

@@ -1,4 +1,4 @@
-"""Words that stand for something else in a text for a while."""
+"""Placeholders that stand for other text during a rewrite."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 
 
 def unused(stem: str, text: str) -> str:
-    """The stem, or the first number behind it, that does not occur in a text.
+    """`stem`, or `stem` with the first number, that does not occur in a text.
 
     >>> unused("#_cell_", "x = 1  #_cell_")
     '#_cell_0'

@@ -1,10 +1,9 @@
-"""A plugin of pytest, which collects tests of legacy code as they are.
+"""A pytest plugin that collects tests of legacy code unchanged.
 
-    python -m tpu_estimator_compat run -m pytest tests
+  python -m tpu_estimator_compat run -m pytest tests
 
-`run` names it in PYTEST_PLUGINS, which the processes of pytest-xdist see too. Without `run` it
-serves what `run` does:
-`python -m pytest -p tpu_estimator_compat.old_names.legacy.pytest_plugin tests`.
+`run` names the plugin in PYTEST_PLUGINS, which processes of pytest-xdist inherit. Without `run`,
+pytest's option `-p tpu_estimator_compat.old_names.legacy.pytest_plugin` installs the same finder.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Puts the finder of legacy modules before pytest's own, which rewrites modules."""
+    """Puts the finder of legacy modules before pytest's own, which rewrites asserts."""
     finders = [finder for finder in sys.meta_path if isinstance(finder, LegacyImports)]
     finders = finders or [_installed(early_config)]
     others = [finder for finder in sys.meta_path if not isinstance(finder, LegacyImports)]
@@ -31,7 +30,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def _installed(config: pytest.Config) -> LegacyImports:
-    """The finder that `run` has, for modules below the working directory, until pytest ends."""
+    """Installs `run`'s finder for modules below the working directory, until pytest ends."""
     chosen = Behavior()
     imports = LegacyImports(
         [os.getcwd()], old_packages=OldPackages(), python_path=PythonPath(), judge=chosen.judge

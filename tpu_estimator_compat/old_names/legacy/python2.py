@@ -1,4 +1,4 @@
-"""Sources in Python 2: their signs, their forms of today, and the builtins that scripts get."""
+"""Python 2 sources: how to recognize and convert them, and the builtins that scripts get."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NAMES: dict[str, str] = {
     "unicode": "str",
     "xrange": "range",
 }
-"""Builtins of Python 2, with their replacements."""
+"""Builtins of Python 2 to their replacements."""
 
 METHODS: dict[str, str] = {
     f"{kind}{what}": what for kind in ("iter", "view") for what in ("items", "keys", "values")
 }
-"""Methods of dicts without arguments, with their replacements."""
+"""Dict methods of Python 2 without arguments to their replacements."""
 
 _GIVEN: dict[str, Any] = {
     name: functools.reduce if name == "reduce" else getattr(builtins, today)
@@ -40,11 +40,11 @@ OTHERWISE = (
 
 _PRINT = "`print x` is `print(x)` now"
 _MARKED = "_print_of_python_2="
-"""A placeholder for `print` of a statement until all of the module parses: so its end is known."""
+"""Marks a `print` statement until the whole module parses; its end is known only then."""
 
 _BARE_PRINT = re.compile(r"^[ \t]*print[ \t]*(>>|#|;|\\?$)", re.MULTILINE)
 
-# The sign in a line, the advice, and a replacement where it is certainly the same.
+# Pattern in a line, advice, and a replacement if it is certain to be equivalent.
 _SIGNS: list[tuple[re.Pattern[str], str, str | None]] = [
     (re.compile(pattern), said, instead)
     for pattern, said, instead in (
@@ -81,7 +81,7 @@ _WAY_OUT = (
 
 @contextlib.contextmanager
 def explained(source: bytes | str, path: str) -> Iterator[None]:
-    """Adds advice to a syntax error within, if the line is Python 2."""
+    """Adds advice to a syntax error raised in the block, if its line is Python 2."""
     try:
         yield
     except SyntaxError as error:
@@ -112,10 +112,9 @@ def given(names: Iterable[str]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Mended:
-    """A module of Python 3, perhaps made of one of Python 2, with as many lines.
+    """A module of Python 3, perhaps converted from Python 2, with the same number of lines.
 
-    `changes` are lines that were Python 2, and the advice on each, in the order in which they were
-    found.
+    `changes` are (line number, advice) of converted lines, in the order of conversion.
     """
 
     text: str
@@ -124,10 +123,10 @@ class Mended:
 
 
 def mended(text: str) -> Mended:
-    """A module whose `print` statements and the like are Python 3.
+    """Converts `print` statements and other certain cases of Python 2 to Python 3.
 
     Raises:
-      SyntaxError: of the text as it was given, if it cannot be made Python 3 for certain.
+      SyntaxError: that of the given text, if the conversion is not certain.
     """
     tree = _parsed(text)
     if _MARKED in text:
@@ -150,14 +149,16 @@ def mended(text: str) -> Mended:
 def _parsed(text: str) -> ast.Module | SyntaxError:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # of "\d" and the like, not ours
+            warnings.simplefilter(
+                "ignore", SyntaxWarning
+            )  # warnings about the user's source, such as "\d"
             return ast.parse(text)
     except SyntaxError as error:
         return error
 
 
 def _mended_at(text: str, error: SyntaxError) -> tuple[str, tuple[int, str]] | None:
-    """The text without the error, and the change; None where the meaning is not certain."""
+    """The text without the error, and the change; None if the conversion is not certain."""
     lines = _lines(text)
     number, start = error.lineno or 0, (error.offset or 1) - 1
     if not 0 < number <= len(lines):
@@ -165,7 +166,7 @@ def _mended_at(text: str, error: SyntaxError) -> tuple[str, tuple[int, str]] | N
     line = lines[number - 1]
     prints = [m.start() for m in re.finditer(r"\bprint\b", line)]
     if "Missing parentheses in call to 'print'" in error.msg and prints:
-        # Behind a line that goes on, Python may count in bytes.
+        # After a continued line, Python may count in bytes.
         at = min(prints, key=lambda column: abs(column - start))
         lines[number - 1] = line[:at] + _MARKED + line[at + len("print") :]
         return "".join(lines), (number, _PRINT)
@@ -178,7 +179,7 @@ def _mended_at(text: str, error: SyntaxError) -> tuple[str, tuple[int, str]] | N
 
 
 def _with_calls(module: Mended) -> Mended:
-    """Puts calls for `print` statements: those found before, and those that are expressions now."""
+    """Converts `print` statements to calls: marked ones, and those that parse as expressions."""
     if _MARKED not in module.text and not _BARE_PRINT.search(module.text):
         return module
     lines, changes = _lines(module.text), list(module.changes)
@@ -202,7 +203,7 @@ def _with_calls(module: Mended) -> Mended:
 
 
 def _is_print(statement: ast.Assign | ast.Expr) -> bool:
-    """True for `print` alone, `print >>f, x`, and `print x` with `_MARKED` for `print`."""
+    """Whether a statement is `print` alone, `print >>f, x`, or a marked `print x`."""
     node = statement.value if isinstance(statement, ast.Expr) else statement.targets[0]
     if isinstance(statement, ast.Assign):
         return isinstance(node, ast.Name) and f"{node.id}=" == _MARKED
@@ -216,7 +217,7 @@ def _is_print(statement: ast.Assign | ast.Expr) -> bool:
 
 
 def _called(statement: str) -> str:
-    """The call that a `print` statement is.
+    """The call that is equivalent to a `print` statement.
 
     >>> _called("print >>f, 'a',")
     "print('a', file=f, end=' ')"
@@ -233,7 +234,7 @@ def _called(statement: str) -> str:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """An expression that ends at a comma, and the text behind the comma."""
+    """The first expression before a comma, and the text after the comma."""
     for comma in re.finditer(",", text):
         if isinstance(_parsed(text[: comma.start()]), ast.Module):
             return text[: comma.start()].rstrip(), text[comma.end() :].strip()
@@ -241,7 +242,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _replaced(lines: list[str], span: tuple[int, int, int, int], make: Any) -> str:
-    """The text with `make(statement)` for the statement in a span of lines and columns."""
+    """The text with `make(statement)` in place of the statement in a span of lines and columns."""
     first, start, last, end = span
     block = "".join(lines[first - 1 : last])
     size = len(block) - len(lines[last - 1]) + end
@@ -250,5 +251,4 @@ def _replaced(lines: list[str], span: tuple[int, int, int, int], make: Any) -> s
 
 
 def _lines(text: str) -> list[str]:
-    """The lines as Python counts them, with their endings."""
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)

@@ -1,4 +1,4 @@
-"""Errors of a running script that Python 2 would not have raised: what to write in its place."""
+"""Advice for runtime errors that Python 2 would not have raised."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _DIVISION = re.compile(
 
 
 def advice(error: BaseException, line: str) -> str | None:
-    """Advice on an error that Python 2 would not have raised; `line` is the one at fault."""
+    """Advice on an error that Python 2 would not have raised; `line` is its source line."""
     said = _said(error, line)
     return said and f"This looks like Python 2, where {said}."
 

@@ -1,8 +1,7 @@
-"""Names that Python's own library dropped, for legacy modules that ask for them.
+"""Names that Python's standard library dropped, for legacy modules that ask for them.
 
-All are names that are gone for everybody, so nothing of today is hidden: `inspect.getargspec` (gone
-with Python 3.11), the abstract classes in `collections` (3.10), `fractions.gcd` (3.9), `time.clock`
-(3.8).
+No current name is hidden: `inspect.getargspec` went with Python 3.11, the abstract classes in
+`collections` with 3.10, `fractions.gcd` with 3.9, `time.clock` with 3.8.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class ArgSpec(NamedTuple):
 
 
 def getargspec(func: Any) -> ArgSpec:
-    """The positional arguments of a function; as before, it may have no annotations."""
+    """The positional arguments of a function; raises ValueError for annotations, as it did."""
     found = inspect.getfullargspec(func)
     if found.kwonlyargs or found.annotations:
         raise ValueError(
@@ -46,11 +45,11 @@ _DROPPED: dict[str, dict[str, Any]] = {
 
 
 _IMPORTED = {"distutils": "distutils.version"}
-"""Modules below others that were there without being asked for: TensorFlow 1 had imported them."""
+"""Submodules that scripts use without an import: TensorFlow 1 had imported them."""
 
 
 class Clone(types.ModuleType):
-    """A module with added names, used where the module has none of its own."""
+    """A module with added names, used if the module lacks them."""
 
     def __init__(self, module: types.ModuleType, added: dict[str, Any]):
         super().__init__(module.__name__, module.__doc__)
@@ -67,7 +66,7 @@ class Clone(types.ModuleType):
 
 @functools.cache
 def module(name: str) -> types.ModuleType | None:
-    """The clone of a module of Python's library; None for those that are whole."""
+    """The clone of a standard library module; None for a module that dropped nothing."""
     if name in _IMPORTED:
         importlib.import_module(_IMPORTED[name])
     if name not in _DROPPED:

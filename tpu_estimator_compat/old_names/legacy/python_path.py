@@ -1,8 +1,8 @@
-"""Folders of PYTHONPATH: which modules there are the script's own, which an installed package's.
+"""PYTHONPATH: which modules in its folders belong to the script, and which to installed packages.
 
-Scripts of the time were run with PYTHONPATH at the top of their repository, or of another one. So a
-module that is found there is taken to be as old as the script, unless a distribution has it:
-`pip install --target`, or an editable installation of a package of today.
+Legacy scripts ran with PYTHONPATH set to the root of their repository, or of another one. So a
+module that is found there counts as legacy, unless a distribution owns it: `pip install --target`,
+or an editable installation of a modern package.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OF_TENSORFLOW = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras"}
 
 
 class PythonPath:
-    """The folders of PYTHONPATH as they were when this was made, or of another value."""
+    """The folders of PYTHONPATH at construction, or of `value`."""
 
     def __init__(self, value: str | None = None):
         if value is None:
@@ -30,7 +30,7 @@ class PythonPath:
         self.folders = [f for f in folders if not _INSTALLED.intersection(f.split(os.sep))]
 
     def is_own(self, top: str, origin: str) -> bool:
-        """Whether a module, by the first part of its name and its file, is the script's own."""
+        """Whether a module, by its top-level name and its file, belongs to the script."""
         if top in _OF_TENSORFLOW:
             return False
         for folder in self.folders:
@@ -49,7 +49,7 @@ class PythonPath:
 
     @functools.cached_property
     def _distributions(self) -> dict[str, list[importlib.metadata.Distribution]]:
-        """Distributions by the names of modules at the top; reading them takes half a second."""
+        """Distributions by top-level module names; reading them takes half a second."""
         by_name: dict[str, list[importlib.metadata.Distribution]] = {}
         for found in importlib.metadata.distributions():
             by_name.setdefault(found.metadata["Name"], []).append(found)
@@ -58,7 +58,7 @@ class PythonPath:
 
 
 def _editable_project(found: importlib.metadata.Distribution) -> str | None:
-    """The folder of a project that is installed with its files staying where they are."""
+    """The folder of a project with an editable installation; None for other distributions."""
     direct_url = json.loads(found.read_text("direct_url.json") or "{}")
     if not direct_url.get("dir_info", {}).get("editable"):
         return None

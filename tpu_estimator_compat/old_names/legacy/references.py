@@ -1,8 +1,7 @@
-"""A module's references to TensorFlow: imports, and chains of attributes through aliases.
+"""A module's references to TensorFlow: imports, and attribute chains through aliases.
 
-Builtins of Python 2 are found as well, where the module neither binds them nor asks whether they
-exist. Names are resolved as Python does it, by scope, but not by order: a name that is bound twice
-stands for both.
+It also finds builtins of Python 2 that the module neither binds nor tests for. Names are resolved
+by Python's scopes, but not by order: a name that is bound twice refers to both values.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from tpu_estimator_compat.old_names.legacy import python2
 from tpu_estimator_compat.old_names.legacy.table import public
 
 ROOTS = ("tensorflow", "tensorflow_core", "tensorflow_estimator", "tpu_estimator_compat")
-"""Packages whose names are followed."""
+"""Packages whose names are tracked."""
 
 PYTHON_2 = "__builtin__"
-"""What paths of builtins and of methods of dicts that Python 2 alone had begin with."""
+"""Prefix of the paths of Python 2's builtins and dict methods."""
 
 _DOTTED = re.compile(r"(tensorflow|tensorflow_estimator)(\.\w+)+")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -29,7 +28,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Form(enum.Enum):
-    """The form of a name in the source."""
+    """The syntactic form of a reference."""
 
     IMPORT = "import a.b"
     FROM = "from a import b"
@@ -43,14 +42,15 @@ class Form(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """A name of TensorFlow, or of Python 2, in a module.
+    """A reference to a name of TensorFlow, or of Python 2, in a module.
 
     Attributes:
-      path: in full, as the module spells it: `tensorflow.compat.v1.layers.dense`.
+      path: the full path in the module's spelling: `tensorflow.compat.v1.layers.dense`.
+      form: the syntactic form.
       node: the `ast.alias`, `ast.Attribute`, `ast.Call` or `ast.Constant`.
       statement: the import statement; for other forms, the node.
-      base: the path behind the alias that a chain begins with; for an import, the whole path.
-      imported: whether that alias comes from an import statement, and not from an assignment.
+      base: the path of the alias that starts the chain; for an import, the whole path.
+      imported: whether an import statement binds that alias, not an assignment.
     """
 
     path: str
@@ -66,7 +66,7 @@ class Reference:
 
 
 def references(tree: ast.Module) -> list[Reference]:
-    """All names of TensorFlow and of Python 2 in a module, in the order of its lines."""
+    """All references to TensorFlow and Python 2 in a module, in the order of its lines."""
     scopes = _Scopes()
     scopes.visit(tree)
     collector = _Collector(scopes)
@@ -75,7 +75,7 @@ def references(tree: ast.Module) -> list[Reference]:
 
 
 def bound_names(tree: ast.Module) -> set[str]:
-    """Every name that the module binds, in any scope."""
+    """All names that the module binds, in any scope."""
     scopes = _Scopes()
     scopes.visit(tree)
     return set().union(*(scope.bindings for scope in scopes.by_node.values()))
@@ -83,7 +83,7 @@ def bound_names(tree: ast.Module) -> set[str]:
 
 @dataclasses.dataclass
 class _Scope:
-    """The bindings of the names of a function, class, comprehension or module.
+    """The bindings in a function, class, comprehension or module.
 
     A binding is a path, an expression that may be a path, or None for anything else.
     """
@@ -98,7 +98,6 @@ class _Scope:
         owner.bindings.setdefault(name, []).append(value)
 
     def home(self, name: str) -> _Scope | None:
-        """The scope in which a name that is used here is bound."""
         scope: _Scope | None = self.elsewhere.get(name, self)
         while scope is not None:
             if name in scope.bindings and (scope is self or not scope.is_class):
@@ -110,7 +109,7 @@ class _Scope:
 class _ScopedVisitor:
     """Visits a module, with `self.scope` as the scope of the current node.
 
-    Like `ast.NodeVisitor`, but in a third of its time: `scan` is to read a hundred files in a
+    Like `ast.NodeVisitor`, but in a third of the time: `scan` should read a hundred files in a
     second.
     """
 
@@ -126,7 +125,6 @@ class _ScopedVisitor:
         self._visitors |= dict.fromkeys(_COMPREHENSIONS, self._visit_comprehension)
 
     def enter(self, node: ast.AST) -> _Scope:
-        """The scope that a node opens."""
         raise NotImplementedError
 
     def visit(self, node: ast.AST) -> None:
@@ -165,7 +163,7 @@ class _ScopedVisitor:
         self.scope = outer
 
     def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        """Defaults, decorators and annotations belong to the scope around."""
+        """Visits defaults, decorators and annotations in the outer scope, the body in a new one."""
         arguments = node.args
         outside: list[ast.AST | None] = [*arguments.defaults, *arguments.kw_defaults]
         outside += [argument.annotation for argument in _parameters(arguments)]
@@ -179,8 +177,6 @@ class _ScopedVisitor:
 
 
 class _Scopes(_ScopedVisitor):
-    """Finds the bindings of every name of every scope."""
-
     def __init__(self) -> None:
         super().__init__()
         self.by_node: dict[ast.AST, _Scope] = {}
@@ -202,7 +198,7 @@ class _Scopes(_ScopedVisitor):
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
         around = self.scope.parent
-        assert around is not None  # or it would be a syntax error
+        assert around is not None  # Python refuses nonlocal at module level
         for name in node.names:
             self.scope.elsewhere[name] = around.home(name) or around
 
@@ -262,21 +258,19 @@ class _Scopes(_ScopedVisitor):
 
 
 class _Collector(_ScopedVisitor):
-    """Lists the references of a module whose bindings are known."""
-
     def __init__(self, scopes: _Scopes) -> None:
         super().__init__()
         self.found: list[Reference] = []
         self._scopes = scopes.by_node
         self._resolving: set[tuple[int, str]] = set()
-        self._asked = 0  # around what is visited: questions that Python 2 and 3 answer differently
+        self._asked = 0  # depth of nested tests for the Python version
         self._methods = {node.name for node in scopes.by_node if isinstance(node, ast.FunctionDef)}
 
     def enter(self, node: ast.AST) -> _Scope:
         return self._scopes[node]
 
     def _paths(self, node: ast.expr, scope: _Scope) -> list[tuple[str, str, bool]]:
-        """The paths that a chain may stand for, each with its base and whether that is imported."""
+        """Paths that a chain may refer to, each with its base, and whether that is imported."""
         attributes: list[str] = []
         while isinstance(node, ast.Attribute):
             attributes.insert(0, node.attr)
@@ -290,7 +284,7 @@ class _Collector(_ScopedVisitor):
         home = scope.home(name)
         if home is None:
             return []
-        # `tf = tf.compat.v1` asks for tf again: the second time, what was imported answers.
+        # `tf = tf.compat.v1` refers to tf itself: the second lookup returns the import.
         key = (id(home), name)
         known = set()
         for value in home.bindings[name]:
@@ -377,7 +371,7 @@ def _is_followed(node: ast.ImportFrom) -> bool:
 
 
 def _asks_for_python(test: ast.expr) -> bool:
-    """Whether a condition asks for the version of Python, as `if six.PY2` does."""
+    """Whether a condition tests the Python version, as `if six.PY2` does."""
     names = {"PY2", "PY3", "version_info"}
     return any(
         isinstance(node, ast.Name | ast.Attribute)

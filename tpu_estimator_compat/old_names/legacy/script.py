@@ -1,4 +1,4 @@
-"""Runs a script unchanged, as `python SCRIPT ARGS...` did when its names were alive."""
+"""Runs a script unchanged, as `python SCRIPT ARGS...` did when TensorFlow had its names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tpu_estimator_compat.old_names.legacy.notebook_program import Program
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
 from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
-_one_at_a_time = threading.RLock()  # a script owns sys.argv, __main__ and the flags of its process
+_one_at_a_time = threading.RLock()  # a script changes the process: sys.argv, __main__, flags
 _PYTEST_PLUGIN = "tpu_estimator_compat.old_names.legacy.pytest_plugin"
 _BEHAVIORS = {"auto": None, "v1": Dialect.V1, "v2": Dialect.V2}
 
@@ -39,26 +39,27 @@ def run(
     numpy_legacy: bool = False,
     behavior: str = "auto",
 ) -> None:
-    """Runs a script or a notebook as `__main__`; afterwards the process is as it was.
+    """Runs a script or a notebook as `__main__`, and restores the process afterwards.
 
-    Names that TensorFlow dropped are served from `tpu_estimator_compat.v1` to the script, to
-    modules beside it or in its package, to those on PYTHONPATH that no installed package has, to
-    installed packages that use such names, and to `legacy_packages`. Other modules import the real
-    TensorFlow. Of several threads, one runs a script at a time.
+    These modules get the names that TensorFlow dropped, from `tpu_estimator_compat.v1`: the script,
+    modules beside it or in its package, modules on PYTHONPATH that no installed package owns,
+    installed packages that use such names, and `legacy_packages`. Other modules import the real
+    TensorFlow. Only one thread at a time runs a script.
 
     Args:
-      name: path of the script, or with `module` the name of a module.
-      arguments: its `sys.argv[1:]`.
-      legacy_packages: installed packages whose code is as old, whatever names they use.
-      modern_packages: installed packages that see TensorFlow as it is, whatever names they use.
-      module: as Python's `-m`.
+      name: path of the script, or, with `module`, the name of a module.
+      arguments: the script's `sys.argv[1:]`.
+      legacy_packages: installed packages that are legacy, whatever names they use.
+      modern_packages: installed packages that see the real TensorFlow, whatever names they use.
+      module: whether `name` is a module's, as with Python's `-m`.
       numpy_legacy: whether names that NumPy dropped (`np.float`, `x.tostring()`) work there.
       behavior: "v1" for graphs, as after `disable_v2_behavior()`; "v2" for eager execution; "auto"
-        for what the script shows; where it shows nothing, the first of its modules that does.
+        for the behavior that the names in the script show, or else in the first of its modules that
+        show one.
 
     Raises:
-      NoScriptError: there is no such script, or it is a notebook that cannot be run.
-      SyntaxError: it is not Python 3; has a note if it is Python 2.
+      NoScriptError: there is no such script, or the notebook cannot be run.
+      SyntaxError: the script is not Python 3; a note says if it is Python 2.
     """
     asked, chosen, name = _BEHAVIORS[behavior], Behavior(), os.fspath(name)
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
@@ -84,7 +85,6 @@ def run(
 def _read(
     script: locating.Script, numpy: bool
 ) -> tuple[bytecode.Compiled, Callable[[dict[str, Any]], None]]:
-    """The compiled script or notebook, and a function that runs it in a namespace."""
     path, source = script.path, script.source()
     if source is None:
         found = bytecode.Compiled(script.code(), None, names_api=False, makes_graphs=False)
@@ -107,7 +107,7 @@ def _main(script: locating.Script) -> types.ModuleType:
 
 @contextlib.contextmanager
 def _owning(folder: str, imports: LegacyImports) -> Iterator[None]:
-    """Gives the script its parts of the process, and takes them back at the end."""
+    """Sets up sys.path, the finder and flags for the script, and restores them afterwards."""
     before = sys.argv, sys.path[:], sys.modules["__main__"]
     parsed, environment = flags.FLAGS.is_parsed(), dict(os.environ)
     sys.path[:] = [folder, *sys.path]
@@ -128,7 +128,7 @@ def _owning(folder: str, imports: LegacyImports) -> Iterator[None]:
 
 
 def _name_plugin(imports: LegacyImports) -> None:
-    """Names our plugin to pytest, if that is the script, and to the processes that it starts."""
+    """Adds the plugin to PYTEST_PLUGINS if the script is pytest, for its child processes too."""
     if "pytest" in imports.own:
         others = os.environ.get("PYTEST_PLUGINS")
         os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, [others, _PYTEST_PLUGIN]))

@@ -1,16 +1,16 @@
-"""The table of dead names: `names/*.csv`, a row for each name that TensorFlow no longer has.
+"""The table of dropped names: `names/*.csv`, one row per name that TensorFlow no longer has.
 
 The columns are:
 
 - `name`: the legacy path, with `tf` for the TF1 namespace (`tensorflow` of 1.x, and
   `tensorflow.compat.v1`), or `tensorflow_estimator` for that package. A row may stand for a whole
-  module; rows below it say where the module differs.
-- `since`: the release of TensorFlow that dropped it.
+  module; rows below it list the exceptions.
+- `since`: the release of TensorFlow that dropped the name.
 - `status`: `works`, `differs` (works, but see `advice`), or `refused`.
-- `served_by`: its replacement here, as `module` or `module:attribute`; empty if refused.
+- `served_by`: the replacement in this package, as `module` or `module:attribute`; empty if refused.
 - `move_to`: for the codemod, the new name below `tpu_estimator_compat.v1`, written with `tf`; empty
-  if the name stays as it is.
-- `advice`: for people. What differs; for a refused name, why and what to write instead.
+  if the name stays the same.
+- `advice`: text for users: the difference, or, for a refused name, the reason and the alternative.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Iterable
 
 
 class Status(enum.Enum):
-    """The status of a dead name."""
+    """The status of a dropped name."""
 
     WORKS = "works"
     DIFFERS = "differs"
@@ -60,7 +60,7 @@ class DeadName:
 
 
 class Table:
-    """Rows by name, each name once, with the rows above and below."""
+    """Rows by name, with lookups of the rows above and below a name."""
 
     def __init__(self, rows: Iterable[DeadName]):
         self.rows: dict[str, DeadName] = {}
@@ -77,7 +77,7 @@ class Table:
         return self.rows.get(name)
 
     def covering(self, name: str) -> DeadName | None:
-        """The row of this name, or of the nearest module above it that has one."""
+        """The row of a name, or of the nearest module above that has a row."""
         while name:
             if name in self.rows:
                 return self.rows[name]
@@ -85,12 +85,12 @@ class Table:
         return None
 
     def below(self, namespace: str) -> frozenset[str]:
-        """The parts that follow `namespace` in the names of rows below it."""
+        """The next parts of the names of rows below `namespace`."""
         return frozenset(self._namespaces.get(namespace, ()))
 
 
 def canonical(path: str) -> str:
-    """The path as the table spells it: `tf` for `tensorflow` and `tensorflow.compat.v1`.
+    """The path in the table's spelling: `tf` for `tensorflow` and `tensorflow.compat.v1`.
 
     >>> canonical("tensorflow.compat.v1.estimator.tpu"), canonical("tensorflow_estimator.python")
     ('tf.estimator.tpu', 'tensorflow_estimator.python')
@@ -104,9 +104,9 @@ def canonical(path: str) -> str:
 
 
 def public(path: str) -> str:
-    """The path with `tensorflow` for `tensorflow_core`, the folder in which 1.15 and 2.0 had it.
+    """The path with `tensorflow` for `tensorflow_core`, its internal package in 1.15 and 2.0.
 
-    Editors wrote imports of that package.
+    Editors inserted imports of that package.
 
     >>> public("tensorflow_core.python.keras"), public("tensorflow.keras")
     ('tensorflow.python.keras', 'tensorflow.keras')

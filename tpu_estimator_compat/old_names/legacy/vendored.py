@@ -1,8 +1,8 @@
-"""Copies of TensorFlow 1's `tpu_estimator.py` beside a script: this package stands for them.
+"""Replaces a script's own copy of TensorFlow 1's `tpu_estimator.py` by this package.
 
-Such a copy needs TensorFlow's inside as it was then. It is known by its definitions, not by its
-name. Its owner's changes have no effect, which the log says; arguments that its owner added are
-refused where they are given.
+Such a copy needs the internals of TensorFlow 1. Its definitions identify it, not its name. Changes
+that the copy's owner made have no effect, and a log line says so; arguments that the owner added
+are refused when they are passed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tpu_estimator_compat.old_names.legacy import namespaces, overlay, table
 _ORIGINAL = "python.tpu.tpu_estimator"
 _ESTIMATOR, _SPEC = "TPUEstimator", "TPUEstimatorSpec"
 _MARK = f"class {_ESTIMATOR}(".encode()
-_ENOUGH = 5  # internal names of the original; modules that wrap or extend TPUEstimator define none
+_ENOUGH = 5  # internal names; modules that wrap or extend TPUEstimator define none
 
 
 def copy_of_original(source: bytes) -> ast.Module | None:
-    """The syntax tree of a module that is a copy of the original's; None for any other module."""
+    """The syntax tree of a module that is a copy of the original; None for any other module."""
     if _MARK not in source:
         return None
     tree = ast.parse(source)
@@ -37,7 +37,7 @@ def copy_of_original(source: bytes) -> ast.Module | None:
 
 
 def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
-    """Fills a copy's module, which has the builtins of legacy modules, with our names."""
+    """Fills the module of a copy, which has legacy builtins, with this package's names."""
     original = overlay.module(namespaces.v1(), _ORIGINAL)
     path = str(module.__dict__.get("__file__"))
     defined = _defined(tree)
@@ -66,9 +66,9 @@ def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
 def _rest(
     module: types.ModuleType, original: Any, tree: ast.Module, owners: list[str]
 ) -> Callable[[str], Any]:
-    """`__getattr__` of a copy's module: its imports, and private names of the original.
+    """`__getattr__` for the module of a copy: its imports, and private names of the original.
 
-    `owners` are the copy's public names that this package does not have.
+    `owners` are the copy's public names that this package lacks.
     """
     path = str(module.__dict__.get("__file__"))
     imports = {
@@ -94,10 +94,9 @@ def _rest(
 
 
 class _Call:
-    """The arguments of a copy's class: releases of TensorFlow differ, and owners add arguments.
+    """Converts arguments of a copy's class: TensorFlow releases differ, and owners add arguments.
 
-    `ours` is the replacement of the class, `definition` that of its `__init__` or `__new__` in the
-    copy.
+    `ours` is the class that replaces it, `definition` its `__init__` or `__new__` in the copy.
     """
 
     def __init__(self, ours: type, method: str, definition: ast.stmt, path: str):
@@ -121,7 +120,7 @@ class _Call:
         return types.new_class(self._ours.__name__, (self._ours,), {}, lambda n: n.update(names))
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by our names; a NotImplementedError if one that the owner added is set."""
+        """The arguments by name; NotImplementedError if an argument that the owner added is set."""
         name = self._ours.__name__
         if len(args) > len(self._names):
             raise TypeError(
@@ -149,7 +148,6 @@ class _Call:
 
 
 def _defined(node: ast.stmt | ast.Module) -> dict[str, ast.stmt]:
-    """Classes and functions of a module, or methods of a class, by name."""
     kinds = (ast.ClassDef, ast.FunctionDef)
     body = node.body if isinstance(node, (ast.ClassDef, ast.Module)) else []
     return {part.name: part for part in body if isinstance(part, kinds)}

@@ -1,4 +1,4 @@
-"""`tf.contrib.learn`: what scripts took of it for an Estimator of `tf.estimator`."""
+"""`tf.contrib.learn`: the names that scripts use with an Estimator of `tf.estimator`."""
 
 from tpu_estimator_compat.estimator import NanLossDuringTrainingError
 from tpu_estimator_compat.old_names.contrib.learn import datasets, io, learn_runner, monitors

@@ -1,4 +1,4 @@
-"""`tf.contrib.learn.datasets`, and `input_data` of `tf.examples`: MNIST, and CSV files."""
+"""`tf.contrib.learn.datasets`, and `input_data` of `tf.examples`: MNIST and CSV files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import get_seed, logging
 
 DEFAULT_SOURCE_URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
-_IMAGES, _LABELS = 2051, 2049  # the first four bytes of MNIST's files
+_IMAGES, _LABELS = 2051, 2049  # magic numbers of MNIST's files
 
 
 class Dataset(NamedTuple):
@@ -28,7 +28,7 @@ class Dataset(NamedTuple):
 
 
 class Datasets(NamedTuple):
-    """A collection that is split: each part a `DataSet` or a `Dataset`."""
+    """A split data set; each part is a `DataSet` or a `Dataset`."""
 
     train: Any
     validation: Any
@@ -36,12 +36,12 @@ class Datasets(NamedTuple):
 
 
 class DataSet:
-    """Images, uint8 [examples, rows, columns, 1], and their labels, dealt in batches.
+    """Images, uint8 [examples, rows, columns, 1], and their labels, in batches.
 
-    With `fake_data` images are ones and labels zeros, of ten classes if `one_hot`. Pixels are in
-    [0, 1] as float32, or as given as uint8. With `reshape` images become [examples, rows *
-    columns]. `seed` is that of NumPy's generator, which is set by this; None for that of the graph,
-    if it has one.
+    With `fake_data`, images are ones and labels are zeros, of ten classes if `one_hot`. Pixels
+    become float32 in [0, 1], or stay uint8, by `dtype`. With `reshape`, images become [examples,
+    rows * columns]. The constructor seeds NumPy's global generator: with `seed`, or with the
+    graph's seed.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class DataSet:
     epochs_completed = property(operator.attrgetter("_epochs_completed"))
 
     def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> Any:
-        """The next images and labels; those of two epochs where one ends."""
+        """The next images and labels; a batch may span two epochs."""
         if fake_data:
             label = [1] + [0] * 9 if self._one_hot else 0
             return [[1] * 784] * batch_size, [label] * batch_size
@@ -105,7 +105,7 @@ class DataSet:
 
     def _shuffle(self) -> None:
         order = np.arange(self._num_examples)
-        np.random.shuffle(order)  # NumPy's own generator, as it always was: scripts seed it
+        np.random.shuffle(order)  # the global generator, as in the original: scripts seed it
         self._images, self._labels = self._images[order], self._labels[order]
 
 
@@ -119,10 +119,10 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = DEFAULT_SOURCE_URL,
 ) -> Datasets:
-    """MNIST from its four files, which are downloaded where they are missing.
+    """MNIST from its four files; missing files are downloaded.
 
     Labels are uint8 [examples]; one hot, float64 [examples, 10]. The first `validation_size`
-    training images are for validation. Further arguments are those of `DataSet`.
+    training images become the validation part. Other arguments are those of `DataSet`.
     """
     if fake_data:
         nothing = np.zeros([0])
@@ -161,12 +161,12 @@ def _arrays_of(train_dir: str, one_hot: bool, source_url: str) -> list[np.ndarra
 
 
 def load_mnist(train_dir: str = "MNIST-data") -> Datasets:
-    """MNIST as `read_data_sets` has it by default."""
+    """MNIST with the defaults of `read_data_sets`."""
     return read_data_sets(train_dir)
 
 
 def load_dataset(name: str, size: str = "small", test_with_fake_data: bool = False) -> Datasets:
-    """The collection named "mnist"; a ValueError for any other name."""
+    """The data set "mnist"; ValueError for any other name."""
     del size, test_with_fake_data
     if name != "mnist":
         raise ValueError(
@@ -177,7 +177,7 @@ def load_dataset(name: str, size: str = "small", test_with_fake_data: bool = Fal
 
 
 def extract_images(f: BinaryIO) -> np.ndarray:
-    """The images of a gzipped file of MNIST, uint8 [examples, rows, columns, 1]."""
+    """The images of a gzipped MNIST file, uint8 [examples, rows, columns, 1]."""
     with gzip.GzipFile(fileobj=f) as stream:
         _check_magic(stream, _IMAGES, f)
         count, rows, columns = _read32(stream, 3)
@@ -186,7 +186,7 @@ def extract_images(f: BinaryIO) -> np.ndarray:
 
 
 def extract_labels(f: BinaryIO, one_hot: bool = False, num_classes: int = 10) -> np.ndarray:
-    """The labels of a gzipped file of MNIST, uint8 [examples]; or one hot."""
+    """The labels of a gzipped MNIST file, uint8 [examples], or one hot."""
     with gzip.GzipFile(fileobj=f) as stream:
         _check_magic(stream, _LABELS, f)
         [count] = _read32(stream, 1)
@@ -195,21 +195,21 @@ def extract_labels(f: BinaryIO, one_hot: bool = False, num_classes: int = 10) ->
 
 
 def dense_to_one_hot(labels_dense: np.ndarray, num_classes: int) -> np.ndarray:
-    """Class numbers [examples] as float64 [examples, num_classes]."""
+    """One-hot float64 [examples, num_classes] of class numbers [examples]."""
     return np.eye(num_classes)[labels_dense.ravel()]
 
 
 def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
-    """The path of a file in a folder; the file is downloaded if it is missing."""
+    """The path of a file in a folder; downloads a missing file."""
     tf.io.gfile.makedirs(work_directory)
     path = os.path.join(work_directory, filename)
     if not tf.io.gfile.exists(path):
         part = f"{path}.{uuid.uuid4().hex}.part"
         with tempfile.NamedTemporaryFile() as copy:
-            urllib.request.urlretrieve(source_url, copy.name)  # an error where it is cut short
+            urllib.request.urlretrieve(source_url, copy.name)  # raises if the download is cut short
             try:
                 tf.io.gfile.copy(copy.name, part)
-                tf.io.gfile.rename(part, path, overwrite=True)  # at once, or not at all
+                tf.io.gfile.rename(part, path, overwrite=True)  # atomic
             except BaseException:
                 if tf.io.gfile.exists(part):
                     tf.io.gfile.remove(part)
@@ -233,7 +233,7 @@ def load_csv_with_header(
 def load_csv_without_header(
     filename: str, target_dtype: Any, features_dtype: Any, target_column: int = -1
 ) -> Dataset:
-    """As `load_csv_with_header`, of a file whose first line is an example."""
+    """A table from a CSV file without a header; otherwise as `load_csv_with_header`."""
     with tf.io.gfile.GFile(filename) as file:
         rows = list(csv.reader(file))
     return Dataset(*_columns(rows, target_dtype, features_dtype, target_column))

@@ -1,4 +1,4 @@
-"""`tf.contrib.learn.Experiment`, an estimator with its inputs, and what runs its schedules."""
+"""`tf.contrib.learn.Experiment`: an estimator with its inputs and schedules."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from tpu_estimator_compat.old_names.contrib.learn.monitors import (
     replace_monitors_with_hooks,
 )
 
-_ONE_PASS = "one_pass"  # the name of evaluations that are not continuous
+_ONE_PASS = "one_pass"  # the name of single evaluations
 _STEPS_PER_ITERATION = 1000
 _SECONDS_BETWEEN_WARNINGS = 600
 
 
 class _EvaluationListener(tf.train.CheckpointSaverListener):
-    """Evaluates and exports each checkpoint; `results` are the last ones of both."""
-
     def __init__(self, evaluate_and_export: Callable[[str], tuple[Any, Any]], model_dir: str):
         self.results: tuple[Any, Any] = (None, None)
         self._evaluate_and_export = evaluate_and_export
@@ -41,13 +39,13 @@ class _EvaluationListener(tf.train.CheckpointSaverListener):
 
 
 class Experiment:
-    """A `tf.estimator.Estimator` with the data that it is trained and evaluated on.
+    """A `tf.estimator.Estimator` with its training and evaluation data.
 
     `eval_metrics` must be None: it was for another kind of estimator. `train_and_evaluate` looks
-    for a checkpoint to evaluate every `min_eval_frequency` steps; 0 for an evaluation at the end
-    alone, None for 1. `local_eval_frequency` is that of `local_run`. With `checkpoint_and_export`
-    it evaluates and exports each checkpoint. With `delay_workers_by_global_step` further workers
-    wait for steps, not for seconds.
+    for a new checkpoint every `min_eval_frequency` steps; None means 1, and 0 evaluates only at the
+    end. `local_eval_frequency` is the same for `local_run`. `checkpoint_and_export` evaluates and
+    exports each checkpoint. With `delay_workers_by_global_step`, workers delay their start by
+    steps, not seconds.
     """
 
     def __init__(
@@ -92,13 +90,13 @@ class Experiment:
 
     @property
     def eval_metrics(self) -> None:
-        """None: all metrics are those of `model_fn`."""
+        """None: model_fn defines all metrics."""
 
     def extend_train_hooks(self, additional_hooks: Iterable[Any]) -> None:
         self._train_monitors.extend(additional_hooks)
 
     def reset_export_strategies(self, new_export_strategies: Any = None) -> Any:
-        """Sets other export strategies; returns the old ones."""
+        """Replaces the export strategies; returns the old ones."""
         new = new_export_strategies
         strategies = (new,) if isinstance(new, ExportStrategy) else tuple(new or ())
         for strategy in strategies:
@@ -111,7 +109,7 @@ class Experiment:
         return old
 
     def train(self, delay_secs: float | None = None) -> Estimator:
-        """Trains up to `train_steps`, after a wait of 5 seconds for each worker before this one."""
+        """Trains up to `train_steps`; by default, worker i starts after 5 i seconds, at most 60."""
         hooks = list(self._train_monitors)
         task = self.estimator.config.task_id or 0
         if delay_secs is None and self._delay_by_step:
@@ -122,18 +120,19 @@ class Experiment:
         return self._train(hooks, max_steps=self.train_steps)
 
     def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, Any]:
-        """Evaluates once, after `delay_secs`, or `eval_delay_secs`."""
+        """Evaluates once, after `delay_secs`, or `eval_delay_secs` for None."""
         _wait(self._eval_delay_secs if delay_secs is None else delay_secs, "starting eval")
         return self._evaluate(name or _ONE_PASS)
 
     def local_run(self) -> Any:
-        """`train_and_evaluate`, with `local_eval_frequency`."""
+        """`train_and_evaluate` with `local_eval_frequency`."""
         return self._train_and_evaluate(self._local_eval_frequency)
 
     def train_and_evaluate(self) -> tuple[dict[str, Any], list[Any]]:
-        """Trains, and evaluates new checkpoints meanwhile and at the end.
+        """Trains; evaluates new checkpoints during training and at the end.
 
-        Returns the results of the last evaluation, and those of its exports.
+        Returns:
+          (metrics of the last evaluation, results of its exports).
         """
         return self._train_and_evaluate(self._min_eval_frequency)
 
@@ -161,10 +160,10 @@ class Experiment:
     def continuous_train_and_eval(
         self, continuous_eval_predicate_fn: Callable[..., Any] | None = None
     ) -> tuple[Any, Any]:
-        """Trains some steps and evaluates, in turn, up to `train_steps`.
+        """Alternates training and evaluation, up to `train_steps`.
 
-        The predicate takes the last results, None at first, and perhaps `checkpoint_path`, and says
-        whether to go on. Returns are those of `train_and_evaluate`.
+        The predicate takes the last metrics (None at first), and optionally `checkpoint_path`; it
+        returns whether to go on. Returns are those of `train_and_evaluate`.
         """
         goes_on = _predicate(continuous_eval_predicate_fn)
         steps = self._steps_per_iteration
@@ -186,9 +185,9 @@ class Experiment:
         continuous_eval_predicate_fn: Callable[..., Any] | None = None,
         name: str = "continuous",
     ) -> None:
-        """Evaluates and exports checkpoints as they come, until one has `train_steps`.
+        """Evaluates and exports new checkpoints, until one has reached `train_steps`.
 
-        None stands for the constructor's delays. The predicate is that of
+        None for a delay means the constructor's. The predicate is that of
         `continuous_train_and_eval`.
         """
         goes_on = _predicate(continuous_eval_predicate_fn)
@@ -210,14 +209,14 @@ class Experiment:
             _wait(throttle - (time.time() - start), "starting next eval run")
 
     def test(self) -> dict[str, Any]:
-        """Trains and evaluates for one step, and exports; returns the results."""
+        """Trains and evaluates for one step, and exports; returns the metrics."""
         self._train(self._train_monitors, steps=1)
         results = self._evaluate(_ONE_PASS, steps=1)
         self._export(results)
         return results
 
     def run_std_server(self) -> None:
-        """Raises NotImplementedError: there are no parameter servers."""
+        """Raises NotImplementedError: parameter servers are not supported."""
         raise NotImplementedError(
             "Experiment.run_std_server serves parameters, and parameter servers are not supported: "
             "their steps are not synchronous. Take several workers in TF_CONFIG."

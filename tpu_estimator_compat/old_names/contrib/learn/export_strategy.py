@@ -1,4 +1,4 @@
-"""`tf.contrib.learn.ExportStrategy`: how an `Experiment` exports its estimator."""
+"""`tf.contrib.learn.ExportStrategy`: the export function of an `Experiment`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tpu_estimator_compat.estimator.exporters import delete_old
 
 
 class ExportStrategy(NamedTuple):
-    """The function that exports an estimator, and the name of its folder below `model_dir/export`.
+    """A function that exports an estimator, and the name of its folder below `model_dir/export`.
 
-    `export_fn(estimator, export_path)` may also take `checkpoint_path`, and with it `eval_result`,
-    and `strip_default_attrs`; it returns the path of the export.
+    `export_fn(estimator, export_path)` may also take `strip_default_attrs`, `checkpoint_path`, and,
+    with the latter, `eval_result`. It returns the path of the export.
     """
 
     name: str
@@ -25,7 +25,7 @@ class ExportStrategy(NamedTuple):
     def export(
         self, estimator: Any, export_path: Any, checkpoint_path: Any = None, eval_result: Any = None
     ) -> Any:
-        """Calls `export_fn` with the arguments that it takes; returns its value."""
+        """Calls `export_fn` with the arguments that it takes; returns its result."""
         takes = inspect.signature(self.export_fn).parameters
         if "eval_result" in takes and "checkpoint_path" not in takes:
             raise ValueError("An export_fn accepting eval_result must also accept checkpoint_path.")
@@ -46,10 +46,10 @@ def make_export_strategy(
     exports_to_keep: int | None = 5,
     strip_default_attrs: bool | None = None,
 ) -> ExportStrategy:
-    """A strategy that writes SavedModels, by arguments of `export_savedmodel`.
+    """A strategy that writes SavedModels, with arguments of `export_savedmodel`.
 
-    Of the exports the `exports_to_keep` newest are kept; None, or 0, for all.
-    `default_output_alternative_key` must be None: exporting raises a ValueError otherwise.
+    It keeps the `exports_to_keep` newest exports; None or 0 keeps all.
+    `default_output_alternative_key` must be None, or exporting raises ValueError.
     """
 
     def export_fn(

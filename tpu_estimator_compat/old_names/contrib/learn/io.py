@@ -1,4 +1,4 @@
-"""`tf.contrib.learn.io`: input functions, with the defaults that they had there."""
+"""`tf.contrib.learn.io`: input functions with the defaults of `tf.contrib.learn`."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ModeKeys:
-    """The modes of a model_fn; their values are those of `tf.estimator.ModeKeys`."""
+    """Names of the modes of a model_fn; their values are those of `tf.estimator.ModeKeys`."""
 
     TRAIN = "train"
     EVAL = "eval"

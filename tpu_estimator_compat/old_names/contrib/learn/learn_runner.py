@@ -17,10 +17,10 @@ def run(
     run_config: RunConfig | None = None,
     hparams: HParams | None = None,
 ) -> Any:
-    """Makes an experiment, by `run_config` and `hparams` or by `output_dir`, and runs it.
+    """Makes an experiment, from `run_config` and `hparams` or from `output_dir`, and runs it.
 
-    `schedule` is the name of a method of `Experiment`; None for `train_and_evaluate`, which for
-    workers other than the master's is `train`. Returns the method's value.
+    `schedule` is the name of a method of `Experiment`. None means `train` for workers of a cluster,
+    else `train_and_evaluate`. Returns the method's result.
     """
     if output_dir is not None and run_config is not None:
         raise ValueError("Cannot provide both `output_dir` and `run_config`")

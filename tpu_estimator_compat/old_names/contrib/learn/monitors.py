@@ -1,4 +1,4 @@
-"""`tf.contrib.learn.monitors`: monitors, and the function that makes hooks of them."""
+"""`tf.contrib.learn.monitors`: monitors, and their conversion to hooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Hook = Any  # a tf.train.SessionRunHook
 
 
 class BaseMonitor:
-    """Base class of monitors, whose methods are called in every step."""
+    """Base class of monitors; methods are called in every step."""
 
     def __init__(self) -> None:
         self._begun = False
@@ -28,7 +28,7 @@ class BaseMonitor:
 
     @property
     def run_on_all_workers(self) -> bool:
-        """Whether workers other than the chief run it too."""
+        """Whether workers other than the chief call it too."""
         return False
 
     def set_estimator(self, estimator: Any) -> None:
@@ -52,7 +52,7 @@ class BaseMonitor:
     def step_begin(self, step: int) -> list[Any]:
         """Called before the step that leads to global step `step`.
 
-        Returns tensors, or their names, whose values `step_end` is to get.
+        Returns tensors, or their names; `step_end` gets their values.
         """
         if step < 0 or (self._max_steps is not None and step > self._max_steps):
             raise ValueError(f"Invalid step {step}.")
@@ -60,7 +60,7 @@ class BaseMonitor:
         return []
 
     def step_end(self, step: int, output: dict[Any, Any]) -> bool:
-        """Called after a step with the values of requests; returns whether to stop."""
+        """Called after a step with the requested values; returns whether to stop."""
         del output
         if self._current_step != step:
             raise ValueError(f"step_end expected {self._current_step} but got {step}.")
@@ -68,13 +68,13 @@ class BaseMonitor:
         return False
 
     def post_step(self, step: int, session: Any) -> None:
-        """Called after `step_end` of all monitors; may run other things in the session."""
+        """Called after all monitors' `step_end`; may run other tensors in the session."""
 
 
 class EveryN(BaseMonitor):
-    """Base class of monitors that act in every n-th step, and in the first `first_n_steps`.
+    """Base class of monitors that act every n steps, and in the first `first_n_steps`.
 
-    Methods that override those of `BaseMonitor` must call them.
+    Overrides of `BaseMonitor`'s methods must call them.
     """
 
     def __init__(self, every_n_steps: int = 100, first_n_steps: int = 1):
@@ -86,17 +86,17 @@ class EveryN(BaseMonitor):
         self._every_n_step_begin_called = False
 
     def every_n_step_begin(self, step: int) -> list[Any]:
-        """`step_begin` of the n-th steps."""
+        """`step_begin` for steps in which the monitor acts."""
         del step
         return []
 
     def every_n_step_end(self, step: int, outputs: dict[Any, Any]) -> bool:
-        """`step_end` of the n-th steps."""
+        """`step_end` for steps in which the monitor acts."""
         del step, outputs
         return False
 
     def every_n_post_step(self, step: int, session: Any) -> None:
-        """`post_step` of the n-th steps, and of the last one."""
+        """`post_step` for steps in which the monitor acts, and for the last step."""
 
     def step_begin(self, step: int) -> list[Any]:
         super().step_begin(step)
@@ -125,11 +125,12 @@ class EveryN(BaseMonitor):
 
 
 class ValidationMonitor(EveryN):
-    """Evaluates checkpoints while an estimator is trained, and may stop it early.
+    """Evaluates new checkpoints during training, and may stop it early.
 
-    `x`, `y`, `batch_size` and `metrics` were for another kind of estimator: they must be None.
-    Training stops when `early_stopping_rounds` steps brought nothing better; None for never. Looks
-    for a new checkpoint are `every_n_steps` apart, and `check_interval_secs` at least.
+    `x`, `y`, `batch_size` and `metrics` must be None: they were for another kind of estimator.
+    Training stops after `early_stopping_rounds` steps without improvement; None for never. The
+    monitor looks for a checkpoint every `every_n_steps` steps, and at least `check_interval_secs`
+    apart.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class ValidationMonitor(EveryN):
         return self.early_stopping_rounds is not None and self._is_enough(step, results)
 
     def _looks(self) -> bool:
-        """Whether the last look for a checkpoint is long enough ago; if so, this is one."""
+        """Whether to look for a checkpoint now; records the time if so."""
         now, least = time.time(), self.check_interval_secs
         if least is not None and now - self._last_look < least:
             return False
@@ -224,7 +225,7 @@ class ValidationMonitor(EveryN):
 
 
 class RunHookAdapterForMonitors(tf.train.SessionRunHook):
-    """The hook that calls monitors, one after the other."""
+    """The hook that calls monitors in order."""
 
     def __init__(self, monitors: Sequence[BaseMonitor]):
         self._monitors = monitors
@@ -254,7 +255,7 @@ class RunHookAdapterForMonitors(tf.train.SessionRunHook):
                 run_context.request_stop()
         for monitor in self._monitors:
             monitor.post_step(step, run_context.session)
-        # What a step itself fetches of a variable may be of before it.
+        # A variable's value that a step fetches may be from before its update.
         self._last_step = run_context.session.run(self._global_step) + 1
 
     def end(self, session: Any) -> None:
@@ -265,7 +266,6 @@ class RunHookAdapterForMonitors(tf.train.SessionRunHook):
 
 
 def _as_graph_element(request: Any) -> Any:
-    """The tensor or operation of the default graph that a monitor asks for."""
     graph = tf.get_default_graph()
     if not isinstance(request, str):
         if getattr(request, "graph", None) is not graph:
@@ -287,9 +287,9 @@ def _as_graph_element(request: Any) -> Any:
 def replace_monitors_with_hooks(
     monitors_or_hooks: Sequence[Any] | None, estimator: Any
 ) -> list[Hook]:
-    """The hooks among them, and one that calls the monitors.
+    """Returns the hooks, and a hook that calls the monitors.
 
-    Workers other than the chief have only monitors that run on all workers.
+    On workers other than the chief, only monitors that run on all workers are kept.
     """
     given = monitors_or_hooks or []
     hooks = [each for each in given if isinstance(each, tf.train.SessionRunHook)]

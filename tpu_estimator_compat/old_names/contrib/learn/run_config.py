@@ -1,4 +1,4 @@
-"""`tf.contrib.learn.RunConfig`, by which scripts also configured an Estimator of `tf`."""
+"""`tf.contrib.learn.RunConfig`, with which scripts also configured Estimators of `tf.estimator`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ _LOCAL = ("", "local")
 
 
 class RunConfig(_RunConfig):
-    """The configuration of an `Estimator`, in the words of `tf.contrib.learn`.
+    """The configuration of an `Estimator`, with the arguments of `tf.contrib.learn`.
 
-    `num_cores` (threads, 0 for as many as there are), `log_device_placement` and
-    `gpu_memory_fraction` make `tf_config`, which an Estimator never read: it reads
-    `session_config`. `save_checkpoints_secs` of 0 means 600, unless steps are given. All other
-    arguments are those of `tf.estimator.RunConfig`; a master on another machine is a
-    NotImplementedError.
+    `num_cores` (threads; 0 for all), `log_device_placement` and `gpu_memory_fraction` go to
+    `tf_config`, which an Estimator ignores: it reads `session_config`. `save_checkpoints_secs=0`
+    means 600, unless steps are given. All other arguments are those of `tf.estimator.RunConfig`; a
+    master on another machine raises NotImplementedError.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class RunConfig(_RunConfig):
 
     @property
     def tf_config(self) -> tf.ConfigProto:
-        """A session's configuration, of the arguments."""
+        """The session configuration made from the arguments."""
         return self._tf_config
 
 

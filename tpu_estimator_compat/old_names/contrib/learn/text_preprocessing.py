@@ -1,4 +1,4 @@
-"""`tf.contrib.learn.preprocessing`: documents as arrays of word ids."""
+"""`tf.contrib.learn.preprocessing`: converts documents to arrays of word ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-# A run of capitals, a capitalized word inside of a longer one, or anything of letters, digits,
+# Matches a run of capitals, a capitalized word inside a longer word, or a run of letters, digits,
 # apostrophes and hyphens.
 TOKENIZER_RE = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z][a-z]+(?=[A-Z])|[\'\w\-]+", re.UNICODE)
 
@@ -19,13 +19,13 @@ Tokenizer = Callable[[Iterable[str]], Iterable[Iterable[str]]]
 
 
 def tokenizer(iterator: Iterable[str]) -> Iterator[list[str]]:
-    """The words of each document."""
+    """Yields the list of words of each document."""
     for document in iterator:
         yield TOKENIZER_RE.findall(document)
 
 
 class CategoricalVocabulary:
-    """Ids of categories, in the order in which they came; 0 is for unknown ones."""
+    """Ids of categories in order of first occurrence; 0 is the unknown category."""
 
     def __init__(self, unknown_token: Hashable = "<UNK>", support_reverse: bool = True):
         self._unknown_token = unknown_token
@@ -39,11 +39,11 @@ class CategoricalVocabulary:
         return len(self._mapping)
 
     def freeze(self, freeze: bool = True) -> None:
-        """Makes categories that are new from now on unknown ones, or no longer."""
+        """Makes new categories unknown from now on; `freeze=False` undoes it."""
         self._freeze = freeze
 
     def get(self, category: Hashable) -> int:
-        """The id of a category; a new one gets the next id."""
+        """The id of a category; a new category gets the next id unless frozen."""
         if category not in self._mapping:
             if self._freeze:
                 return 0
@@ -56,16 +56,16 @@ class CategoricalVocabulary:
             self._reverse_mapping.append(category)
 
     def add(self, category: Hashable, count: int = 1) -> None:
-        """Counts a category that is not unknown."""
+        """Adds to a category's count, unless it is unknown."""
         if self.get(category) > 0:
             self._freq[category] += count
 
     def trim(self, min_frequency: int, max_frequency: int = -1) -> None:
-        """Drops categories that are too rare or too frequent, and gives ids by frequency.
+        """Drops categories that are too rare or too frequent, and renumbers the rest by frequency.
 
         Args:
-          min_frequency: words that came no more often are dropped.
-          max_frequency: words that came as often or more often are dropped; below 1 for no limit.
+          min_frequency: categories with this count or less are dropped.
+          max_frequency: categories with this count or more are dropped; below 1 for no limit.
         """
         by_name = sorted(self._freq.items(), key=lambda item: (isinstance(item[0], str), item[0]))
         by_frequency = sorted(by_name, key=lambda item: item[1], reverse=True)
@@ -90,9 +90,9 @@ class CategoricalVocabulary:
 
 
 class VocabularyProcessor:
-    """Documents as arrays of word ids, cut or filled with 0 to one length.
+    """Converts documents to arrays of word ids, cut or padded with 0 to one length.
 
-    Words that come no more often than `min_frequency` are unknown.
+    Words that occur at most `min_frequency` times are unknown.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class VocabularyProcessor:
         self._tokenizer = tokenizer_fn or tokenizer
 
     def fit(self, raw_documents: Iterable[str], unused_y: Any = None) -> VocabularyProcessor:
-        """Learns the words of documents; later ones are unknown. Returns itself."""
+        """Learns the words of documents; later words are unknown. Returns itself."""
         for words in self._tokenizer(raw_documents):
             for word in words:
                 self.vocabulary_.add(word)
@@ -124,7 +124,7 @@ class VocabularyProcessor:
         return self.transform(raw_documents)
 
     def transform(self, raw_documents: Iterable[str]) -> Iterator[np.ndarray]:
-        """Yields an int64 array of `max_document_length` ids for each document."""
+        """Yields one int64 array of `max_document_length` ids per document."""
         for words in self._tokenizer(raw_documents):
             ids = np.zeros(self.max_document_length, np.int64)
             for i, word in enumerate(words):
@@ -134,7 +134,7 @@ class VocabularyProcessor:
             yield ids
 
     def reverse(self, documents: Iterable[Iterable[int]]) -> Iterator[str]:
-        """Yields the words of ids, with spaces between them."""
+        """Yields the words of each array of ids, joined by spaces."""
         for ids in documents:
             yield " ".join(str(self.vocabulary_.reverse(each)) for each in ids)
 
@@ -144,25 +144,25 @@ class VocabularyProcessor:
 
     @classmethod
     def restore(cls, filename: str) -> Any:
-        """The processor that was saved in a file, which must be trusted: it is a pickle."""
+        """Loads a saved processor. The file is a pickle, so it must be trusted."""
         with tf.io.gfile.GFile(filename, "rb") as file:
             return pickle.loads(file.read())
 
 
 class ByteProcessor:
-    """Documents as arrays of bytes, cut or filled with 0 to one length."""
+    """Converts documents to arrays of bytes, cut or padded with 0 to one length."""
 
     def __init__(self, max_document_length: int):
         self.max_document_length = max_document_length
 
     def fit(self, x: Any) -> None:
-        """Does nothing; there is nothing to learn."""
+        """Does nothing: there is nothing to learn."""
 
     def fit_transform(self, x: Iterable[str | bytes]) -> Iterator[np.ndarray]:
         return self.transform(x)
 
     def transform(self, x: Iterable[str | bytes]) -> Iterator[np.ndarray]:
-        """Yields a uint8 array of `max_document_length` bytes for each document."""
+        """Yields one uint8 array of `max_document_length` bytes per document."""
         for document in x:
             raw = document.encode() if isinstance(document, str) else bytes(document)
             found = np.zeros(self.max_document_length, np.uint8)
@@ -171,7 +171,7 @@ class ByteProcessor:
             yield found
 
     def reverse(self, x: Iterable[np.ndarray]) -> Iterator[str]:
-        """Yields the text of bytes; an empty one where they are no UTF-8, such as half a letter."""
+        """Yields the text of each array of bytes; "" for invalid UTF-8, such as a cut character."""
         for data in x:
             raw = np.trim_zeros(np.asarray(data).astype(np.uint8), "b").tobytes()
             try:

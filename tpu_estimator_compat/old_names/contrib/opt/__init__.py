@@ -1,4 +1,4 @@
-"""`tf.contrib.opt`: the optimizers of TensorFlow 1 that went with `tf.contrib`, those most used."""
+"""`tf.contrib.opt`: the most used optimizers that were dropped with `tf.contrib`."""
 
 from tpu_estimator_compat.old_names.contrib import taken_over
 from tpu_estimator_compat.old_names.contrib.opt import (

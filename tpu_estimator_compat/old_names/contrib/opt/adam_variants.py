@@ -1,4 +1,4 @@
-"""Relatives of Adam: LazyAdam, Nadam, AdaMax."""
+"""Variants of Adam: LazyAdam, Nadam, AdaMax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tpu_estimator_compat.old_names.contrib.opt.variable_ops import training_op
 
 class _AdamVariant(tf.train.AdamOptimizer):
     def _dense(self, grad: Any, var: Any, **powers: Any) -> dict[str, Any]:
-        """The arguments of the operation that applies a dense gradient."""
         rates = {"lr": self._lr_t, "beta1": self._beta1_t, "beta2": self._beta2_t}
         scalars = {**powers, **rates, "epsilon": self._epsilon_t}
         return {
@@ -27,7 +26,7 @@ class _AdamVariant(tf.train.AdamOptimizer):
 
 
 class LazyAdamOptimizer(_AdamVariant):
-    """Adam whose moments of an embedding's row stay as they are while the row is not looked up."""
+    """Adam that updates the moments of an embedding's row only when the row is looked up."""
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> tf.Operation:
         dtype = var.dtype.base_dtype
@@ -62,7 +61,7 @@ class NadamOptimizer(_AdamVariant):
         beta1, beta2 = tf.cast(self._beta1_t, dtype), tf.cast(self._beta2_t, dtype)
         rate = self._corrected_rate(dtype)
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
-        # All rows of the moments decay, looked up or not.
+        # The moments of all rows decay, looked up or not.
         with tf.control_dependencies([m.assign(m * beta1), v.assign(v * beta2)]):
             new_m = scatter_add(m, indices, grad * (1 - beta1))
             new_v = scatter_add(v, indices, tf.square(grad) * (1 - beta2))
@@ -72,9 +71,9 @@ class NadamOptimizer(_AdamVariant):
 
 
 class AdaMaxOptimizer(_AdamVariant):
-    """Adam on the infinity norm (section 7.1 of https://arxiv.org/abs/1412.6980).
+    """Adam with the infinity norm (section 7.1 of https://arxiv.org/abs/1412.6980).
 
-    Of an embedding only the rows that were looked up are updated.
+    Only rows of an embedding that were looked up are updated.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""LARS: a learning rate for each layer (https://arxiv.org/abs/1708.03888)."""
+"""LARS: layer-wise adaptive learning rates (https://arxiv.org/abs/1708.03888)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tpu_estimator_compat.old_names.contrib.opt.variable_ops import training_op
 
 
 class LARSOptimizer(tf.train.Optimizer):
-    """Momentum whose learning rate is scaled by the norms of a variable and its gradient.
+    """Momentum with a learning rate scaled by the norms of each variable and its gradient.
 
-    The scale of a dense gradient `g` of a variable `w` is `eeta * |w| / (|g| + weight_decay * |w| +
-    epsilon)`, or 1 if either norm is 0, and `g` becomes `g + weight_decay * w`. Sparse gradients,
-    and variables with a string of `skip_list` in their names, get plain momentum.
+    For a variable `w` with a dense gradient `g`, the scale is `eeta * |w| / (|g| + weight_decay *
+    |w| + epsilon)`, or 1 if either norm is 0, and `g` becomes `g + weight_decay * w`. Sparse
+    gradients, and variables whose names contain a string of `skip_list`, get plain momentum.
     """
 
     def __init__(

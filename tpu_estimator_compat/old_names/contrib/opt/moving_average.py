@@ -1,4 +1,4 @@
-"""An optimizer that keeps moving averages, and a saver that puts them in the variables' places."""
+"""An optimizer that keeps moving averages, and a saver that stores them as the variables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tensorflow.python.training.saving import saveable_object_util
 
 
 class MovingAverageOptimizer(tf.train.Optimizer):
-    """Wraps an optimizer; keeps the moving average of each variable that it updates.
+    """Wraps an optimizer; keeps a moving average of each variable that it updates.
 
-    Train with `swapping_saver()`: its checkpoints have the averages under the variables' names, for
-    evaluation and export with an ordinary saver. With `sequential_update`, averages are updated
-    after the variables, not at the same time.
+    Train with `swapping_saver()`: its checkpoints have the averages under the variables' names, so
+    that evaluation and export can use an ordinary saver. With `sequential_update`, averages are
+    updated after the variables, not at the same time.
     """
 
     def __init__(
@@ -50,10 +50,7 @@ class MovingAverageOptimizer(tf.train.Optimizer):
     def swapping_saver(
         self, var_list: Any = None, name: str = "swapping_saver", **kwargs: Any
     ) -> tf.train.Saver:
-        """A saver that saves each average under the name of its variable, and the other way round.
-
-        Gradients must have been applied before.
-        """
+        """A saver that swaps averages and variables by name; call it after `apply_gradients`."""
         if self._partner is None:
             raise RuntimeError(
                 "Must call apply_gradients or minimize before creating the swapping_saver"

@@ -1,4 +1,4 @@
-"""For losses of several tasks: gradients that are all zero count as missing."""
+"""Multi-task training: treats gradients that are all zero as missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _METHODS = ("_apply_dense", "_resource_apply_dense", "_apply_sparse", "_resource
 
 
 class MultitaskOptimizerWrapper:
-    """Changes an optimizer: a gradient of zeros leaves its variable and slots alone."""
+    """Modifies an optimizer so that an all-zero gradient changes neither variable nor slots."""
 
     def __init__(self, opt: tf.train.Optimizer):
         if not isinstance(opt, tf.train.Optimizer):
@@ -38,9 +38,9 @@ def _unless_zero(apply: Any) -> Any:
 def clip_gradients_by_global_norm(
     gradients_variables: list[tuple[Any, Any]], clip_norm: Any = 20.0
 ) -> tuple[list[tuple[Any, Any]], tf.Tensor]:
-    """Pairs of clipped gradients and variables, and the gradients' global norm from before."""
+    """Pairs of clipped gradients and variables, and the global norm before clipping."""
     gradients, variables = zip(*gradients_variables, strict=True)
-    # Gradients of zeros add nothing to the norm.
+    # All-zero gradients add nothing to the norm.
     norm = tf.global_norm(gradients)
     clipped, _ = tf.clip_by_global_norm(gradients, clip_norm, use_norm=norm)
     return list(zip(clipped, variables, strict=True)), norm

@@ -1,4 +1,4 @@
-"""Operations that update variables of either kind: refs (VariableV2) or resources."""
+"""Ops that update variables of either kind: refs (VariableV2) or resources."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import tensorflow.compat.v1 as tf
 
 
 def training_op(name: str, variables: dict[str, Any], **arguments: Any) -> tf.Operation:
-    """Applies a gradient: by `ApplyAdam`, for example, or `ResourceApplyAdam` for resources.
+    """Applies a gradient with an op such as `ApplyAdam`, or `ResourceApplyAdam` for resources.
 
     Args:
-      name: of the operation for refs.
-      variables: arguments that are refs or handles; the variables are of one kind.
+      name: name of the op for refs.
+      variables: argument name to variable; all are refs, or all are resources.
+      **arguments: the op's other arguments.
     """
     if variables["var"].dtype._is_ref_dtype:
         return getattr(tf.raw_ops, name)(**variables, **arguments).op

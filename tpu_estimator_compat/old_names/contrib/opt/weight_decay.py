@@ -9,10 +9,10 @@ import tensorflow.compat.v1 as tf
 
 
 class DecoupledWeightDecayExtension:
-    """A mixin that goes before an optimizer: variables decay, then the optimizer updates them.
+    """A mixin for optimizers, as the first base: variables decay before each update.
 
-    A variable loses `weight_decay` times its value per step. The learning rate plays no part in it:
-    a schedule for the one must be applied to the other too.
+    A variable loses `weight_decay` times its value per step. The learning rate does not scale the
+    decay: apply a schedule to both.
     """
 
     def __init__(self, weight_decay: Any, **kwargs: Any):
@@ -70,11 +70,11 @@ class DecoupledWeightDecayExtension:
         return self._decaying is None or variable.ref() in self._decaying
 
     def _after_decay(self, var: Any, grad: Any, indices: Any = None) -> Any:
-        """A context whose operations follow the decay of a variable, or of some of its rows."""
+        """A context whose ops run after the decay of a variable, or of some of its rows."""
         if not self._decays(var):
             return tf.control_dependencies([])
         rate = self._decay(var.dtype.base_dtype)
-        # The gradient is that of the value before.
+        # The gradient is computed from the value before the decay.
         with tf.control_dependencies([grad]):
             if indices is None:
                 decay = var.assign_sub(rate * var)
@@ -90,7 +90,7 @@ class DecoupledWeightDecayExtension:
         with self._after_decay(var, grad):
             return super()._resource_apply_dense(grad, var)  # type: ignore[misc]
 
-    # Only the rows that were looked up decay.
+    # Only rows that were looked up decay.
 
     def _apply_sparse(self, grad: Any, var: Any) -> Any:
         with self._after_decay(var, grad.values, grad.indices):
@@ -107,7 +107,7 @@ def extend_with_decoupled_weight_decay(
     """A subclass of an optimizer with decoupled weight decay.
 
     The optimizer's updates must not depend on the variable's value. The constructor takes
-    `weight_decay`, then the optimizer's arguments by name.
+    `weight_decay`, then the optimizer's arguments as keywords.
     """
 
     class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecayExtension, base_optimizer):

@@ -41,7 +41,7 @@ _SAME = taken_over(
 
 
 def best_effort_input_batch_size(flat_input: list[tf.Tensor]) -> Any:
-    """The batch's size, from inputs [time, batch, ...]: an integer if static, else a tensor."""
+    """The batch size of inputs [time, batch, ...]: an int if static, else a tensor."""
     for tensor in flat_input:
         if tensor.shape.rank is None:
             continue
@@ -54,7 +54,7 @@ def best_effort_input_batch_size(flat_input: list[tf.Tensor]) -> Any:
 
 
 def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:
-    """[batch, time, ...] to [time, batch, ...], and back."""
+    """Swaps the first two dimensions."""
     x = tf.convert_to_tensor(x)
     rank = x.shape.rank
     if rank is not None and rank < 2:
@@ -64,7 +64,6 @@ def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:
 
 
 def _layers(cells_fw: Any, cells_bw: Any, states_fw: Any, states_bw: Any) -> Iterator[Any]:
-    """Cells and initial states, forward and backward, by layer."""
     for cells, name in ((cells_fw, "fw"), (cells_bw, "bw")):
         if not cells:
             raise ValueError(f"Must specify at least one {name} cell for BidirectionalRNN.")
@@ -91,10 +90,11 @@ def stack_bidirectional_rnn(
     sequence_length: Any = None,
     scope: Any = None,
 ) -> tuple[list[tf.Tensor], tuple[Any, ...], tuple[Any, ...]]:
-    """Bidirectional layers, unrolled over `inputs`, a tensor [batch, depth] per time.
+    """Bidirectional layers, unrolled over `inputs`, one tensor [batch, depth] per time.
 
-    Each layer reads both directions of the one before. Returns the last layer's outputs, a tensor
-    [batch, both depths] per time, and the final states of all layers, forward and backward.
+    Each layer reads both directions of the layer below. Returns the last layer's outputs, one
+    tensor [batch, forward + backward depth] per time, and the final states of all layers, forward
+    and backward.
     """
     layers = _layers(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     states, outputs = [], inputs
@@ -121,9 +121,9 @@ def stack_bidirectional_dynamic_rnn(
     scope: Any = None,
     swap_memory: bool = False,
 ) -> tuple[tf.Tensor, tuple[Any, ...], tuple[Any, ...]]:
-    """`stack_bidirectional_rnn` on one tensor [batch, time, depth], in a loop of the graph.
+    """`stack_bidirectional_rnn` on one tensor [batch, time, depth], in a `tf.while_loop`.
 
-    Outputs are like `inputs`, with both depths; time comes first in both if `time_major`.
+    Outputs are like `inputs`, with both directions' depths; both are time-major if `time_major`.
     """
     layers = _layers(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     of_loop = (parallel_iterations, swap_memory, time_major)
@@ -142,7 +142,7 @@ def stack_bidirectional_dynamic_rnn(
 class LayerNormBasicLSTMCell(LSTMState, RNNCell):
     """An LSTM cell with layer normalization (https://arxiv.org/abs/1607.06450).
 
-    Its dropout is that of https://arxiv.org/abs/1603.05118, on the new values of the state. Without
+    Dropout applies to the new values of the state (https://arxiv.org/abs/1603.05118). Without
     `layer_norm` there is a bias. `input_size` is ignored.
     """
 

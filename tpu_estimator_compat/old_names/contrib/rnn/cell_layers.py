@@ -1,4 +1,4 @@
-"""Parts of cells: sizes of states, and layers with variables by `get_variable`."""
+"""Parts of cells: state sizes, and layers with variables from `get_variable`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpu_estimator_compat.old_names.contrib import slim
 
 
 class OneTensorState:
-    """Sizes of a cell whose state is its output, `num_units` deep."""
+    """Sizes of a cell whose state is its output, of depth `num_units`."""
 
     _num_units: int
     state_size = output_size = property(operator.attrgetter("_num_units"))
@@ -34,7 +34,7 @@ class LSTMState:
 
 
 def known_depth(shape: Any) -> int:
-    """The last dimension of a cell's input; a ValueError if it is not static."""
+    """The last dimension of a cell's input; ValueError if it is not static."""
     depth = tf.TensorShape(shape).as_list()[-1]
     if depth is None:
         raise ValueError("Could not infer input size from inputs.get_shape()[-1]")
@@ -42,9 +42,10 @@ def known_depth(shape: Any) -> int:
 
 
 def linear(inputs: list[tf.Tensor], width: int, with_bias: bool = True) -> tf.Tensor:
-    """[batch, width] of tensors [batch, depth]: through `kernel` and `bias` of the scope.
+    """A linear layer on tensors [batch, depth]: returns [batch, width].
 
-    The bias starts with zeros, and is never partitioned.
+    Variables are the scope's `kernel` and `bias`. The bias starts with zeros, and is never
+    partitioned.
     """
     shapes = [tensor.shape for tensor in inputs]
     if any(shape.rank != 2 for shape in shapes):
@@ -66,10 +67,7 @@ def linear(inputs: list[tf.Tensor], width: int, with_bias: bool = True) -> tf.Te
 def normalized(
     tensor: tf.Tensor, scope: str, gain: float, shift: float, dtype: tf.DType = tf.float32
 ) -> tf.Tensor:
-    """Layer normalization of [batch, depth] by `gamma` and `beta` of a scope.
-
-    Their first values are `gain` and `shift`. https://arxiv.org/abs/1607.06450
-    """
+    """Layer normalization of [batch, depth]: `gamma` and `beta` start as `gain` and `shift`."""
     with tf.variable_scope(scope):
         for name, value in (("gamma", gain), ("beta", shift)):
             initializer = tf.constant_initializer(value)

@@ -1,4 +1,4 @@
-"""Wrappers of `tf.contrib.rnn`: cells that add layers to a cell."""
+"""Wrappers of `tf.contrib.rnn`: cells that add layers to another cell."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import linear
 
 
 class _Wrapper(RNNCell):
-    """A cell with the state of another."""
-
     def __init__(self, cell: Any, reuse: bool | None = None):
         super().__init__(_reuse=reuse)
         assert_like_rnncell("cell", cell)
@@ -73,9 +71,9 @@ class OutputProjectionWrapper(_Wrapper):
 
 
 class EmbeddingWrapper(_Wrapper):
-    """A cell that reads rows of a table, by their numbers [batch] or [batch, 1].
+    """A cell that looks its inputs, ids [batch] or [batch, 1], up in an embedding table.
 
-    Without `initializer` the table has the scope's, or uniform values of variance 1.
+    Without `initializer`, the table uses the scope's, or else uniform values of variance 1.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class EmbeddingWrapper(_Wrapper):
         self._initializer = initializer
 
     def call(self, inputs: tf.Tensor, state: Any) -> tuple[Any, Any]:
-        bound = math.sqrt(3)  # Uniform between its negative and itself has variance 1.
+        bound = math.sqrt(3)  # uniform in [-bound, bound] has variance 1
         initializer = (
             self._initializer
             or tf.get_variable_scope().initializer
@@ -110,11 +108,10 @@ class EmbeddingWrapper(_Wrapper):
 
 
 class HighwayWrapper(_Wrapper):
-    """A cell whose input is mixed into its output (https://arxiv.org/abs/1505.00387).
+    """A cell with a highway connection from input to output (https://arxiv.org/abs/1505.00387).
 
-    Its variables are those of the scope around it. `carry_bias_init` is the first value of the
-    carry gate's bias; its negative is that of the transform gate's, which exists if they are not
-    coupled.
+    Its variables are in the enclosing scope. `carry_bias_init` is the initial bias of the carry
+    gate. The transform gate exists if the gates are not coupled; its initial bias is the negative.
     """
 
     def __init__(
@@ -125,7 +122,7 @@ class HighwayWrapper(_Wrapper):
         self._carry_bias = carry_bias_init
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
-        """One step on tensors [batch, depth], whose structure and shapes the outputs must have."""
+        """One step on tensors [batch, depth]; outputs must have the inputs' structure and shape."""
         outputs, state = self._cell(inputs, state, scope=scope)
         tf.nest.assert_same_structure(inputs, outputs)
         pairs = list(zip(tf.nest.flatten(inputs), tf.nest.flatten(outputs), strict=True))
@@ -149,12 +146,11 @@ def _gate(inputs: tf.Tensor, name: str, bias: float) -> tf.Tensor:
 
 
 class AttentionCellWrapper(RNNCell):
-    """A cell with attention to its last outputs, as in https://arxiv.org/abs/1409.0473.
+    """A cell that attends to its last `attn_length` outputs (https://arxiv.org/abs/1409.0473).
 
-    `attn_size` is the depth of outputs, by default the cell's; `attn_vec_size` that of the layer
-    that scores them, by default `attn_size`; `input_size` that of the cell's input, mixed with the
-    attention, by default the input's. A tuple as state has the cell's, the attention, and the last
-    outputs.
+    `attn_size` is the depth of outputs, by default the cell's; `attn_vec_size` that of the scoring
+    layer, by default `attn_size`; `input_size` that of the cell's input after mixing with the
+    attention, by default the input's. The state tuple is (cell state, attention, last outputs).
     """
 
     def __init__(
@@ -206,9 +202,8 @@ class AttentionCellWrapper(RNNCell):
         return output, new if self._state_is_tuple else tf.concat(new, 1)
 
     def _attended(self, query: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
-        """The mean of the last outputs, weighted by their scores."""
         with tf.variable_scope("attention"):
-            # A convolution's kernel: the score's layer was one in the original.
+            # The original computes the score with a convolution, so the kernel has its shape.
             kernel = tf.get_variable("attn_w", [1, 1, self._depth, self._score_depth])
             weights = tf.get_variable("attn_v", [self._score_depth])
             asked = linear([query], self._score_depth)[:, tf.newaxis]

@@ -10,10 +10,10 @@ from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple, RNNCell
 
 
 class ConvLSTMCell(RNNCell):
-    """An LSTM cell with a convolution of `conv_ndims` dimensions in place of the matrix.
+    """An LSTM cell with a `conv_ndims`-dimensional convolution in place of the matrix product.
 
-    `input_shape` is without the batch. With `skip_connection` the output also has the channels of
-    the input; the returned state has them too, so that the next step wants a larger kernel, as in
+    `input_shape` is without the batch. With `skip_connection`, the output also has the channels of
+    the input. The returned state has them too, so that the next step needs a larger kernel, as in
     the original. `initializers` is ignored.
     """
 
@@ -77,21 +77,21 @@ class ConvLSTMCell(RNNCell):
 
 
 class Conv1DLSTMCell(ConvLSTMCell):
-    """`ConvLSTMCell` on sequences; only the name is positional."""
+    """`ConvLSTMCell` for sequences; only the name is positional."""
 
     def __init__(self, name: str = "conv_1d_lstm_cell", **kwargs: Any):
         super().__init__(conv_ndims=1, name=name, **kwargs)
 
 
 class Conv2DLSTMCell(ConvLSTMCell):
-    """`ConvLSTMCell` on images; only the name is positional."""
+    """`ConvLSTMCell` for images; only the name is positional."""
 
     def __init__(self, name: str = "conv_2d_lstm_cell", **kwargs: Any):
         super().__init__(conv_ndims=2, name=name, **kwargs)
 
 
 class Conv3DLSTMCell(ConvLSTMCell):
-    """`ConvLSTMCell` on volumes; only the name is positional."""
+    """`ConvLSTMCell` for volumes; only the name is positional."""
 
     def __init__(self, name: str = "conv_3d_lstm_cell", **kwargs: Any):
         super().__init__(conv_ndims=3, name=name, **kwargs)

@@ -1,7 +1,4 @@
-"""Cells of `tf.contrib.rnn` that had kernels of their own, and those that run a whole sequence.
-
-Their kernels are gone; operations of the graph compute the same, and XLA fuses them.
-"""
+"""Cells of `tf.contrib.rnn` that had their own kernels; graph operations compute the same."""
 
 from __future__ import annotations
 
@@ -15,9 +12,10 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState
 
 
 class LSTMBlockCell(LSTMCell):
-    """`tf.nn.rnn_cell.LSTMCell` by other arguments, with its variables' names.
+    """`tf.nn.rnn_cell.LSTMCell` with other arguments, and the same variable names.
 
-    `cell_clip` is the largest absolute value of the cell's state; None or below 0 for any.
+    `cell_clip` is the largest absolute value of the cell's state; None, 0 or a negative number for
+    no limit.
     """
 
     def __init__(
@@ -42,10 +40,7 @@ class LSTMBlockCell(LSTMCell):
 
 
 class GRUBlockCellV2(GRUCell):
-    """`tf.nn.rnn_cell.GRUCell` by other arguments, with its variables' names.
-
-    `cell_size` is the older name of `num_units`.
-    """
+    """`tf.nn.rnn_cell.GRUCell` with other arguments; `cell_size` is the old `num_units`."""
 
     def __init__(
         self,
@@ -63,7 +58,7 @@ class GRUBlockCellV2(GRUCell):
 
 
 class GRUBlockCell(GRUBlockCellV2):
-    """`GRUBlockCellV2` with the older names of variables: `w_ru`, `b_ru`, `w_c` and `b_c`."""
+    """`GRUBlockCellV2` with older variable names: `w_ru`, `b_ru`, `w_c` and `b_c`."""
 
     def build(self, input_shape: Any) -> None:
         depth, units = tf.TensorShape(input_shape).as_list()[-1], self.state_size
@@ -78,7 +73,7 @@ class GRUBlockCell(GRUBlockCellV2):
 
 
 class LSTMBlockFusedCell(Layer):
-    """An LSTM over a whole sequence; for the arguments see `LSTMBlockCell`."""
+    """An LSTM that runs a whole sequence; the arguments are those of `LSTMBlockCell`."""
 
     def __init__(
         self,
@@ -119,9 +114,10 @@ class LSTMBlockFusedCell(Layer):
 
         Args:
           inputs: [time, batch, depth], or a list of `time` tensors [batch, depth].
-          initial_state: cell's state and output, each [batch, units]; None for zeros of `dtype`.
-          dtype: of those zeros.
-          sequence_length: integers [batch]: outputs are zero, and the state stays, from there on.
+          initial_state: the cell's state and output, each [batch, units]; None for zeros of
+            `dtype`.
+          dtype: dtype of those zeros.
+          sequence_length: integers [batch]; from there on, outputs are zero and the state stays.
         """
         if initial_state is None and dtype is None:
             raise ValueError("Either initial_state or dtype needs to be specified")
@@ -130,7 +126,7 @@ class LSTMBlockFusedCell(Layer):
         return runs(inputs, state, dtype, sequence_length)
 
     def _step(self, inputs: tf.Tensor, state: LSTMStateTuple) -> LSTMStateTuple:
-        """One step, https://arxiv.org/abs/1409.2329."""
+        """One step of https://arxiv.org/abs/1409.2329."""
         cell, output = state
         gates = tf.nn.bias_add(tf.matmul(tf.concat([inputs, output], 1), self._kernel), self._bias)
         write, new, keep, show = tf.split(gates, 4, axis=1)
@@ -147,8 +143,6 @@ class LSTMBlockFusedCell(Layer):
 
 
 class _Step(LSTMState, RNNCell):
-    """A function of input and state as a cell, without variables of its own."""
-
     def __init__(self, units: int, function: Any):
         super().__init__()
         self._num_units, self._function = units, function
@@ -159,7 +153,7 @@ class _Step(LSTMState, RNNCell):
 
 
 class FusedRNNCell:
-    """A cell that runs over a whole sequence; for arguments see `LSTMBlockFusedCell.call`."""
+    """A cell that runs a whole sequence; arguments are those of `LSTMBlockFusedCell.call`."""
 
     def __call__(
         self,
@@ -182,7 +176,7 @@ class FusedRNNCell:
 
 
 class FusedRNNCellAdaptor(FusedRNNCell):
-    """Runs an RNN cell over a whole sequence, in a loop of the graph or unrolled."""
+    """Runs an RNN cell over a whole sequence, in a `tf.while_loop` or unrolled."""
 
     def __init__(self, cell: RNNCell, use_dynamic_rnn: bool = False):
         self._cell, self._use_dynamic_rnn = cell, use_dynamic_rnn
@@ -199,7 +193,7 @@ class FusedRNNCellAdaptor(FusedRNNCell):
 
 
 class TimeReversedFusedRNN(FusedRNNCell):
-    """Runs a `FusedRNNCell` or an `LSTMBlockFusedCell` over a sequence from its end."""
+    """Runs a `FusedRNNCell` or an `LSTMBlockFusedCell` backward over a sequence."""
 
     def __init__(self, cell: Any):
         self._cell = cell

@@ -1,4 +1,4 @@
-"""Cells of `tf.contrib.rnn` with other gates than an LSTM's, or with gates that see less."""
+"""Cells of `tf.contrib.rnn` with fewer or other gates than an LSTM."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
 
 
 class UGRNNCell(OneTensorState, RNNCell):
-    """A cell with one gate, for update (https://arxiv.org/abs/1611.09913).
-
-    `forget_bias` is added to the gate, which keeps the state.
-    """
+    """An update gate RNN cell (https://arxiv.org/abs/1611.09913); `forget_bias` is the gate's."""
 
     def __init__(
         self,
@@ -47,7 +44,7 @@ class UGRNNCell(OneTensorState, RNNCell):
 
 
 class SRUCell(OneTensorState, LayerRNNCell):
-    """A simple recurrent unit (https://arxiv.org/abs/1709.02755): its gates see inputs alone."""
+    """A simple recurrent unit (https://arxiv.org/abs/1709.02755): gates depend on inputs only."""
 
     def __init__(
         self,
@@ -114,7 +111,7 @@ class _IndependentCell(OneTensorState, LayerRNNCell):
 
 
 class IndRNNCell(_IndependentCell):
-    """The cell of an independently recurrent network."""
+    """An independently recurrent network's cell."""
 
     def __init__(
         self,
@@ -132,7 +129,7 @@ class IndRNNCell(_IndependentCell):
 
 
 class IndyLSTMCell(LSTMState, _IndependentCell):
-    """An LSTM cell with vectors for its state (https://arxiv.org/abs/1903.08023)."""
+    """An LSTM cell with elementwise state weights (https://arxiv.org/abs/1903.08023)."""
 
     _GATES = 4
 
@@ -163,10 +160,7 @@ class IndyLSTMCell(LSTMState, _IndependentCell):
 
 
 class NASCell(LSTMState, LayerRNNCell):
-    """The cell that neural architecture search found (https://arxiv.org/abs/1611.01578).
-
-    `use_bias` is about the part that comes from the output before.
-    """
+    """NAS cell (https://arxiv.org/abs/1611.01578); `use_bias` is for the recurrent part."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""LSTM cells of `tf.contrib.rnn` with coupled gates, in groups, and in phases."""
+"""LSTM cells of `tf.contrib.rnn`: coupled gates, groups, phases."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import (
 
 
 class CoupledInputForgetGateLSTMCell(LSTMState, RNNCell):
-    """An LSTM cell that writes where it forgets (https://arxiv.org/abs/1503.04069).
+    """An LSTM cell with a coupled input and forget gate (https://arxiv.org/abs/1503.04069).
 
-    `initializer` is ignored, as it was: kernels have the scope's. Shards are the variables that
-    make up a kernel. With `layer_norm` gates and state are normalized, and no bias is added.
+    `initializer` is ignored, as in the original: kernels use the scope's. Each kernel consists of
+    `num_unit_shards` or `num_proj_shards` variables. With `layer_norm`, gates and state are
+    normalized, and no bias is added.
     """
 
     def __init__(
@@ -83,13 +84,12 @@ class CoupledInputForgetGateLSTMCell(LSTMState, RNNCell):
         return output, tf.concat([cell, output], 1)
 
     def _peephole(self, name: str, dtype: tf.DType) -> Callable[..., Any]:
-        """A function of the cell's state that gives the summand of a gate; 0 without peepholes."""
         if not self._use_peepholes:
             return lambda cell: 0.0
         return functools.partial(tf.multiply, tf.get_variable(name, [self._num_units], dtype))
 
     def _gates(self, product: tf.Tensor) -> list[tf.Tensor]:
-        # The bias is in checkpoints even where it is not added.
+        # Checkpoints hold the bias even if it is not added.
         zeros = tf.zeros_initializer()
         bias = tf.get_variable("B", [3 * self._num_units], product.dtype, initializer=zeros)
         gates = product if self._layer_norm else tf.nn.bias_add(product, bias)
@@ -103,7 +103,7 @@ class CoupledInputForgetGateLSTMCell(LSTMState, RNNCell):
 
 
 def _sharded(name: str, shape: tuple[int, int], dtype: tf.DType, shards: int) -> tf.Tensor:
-    """Variables `NAME_0`, `NAME_1` and so on, of about as many rows each, as one tensor."""
+    """Concatenates variables `NAME_0`, `NAME_1` and so on, with nearly equal numbers of rows."""
     rows, width = shape
     if shards > rows:
         raise ValueError(f"Too many shards: shape={[rows, width]}, num_shards={shards}")
@@ -113,9 +113,9 @@ def _sharded(name: str, shape: tuple[int, int], dtype: tf.DType, shards: int) ->
 
 
 class GLSTMCell(LSTMState, RNNCell):
-    """LSTM cells side by side, each with its part of input and state (arXiv:1703.10722).
+    """Grouped LSTM cells, each with its part of input and state (arXiv:1703.10722).
 
-    `activation` is that of the output; new values have tanh. The number of groups must divide
+    `activation` applies to the output; new values use tanh. The number of groups must divide
     `num_units`, `num_proj` and the depth of the input.
     """
 
@@ -159,7 +159,6 @@ class GLSTMCell(LSTMState, RNNCell):
         return output, LSTMStateTuple(cell, output)
 
     def _gates(self, inputs: tf.Tensor, hidden: tf.Tensor) -> list[tf.Tensor]:
-        """Each gate is that of all groups, side by side, and a bias."""
         of_groups = []
         parts = zip(
             tf.split(inputs, self._groups, axis=1),
@@ -182,10 +181,10 @@ class GLSTMCell(LSTMState, RNNCell):
 
 
 class PhasedLSTMCell(LSTMState, RNNCell):
-    """An LSTM cell that is open in a part of a period (https://arxiv.org/abs/1610.09513).
+    """An LSTM cell that is open for a part of a period (https://arxiv.org/abs/1610.09513).
 
-    Its inputs are times [batch, 1], and features [batch, depth]. `ratio_on` is the first value of
-    that part, `leak` the openness outside of it; periods begin between `period_init_min` and
+    Inputs are times [batch, 1] and features [batch, depth]. `ratio_on` is the initial open part of
+    the period, `leak` the openness outside of it. Initial periods are between `period_init_min` and
     `period_init_max`.
     """
 
@@ -200,7 +199,7 @@ class PhasedLSTMCell(LSTMState, RNNCell):
         period_init_max: Any = 1000.0,
         reuse: bool | None = None,
     ):
-        # Times may be of another type than features: no cast to one of them.
+        # Times and features may have different dtypes, so neither is cast.
         super().__init__(_reuse=reuse, autocast=False)
         self._num_units = num_units
         self._use_peepholes = use_peepholes
@@ -230,7 +229,7 @@ class PhasedLSTMCell(LSTMState, RNNCell):
         return [cell] if self._use_peepholes else []
 
     def _openness(self, time: tf.Tensor) -> tf.Tensor:
-        """The openness of the cell: it opens, then closes, then leaks."""
+        """The cell's openness at a time: rises, falls, then leaks."""
         units = [self._num_units]
         period = tf.get_variable("period", units, initializer=_log_uniform(*self._periods))
         phases = tf.random_uniform_initializer(0.0, period.initial_value)
@@ -243,7 +242,7 @@ class PhasedLSTMCell(LSTMState, RNNCell):
         )
         length = tf.cast(period, time.dtype)
         since = time - tf.cast(phase, time.dtype)
-        # The remainder, with the gradient of what it is the remainder of.
+        # The remainder, with the gradient of the dividend.
         since += tf.stop_gradient(tf.math.mod(since, length) - since)
         ratio = tf.cast(since / length, tf.float32)
         opening = 2 * ratio / ratio_on
@@ -252,8 +251,6 @@ class PhasedLSTMCell(LSTMState, RNNCell):
 
 
 def _log_uniform(low: Any, high: Any) -> Any:
-    """An initializer whose values have uniform logarithms."""
-
     def values(shape: Any, dtype: tf.DType = tf.float32, partition_info: Any = None) -> tf.Tensor:
         del partition_info
         return tf.exp(tf.random_uniform(shape, tf.math.log(low), tf.math.log(high), dtype))

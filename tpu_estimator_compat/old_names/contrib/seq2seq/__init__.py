@@ -1,4 +1,4 @@
-"""`tf.contrib.seq2seq`: decoders, their helpers, attention, and a loss of sequences."""
+"""`tf.contrib.seq2seq`: decoders, their helpers, attention, and a sequence loss."""
 
 from tpu_estimator_compat.old_names.contrib import taken_over
 from tpu_estimator_compat.old_names.contrib.seq2seq import (

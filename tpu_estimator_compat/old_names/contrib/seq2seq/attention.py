@@ -1,4 +1,4 @@
-"""Attention: the weight that a query gives to each time of a memory."""
+"""Attention: the weights that a query gives to the times of a memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Scores = Callable[[tf.Tensor, Any], tf.Tensor]
 
 
 class AttentionMechanism(abc.ABC):
-    """A memory, and a function that gives weights to its times."""
+    """A memory, and a function that weights its times."""
 
     @property
     @abc.abstractmethod
@@ -28,14 +28,14 @@ class AttentionMechanism(abc.ABC):
     @property
     @abc.abstractmethod
     def state_size(self) -> Any:
-        """Size of the state that each step hands to the next."""
+        """Size of the state that each step passes to the next."""
 
 
 class _Base(AttentionMechanism):
-    """A memory [batch, time, ...], masked by its lengths, with keys made of it by a layer."""
+    """A memory [batch, time, ...], masked by its lengths, with keys that a layer computes."""
 
     _SCOPE: str
-    """Of the variables of a score."""
+    """Scope of the score's variables."""
 
     _HAS_QUERY_LAYER = False
 
@@ -92,7 +92,7 @@ class _Base(AttentionMechanism):
 
 
 class LuongAttention(_Base):
-    """Products of query and keys (https://arxiv.org/abs/1508.04025), scaled by a variable or not.
+    """Multiplicative attention (https://arxiv.org/abs/1508.04025), optionally scaled by a variable.
 
     A call with a query [batch, units] and the state returns weights [batch, time] and the next
     state, which is the same tensor.
@@ -127,10 +127,7 @@ class LuongAttention(_Base):
 
 
 class BahdanauAttention(_Base):
-    """A layer on the sum of query and keys (https://arxiv.org/abs/1409.0473), normalized or not.
-
-    Calls are those of `LuongAttention`.
-    """
+    """Additive attention (https://arxiv.org/abs/1409.0473), called as `LuongAttention`."""
 
     _SCOPE = "bahdanau_attention"
     _HAS_QUERY_LAYER = True
@@ -167,12 +164,11 @@ class BahdanauAttention(_Base):
 
 
 class _Monotonic(_Base):
-    """Weights that never go back in time (https://arxiv.org/abs/1704.00784)."""
+    """Monotonic attention: weights never move back in time (https://arxiv.org/abs/1704.00784)."""
 
     _bias: float
 
     def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
-        """All of the weight on the first time."""
         return tf.one_hot(tf.zeros((batch_size,), tf.int32), self._alignments_size, dtype=dtype)
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
@@ -184,7 +180,7 @@ class _Monotonic(_Base):
 
 
 class LuongMonotonicAttention(_Monotonic, LuongAttention):
-    """Monotonic attention with Luong's score, and a variable added to it."""
+    """Monotonic attention with Luong's score and a score bias."""
 
     _SCOPE = "luong_monotonic_attention"
 
@@ -209,7 +205,7 @@ class LuongMonotonicAttention(_Monotonic, LuongAttention):
 
 
 class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
-    """Monotonic attention with Bahdanau's score, and a variable added to it."""
+    """Monotonic attention with Bahdanau's score and a score bias."""
 
     _SCOPE = "bahdanau_monotonic_attention"
 
@@ -234,7 +230,7 @@ class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
 
 
 def hardmax(logits: tf.Tensor, name: str | None = None) -> tf.Tensor:
-    """1 at the largest logit of a row, 0 elsewhere."""
+    """One-hot of the largest logit in each row."""
     with tf.name_scope(name, "Hardmax", [logits]):
         logits = tf.convert_to_tensor(logits, name="logits")
         return tf.one_hot(tf.argmax(logits, -1), _dimension(logits, -1), dtype=logits.dtype)

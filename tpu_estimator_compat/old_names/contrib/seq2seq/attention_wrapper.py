@@ -1,4 +1,4 @@
-"""A cell that attends to memories: a cell around another, and its state."""
+"""An RNN cell that adds attention to another cell, and its state."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class _Fields(NamedTuple):
 
 
 class AttentionWrapperState(_Fields):
-    """State of an `AttentionWrapper`.
+    """The state of an `AttentionWrapper`.
 
     `alignments` are the weights of the memory's times, `alignment_history` those of all steps if
-    they are kept, `attention_state` the states of the mechanisms.
+    kept, `attention_state` the states of the mechanisms.
     """
 
     def clone(self, **kwargs: Any) -> AttentionWrapperState:
-        """A copy with other fields, which must have the shapes of these."""
+        """A copy with replaced fields, which must have compatible shapes."""
         return tf.nest.map_structure(_of_same_shape, self, self._replace(**kwargs))
 
 
@@ -48,10 +48,10 @@ def _of_same_shape(old: Any, new: Any) -> Any:
 
 
 class AttentionWrapper(RNNCell):
-    """Feeds the last attention to a cell, and attends by the cell's output.
+    """Feeds the last attention to a cell, and attends with the cell's output as query.
 
-    The variables of an attention layer, of a mechanism's scores and of its query layer are in the
-    scope of this cell, `attention_wrapper`.
+    Variables of attention layers, scores and query layers are in this cell's scope,
+    `attention_wrapper`.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class AttentionWrapper(RNNCell):
         return self._of_batch(batch_size, message, cell_state, "check_initial_cell_state")
 
     def _of_batch(self, batch_size: Any, message: str, values: Any, name: str) -> Any:
-        """Values, after a check that the mechanisms have batches of this size."""
+        """Checks that the mechanisms have this batch size, before `values`."""
         checks = [
             tf.assert_equal(batch_size, mechanism.batch_size, message=message)
             for mechanism in self._attention_mechanisms
@@ -134,7 +134,7 @@ class AttentionWrapper(RNNCell):
             return tf.nest.map_structure(lambda value: tf.identity(value, name=name), values)
 
     def _one_or_all(self, values: Any) -> Any:
-        """A tuple if the mechanism was given as a list."""
+        """A tuple if the constructor got a list of mechanisms, else the single value."""
         values = tuple(values)
         return values if self._is_multi else values[0]
 
@@ -244,7 +244,6 @@ class AttentionWrapper(RNNCell):
 def _attend(
     mechanism: Any, cell_output: tf.Tensor, attention_state: Any, attention_layer: Any
 ) -> tuple[tf.Tensor, tf.Tensor, Any]:
-    """The attention, the weights of the memory's times, and the mechanism's next state."""
     alignments, next_state = mechanism(cell_output, state=attention_state)
     context = tf.squeeze(tf.matmul(tf.expand_dims(alignments, 1), mechanism.values), [1])
     if attention_layer is None:

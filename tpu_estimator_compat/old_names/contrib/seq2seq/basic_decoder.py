@@ -1,4 +1,4 @@
-"""A decoder that takes a cell's output for a step, and asks a helper for the next inputs."""
+"""A decoder that runs a cell per step, and a helper for the next inputs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import Helper
 
 
 class BasicDecoderOutput(NamedTuple):
-    """Outputs of a step: those of the cell or of the layer on it, and the sample."""
+    """The outputs of a step: the cell's or the output layer's, and the sample."""
 
     rnn_output: Any
     sample_id: Any
 
 
 class BasicDecoder(Decoder):
-    """A cell, with a layer on its output if there is one, and a helper that samples."""
+    """Runs a cell, an optional output layer, and a helper that samples."""
 
     def __init__(
         self, cell: Any, helper: Helper, initial_state: Any, output_layer: Any = None
@@ -73,7 +73,7 @@ class BasicDecoder(Decoder):
 
 
 def layer_output_size(layer: Any, cell_output_size: Any) -> Any:
-    """Shapes, without the batch, of the outputs of `layer` on a cell's output; None is no layer."""
+    """Shapes of the layer's outputs for a cell's output, without the batch."""
     if layer is None:
         return cell_output_size
 

@@ -1,4 +1,4 @@
-"""A decoder that keeps the best beams of each sequence."""
+"""A decoder that does beam search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import embedder
 
 
 class BeamSearchDecoderState(NamedTuple):
-    """State of the cell, and of each beam: its log probability, whether it ended, its length."""
+    """The cell state, and each beam's log probability, whether it is finished, and length."""
 
     cell_state: Any
     log_probs: Any
@@ -26,7 +26,7 @@ class BeamSearchDecoderState(NamedTuple):
 
 
 class BeamSearchDecoderOutput(NamedTuple):
-    """The output of a step: each beam's score, its id, and the beam that it goes on with."""
+    """A step's scores and ids by beam, and the index of each beam's parent."""
 
     scores: Any
     predicted_ids: Any
@@ -34,18 +34,18 @@ class BeamSearchDecoderOutput(NamedTuple):
 
 
 class FinalBeamSearchDecoderOutput(NamedTuple):
-    """Ids of whole beams, the best one first, and the outputs of the steps."""
+    """Ids of whole beams, best first, and the outputs of the steps."""
 
     predicted_ids: Any
     beam_search_decoder_output: BeamSearchDecoderOutput
 
 
 class BeamSearchDecoder(Decoder):
-    """Keeps `beam_width` beams of each sequence: those of the best scores.
+    """Keeps the `beam_width` best beams of each sequence.
 
-    A score is a beam's log probability over its length penalty, ((5 + length) / 6) to the power of
-    `length_penalty_weight`. With `coverage_penalty_weight`, finished beams lose by the part of the
-    memory that they did not attend to. A cell's state is one for all beams: see `tile_batch`.
+    A score is a beam's log probability divided by the length penalty, ((5 + length) / 6) to the
+    power of `length_penalty_weight`. With `coverage_penalty_weight`, finished beams lose score for
+    parts of the memory that they did not attend to. Tile the initial state with `tile_batch`.
     """
 
     def __init__(
@@ -103,7 +103,6 @@ class BeamSearchDecoder(Decoder):
         return tf.nest.flatten(self._initial_cell_state)[0].dtype
 
     def _split(self, t: Any) -> Any:
-        """A state's tensor with beams; scalars and arrays have no batch."""
         if isinstance(t, tf.TensorArray) or t.shape.rank == 0:
             return t
         return beams.split(t, self._batch_size, self._beam_width)
@@ -119,7 +118,7 @@ class BeamSearchDecoder(Decoder):
         )
         dtype = self._dtype.as_numpy_dtype
         shape = tf.shape(first)
-        # Beams begin alike: only the first counts, so that the next step's are different.
+        # All beams start equal: only the first one counts, so that the next beams differ.
         log_probs = tf.where(first, tf.zeros(shape, dtype), tf.fill(shape, dtype(-np.inf)))
         attended = self._attended(self._initial_cell_state)
         state = BeamSearchDecoderState(
@@ -154,7 +153,6 @@ class BeamSearchDecoder(Decoder):
     def _chosen(
         self, logits: tf.Tensor, cell_state: Any, state: BeamSearchDecoderState
     ) -> tuple[BeamSearchDecoderOutput, BeamSearchDecoderState]:
-        """The beams that go on, of all beams with all ids."""
         log_probs = self._continued(logits, state)
         attended = self._attended(cell_state)
         if attended is not None:
@@ -195,9 +193,9 @@ class BeamSearchDecoder(Decoder):
         )
 
     def _continued(self, logits: tf.Tensor, state: BeamSearchDecoderState) -> tf.Tensor:
-        """Log probabilities of beams with one id more, [batch, beams, ids].
+        """Log probabilities of beams extended by one id, [batch, beams, ids].
 
-        A finished beam goes on with the end token only, at no cost.
+        A finished beam continues with the end token only, at no cost.
         """
         steps = tf.nn.log_softmax(logits)
         ended = tf.one_hot(
@@ -210,12 +208,14 @@ class BeamSearchDecoder(Decoder):
         self, log_probs: tf.Tensor, state: BeamSearchDecoderState, attended: Any
     ) -> tf.Tensor:
         ids = tf.shape(log_probs)[-1]
-        longer = tf.one_hot(self._end_token, ids, 0, 1, dtype=tf.int64)  # by all but the end token
+        longer = tf.one_hot(
+            self._end_token, ids, 0, 1, dtype=tf.int64
+        )  # 1 for all ids but the end token
         longer *= tf.cast(tf.logical_not(state.finished), tf.int64)[:, :, tf.newaxis]
         scores = log_probs / self._length_penalty(longer + state.lengths[:, :, tf.newaxis])
         if attended is None:
             return scores
-        # What nobody attended to, such as what is behind a memory's end, does not count.
+        # Times without any weight, such as those after the end of the memory, do not count.
         attended = tf.where(tf.equal(attended, 0.0), tf.ones_like(attended), attended)
         covered = tf.reduce_sum(tf.log(tf.minimum(attended, 1.0)), 2)
         covered *= tf.cast(state.finished, covered.dtype)
@@ -228,7 +228,6 @@ class BeamSearchDecoder(Decoder):
         return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, weight)
 
     def _attended(self, cell_state: Any) -> Any:
-        """The weights of the memory's times, if the score asks for them."""
         if tf.get_static_value(self._coverage_weight) == 0.0:
             return None
         states = [cell_state] if isinstance(cell_state, AttentionWrapperState) else cell_state
@@ -252,7 +251,7 @@ class BeamSearchDecoder(Decoder):
         return FinalBeamSearchDecoderOutput(ids, outputs), final_state
 
     def _reordered(self, t: Any, parent_ids: tf.Tensor, lengths: tf.Tensor) -> Any:
-        """An array of beams, such as kept alignments, as a tensor [time, batch * beams, ...]."""
+        """Sorts a TensorArray of beams, such as alignments: a tensor [time, batch * beams, ...]."""
         if not isinstance(t, tf.TensorArray):
             return t
         written = t.stack()

@@ -1,4 +1,4 @@
-"""Tensors with beams: tiled, split, merged, gathered, and traced back through their parents."""
+"""Operations on tensors with beams: tile, split, merge, gather, trace back to parents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 
 def tile_batch(t: Any, multiplier: int, name: str | None = None) -> Any:
-    """Repeats each entry of the batch `multiplier` times, one beside the other."""
+    """Repeats each entry of the batch `multiplier` times, side by side."""
     with tf.name_scope(name, "tile_batch", [*tf.nest.flatten(t), multiplier]):
         return tf.nest.map_structure(lambda tensor: _tiled(tensor, multiplier), t)
 
@@ -25,7 +25,7 @@ def _tiled(tensor: Any, multiplier: int) -> tf.Tensor:
 
 
 def split(t: tf.Tensor, batch_size: Any, beam_width: int) -> tf.Tensor:
-    """[batch * beams, ...] as [batch, beams, ...]."""
+    """Reshapes [batch * beams, ...] to [batch, beams, ...]."""
     rest = t.shape[1:]
     made = tf.reshape(t, tf.concat([[batch_size, beam_width], tf.shape(t)[1:]], 0))
     made.set_shape([tf.get_static_value(batch_size), beam_width, *rest])
@@ -33,7 +33,7 @@ def split(t: tf.Tensor, batch_size: Any, beam_width: int) -> tf.Tensor:
 
 
 def merged(t: tf.Tensor, batch_size: Any, beam_width: int) -> tf.Tensor:
-    """[batch, beams, ...] as [batch * beams, ...]."""
+    """Reshapes [batch, beams, ...] to [batch * beams, ...]."""
     rest = t.shape[2:]
     made = tf.reshape(t, tf.concat([[batch_size * beam_width], tf.shape(t)[2:]], 0))
     static = tf.get_static_value(batch_size)
@@ -42,17 +42,17 @@ def merged(t: tf.Tensor, batch_size: Any, beam_width: int) -> tf.Tensor:
 
 
 def of_parents(t: tf.Tensor, parents: tf.Tensor) -> tf.Tensor:
-    """The parts of `t`, [batch, beams, ...], of the beams that `parents`, [batch, beams], name."""
+    """Gathers the parts of `t`, [batch, beams, ...], at the beams `parents`, [batch, beams]."""
     return tf.ensure_shape(tf.gather(t, parents, batch_dims=1), t.shape)
 
 
 def gather_tree(
     step_ids: Any, parent_ids: Any, max_sequence_lengths: Any, end_token: Any
 ) -> tf.Tensor:
-    """The ids of whole beams, [time, batch, beams], from the ids and the parents of their steps.
+    """The ids of whole beams, [time, batch, beams], from the ids and parents of all steps.
 
-    Beams are traced from step `max_sequence_lengths` [batch] back. `end_token` takes the place of
-    all ids behind its first.
+    Beams are traced back from step `max_sequence_lengths` [batch]. All ids after a beam's first
+    `end_token` become `end_token`.
     """
     step_ids = tf.convert_to_tensor(step_ids, name="step_ids")
     parent_ids = tf.convert_to_tensor(parent_ids, name="parent_ids")
@@ -64,13 +64,13 @@ def gather_tree(
 
 
 def traced_beams(parent_ids: tf.Tensor, lengths: Any) -> tf.Tensor:
-    """Which beam of each step the last beams come from, [time, batch, beams]; -1 behind the end."""
+    """The beam of each step that led to each last beam, [time, batch, beams]; -1 after the end."""
     shape = tf.shape(parent_ids)
     own = tf.broadcast_to(tf.range(shape[2]), shape[1:])
     lengths = tf.cast(lengths, tf.int32)[:, tf.newaxis]
 
     def earlier(carried: tuple[Any, Any], of_time: tuple[Any, Any]) -> tuple[Any, Any]:
-        """The beam that each one goes on with, and its beam at this time."""
+        """The parent of each beam, and the beam at this time."""
         time, parents = of_time
         beams = carried[0]
         counts = tf.broadcast_to(time < lengths, tf.shape(beams))
@@ -84,9 +84,9 @@ def traced_beams(parent_ids: tf.Tensor, lengths: Any) -> tf.Tensor:
 
 
 def sorted_by_beam(array: tf.Tensor, parent_ids: tf.Tensor, lengths: Any) -> tf.Tensor:
-    """Moves the values of steps, [time, batch, beams, ...], to the beams that they led to.
+    """Reorders values of steps, [time, batch, beams, ...], to the beams that they led to.
 
-    Behind a beam's length, [batch, beams], all stays where it is.
+    Values after a beam's length, [batch, beams], stay in place.
     """
     chosen = traced_beams(parent_ids, tf.reduce_max(lengths, axis=1))
     own = tf.broadcast_to(tf.range(tf.shape(chosen)[2]), tf.shape(chosen))

@@ -1,4 +1,4 @@
-"""A decoder, the check of its cell, and the loop over its steps."""
+"""The decoder interface, the check of its cell, and the decoding loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tpu_estimator_compat.old_names.contrib.rnn import transpose_batch_time
 
 
 class Decoder(abc.ABC):
-    """The interface that `dynamic_decode` drives: a state, and a step that makes outputs of it."""
+    """The interface that `dynamic_decode` calls: a state, and a step that computes outputs."""
 
     @property
     @abc.abstractmethod
@@ -41,12 +41,12 @@ class Decoder(abc.ABC):
         """A step's outputs, the next state, the next inputs, and which sequences are finished."""
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> tuple[Any, Any]:
-        """The final outputs, from those of all steps, [time, batch, ...], and the last state."""
+        """The final outputs and state, from outputs [time, batch, ...] and the last state."""
         raise NotImplementedError
 
     @property
     def tracks_own_finished(self) -> bool:
-        """Whether `step` tells for all sequences if they are finished: they may change places."""
+        """Whether `step` returns `finished` for all sequences, because it may reorder them."""
         return False
 
 
@@ -59,12 +59,12 @@ def dynamic_decode(
     swap_memory: bool = False,
     scope: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """Makes steps of a decoder until all sequences are finished.
+    """Runs steps of a decoder until all sequences are finished.
 
-    With `impute_finished`, finished sequences keep their state, and have zeros as outputs.
+    With `impute_finished`, finished sequences keep their state and output zeros.
 
     Returns:
-      Outputs of all steps, [batch, time, ...] or time first; the last state; lengths [batch].
+      Outputs of all steps, [batch, time, ...] or time-major; the last state; lengths [batch].
     """
     if not isinstance(decoder, Decoder):
         raise TypeError(f"Expected decoder to be type Decoder, but saw: {type(decoder)}")
@@ -73,7 +73,7 @@ def dynamic_decode(
             variables.set_caching_device(lambda op: op.device)
         loop = _Loop(decoder, impute_finished, _limit(maximum_iterations))
         outputs, state, lengths = loop.run(parallel_iterations, swap_memory)
-        with contextlib.suppress(NotImplementedError):  # where a decoder has nothing to change
+        with contextlib.suppress(NotImplementedError):  # finalize is optional
             outputs, state = decoder.finalize(outputs, state, lengths)
         if not output_time_major:
             outputs = tf.nest.map_structure(transpose_batch_time, outputs)
@@ -81,7 +81,7 @@ def dynamic_decode(
 
 
 def check_cell(cell: Any) -> None:
-    """Raises a TypeError where `cell` lacks an attribute of RNN cells."""
+    """Raises TypeError if `cell` lacks an attribute of RNN cells."""
     missing = [
         text
         for found, text in (
@@ -117,7 +117,7 @@ def _limit(maximum_iterations: Any) -> tf.Tensor | None:
 
 
 class _Loop:
-    """The loop over steps. Its variables: time, outputs, state, inputs, finished, lengths."""
+    """The decoding loop; loop variables: time, outputs, state, inputs, finished, lengths."""
 
     def __init__(self, decoder: Decoder, impute_finished: bool, limit: tf.Tensor | None) -> None:
         self._decoder = decoder
@@ -148,7 +148,7 @@ class _Loop:
         return tf.nest.map_structure(lambda array: array.stack(), arrays), state, lengths
 
     def _arrays(self) -> Any:
-        """The arrays of the outputs. XLA has no arrays that grow."""
+        """TensorArrays of the outputs; in XLA they cannot grow."""
         xla = control_flow_util.GraphOrParentsInXlaContext(tf.get_default_graph())
         return tf.nest.map_structure(
             lambda zeros: tf.TensorArray(
@@ -183,10 +183,7 @@ class _Loop:
 
 
 def _kept(finished: tf.Tensor, new: Any, old: Any) -> Any:
-    """The state: of sequences that are not finished the new one, of others the old one.
-
-    Scalars and arrays have no batch: they are the new ones.
-    """
+    """The old state of finished sequences, the new one of others, and of scalars and arrays."""
     if isinstance(old, tf.TensorArray):
         return new
     new.set_shape(old.shape)

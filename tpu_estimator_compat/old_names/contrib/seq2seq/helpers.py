@@ -1,6 +1,6 @@
-"""Helpers of a `BasicDecoder`: they sample from a step's output, and feed the next step.
+"""Helpers of a `BasicDecoder`: sample from a step's outputs, and make the next inputs.
 
-A helper for training feeds given inputs; one for inference embeds its samples.
+A training helper feeds given inputs; an inference helper embeds its samples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tpu_estimator_compat.old_names.contrib.rnn import transpose_batch_time
 
 
 class Helper(abc.ABC):
-    """The source of a `BasicDecoder`'s samples, and of the inputs of the next step."""
+    """Samples from outputs of a `BasicDecoder`, and computes the inputs of the next step."""
 
     @property
     @abc.abstractmethod
@@ -49,8 +49,6 @@ class Helper(abc.ABC):
 
 
 class _SamplingHelper(Helper):
-    """A helper whose samples are ids, unless it sets another shape and type."""
-
     _shape = tf.TensorShape([])
     _dtype = tf.int32
     _batch_size: Any = None
@@ -106,7 +104,7 @@ class CustomHelper(_SamplingHelper):
 
 
 class TrainingHelper(_SamplingHelper):
-    """Feeds given inputs: those of time t go into step t."""
+    """Feeds given inputs: step t gets those of time t."""
 
     def __init__(
         self, inputs: Any, sequence_length: Any, time_major: bool = False, name: str | None = None
@@ -128,7 +126,7 @@ class TrainingHelper(_SamplingHelper):
 
     @property
     def inputs(self) -> Any:
-        """The inputs, as they were given."""
+        """The given inputs."""
         return self._inputs
 
     @property
@@ -153,7 +151,6 @@ class TrainingHelper(_SamplingHelper):
             return finished, self._read(finished, next_time), state
 
     def _read(self, finished: tf.Tensor, time: Any) -> Any:
-        """Inputs of a time; behind the last there are none, so zeros where all are finished."""
         return tf.cond(
             tf.reduce_all(finished),
             lambda: self._zero_inputs,
@@ -197,7 +194,7 @@ class GreedyEmbeddingHelper(_SamplingHelper):
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """Draws an id by the logits, over a temperature if there is one, and embeds it."""
+    """Samples an id from the logits, divided by an optional temperature, and embeds it."""
 
     def __init__(
         self,
@@ -218,7 +215,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
 
 class InferenceHelper(_SamplingHelper):
-    """Samples by a function, and feeds another's value of the sample."""
+    """Samples with `sample_fn`, and feeds `next_inputs_fn` of the sample."""
 
     def __init__(
         self,
@@ -247,7 +244,7 @@ class InferenceHelper(_SamplingHelper):
 
 
 def embedder(embedding: Any) -> Callable[[Any], Any]:
-    """A function from ids to inputs, from such a function or from a table."""
+    """A function from ids to embeddings, from a function or a table."""
     if callable(embedding):
         return embedding
     return lambda ids: tf.nn.embedding_lookup(embedding, ids)

@@ -1,4 +1,4 @@
-"""The cross entropy of sequences of logits."""
+"""The cross-entropy loss of sequences."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def sequence_loss(
 ) -> tf.Tensor:
     """The weighted cross entropy of sequences.
 
-    Logits are [batch, time, classes], targets and weights [batch, time]. Averages are sums over the
-    sum of the weights; the sums of `sum_over_*` are over the number of weights that are not 0,
-    where neither dimension is averaged.
+    Logits are [batch, time, classes]; targets and weights are [batch, time]. An average is a sum
+    divided by the sum of the weights. If neither dimension is averaged, `sum_over_*` divides by the
+    number of nonzero weights.
     """
     _check_ranks(logits, targets, weights)
     for average, added, what in (

@@ -1,4 +1,4 @@
-"""Monotonic attention: weights of times, from the probabilities to stop at a time."""
+"""Monotonic attention: weights of times, from the probabilities to stop at each time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 
 def safe_cumprod(x: Any, *args: Any, **kwargs: Any) -> tf.Tensor:
-    """`tf.cumprod` of numbers in [0, 1], by way of logarithms, which has a gradient at 0."""
+    """`tf.cumprod` of numbers in [0, 1], via logarithms, with a gradient at 0."""
     with tf.name_scope(None, "SafeCumprod", [x]):
         x = tf.convert_to_tensor(x, name="x")
         tiny = np.finfo(x.dtype.as_numpy_dtype).tiny
@@ -17,11 +17,11 @@ def safe_cumprod(x: Any, *args: Any, **kwargs: Any) -> tf.Tensor:
 
 
 def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> tf.Tensor:
-    """Weights [batch, time] that never go back in time.
+    """Weights [batch, time] that never move back in time.
 
-    `p_choose_i` is the probability to stop at each time, [batch, time]; `previous_attention` the
-    weights of the step before. The mode is `recursive`; `parallel`, the same as sums over time,
-    less exact; or `hard`, where probabilities and weights are 0 or 1.
+    `p_choose_i` are the probabilities to stop at each time, [batch, time]; `previous_attention` the
+    weights of the step before. Modes: "recursive"; "parallel", the same with cumulative sums and
+    less exact; "hard", with probabilities and weights of 0 or 1.
     """
     p_choose_i = tf.convert_to_tensor(p_choose_i, name="p_choose_i")
     previous = tf.convert_to_tensor(previous_attention, name="previous_attention")
@@ -38,7 +38,7 @@ def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> 
 
 
 def _recursive(p_choose_i: tf.Tensor, previous: tf.Tensor) -> tf.Tensor:
-    """The weight that reaches a time: the previous one there, and the rest of the time before."""
+    """Weights time by time: the previous weight there, plus the rest of the time before."""
     batch = tf.shape(p_choose_i)[0]
     ones = tf.ones([batch, 1], p_choose_i.dtype)
     going_on = tf.concat([ones, 1 - p_choose_i[:, :-1]], 1)
@@ -57,7 +57,7 @@ def monotonic_probability_fn(
     mode: str,
     seed: int | None = None,
 ) -> tf.Tensor:
-    """Weights of times, from scores and the weights before; noise makes the choice clearer."""
+    """Weights from scores and previous weights; noise pushes the choices to 0 or 1."""
     if sigmoid_noise > 0:
         noise = tf.random_normal(tf.shape(score), dtype=score.dtype, seed=seed)
         score += sigmoid_noise * noise

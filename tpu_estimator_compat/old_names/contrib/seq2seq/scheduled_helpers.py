@@ -1,4 +1,4 @@
-"""Helpers for training that sample some of the inputs, by a probability."""
+"""Training helpers that sample some inputs, with a probability."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import (
 
 
 class ScheduledEmbeddingTrainingHelper(TrainingHelper):
-    """Embeds a sample in place of the given input, with a probability: a scalar or [batch].
+    """Embeds a sample in place of the given input, with a probability, scalar or [batch].
 
-    Where the input is taken, the sample is -1.
+    The sample is -1 where the given input is used.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 class ScheduledOutputTrainingHelper(TrainingHelper):
     """Feeds a step's output in place of the given input, with a probability.
 
-    `next_inputs_fn` makes an input of an output, such as a layer. `auxiliary_inputs` are appended.
+    `next_inputs_fn`, such as a layer, computes an input from an output. `auxiliary_inputs` are
+    appended.
     """
 
     def __init__(
@@ -129,7 +130,6 @@ def _chosen(probability: tf.Tensor, batch_size: Any, seed: int | None) -> tf.Ten
 
 
 def _mixed(chosen: Any, made: Callable[[tf.Tensor], tf.Tensor], inputs: tf.Tensor) -> tf.Tensor:
-    """`inputs`, with `made(indices of chosen rows)` in the places of chosen rows."""
     where = tf.cast(tf.where(chosen), tf.int32)
     others = tf.cast(tf.where(tf.logical_not(chosen)), tf.int32)
     shape = tf.shape(inputs)
