@@ -103,8 +103,7 @@ def batches(
     topology = _Replicas(tf.distribute.get_strategy(), True, hosts, replicas=replicas)
     input_mode = rules.input_mode(mode, topology)
     input_mode.check()
-    deployed = _deployed(rules, input_fn, input_mode, topology)
-    return _dealt(deployed, replicas, count)
+    return _dealt(_deployed(rules, input_fn, input_mode, topology), replicas, count)
 
 
 def _rules(

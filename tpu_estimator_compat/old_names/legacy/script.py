@@ -54,8 +54,7 @@ def run(
       module: whether `name` is a module's, as with Python's `-m`.
       numpy_legacy: whether names that NumPy dropped (`np.float`, `x.tostring()`) work there.
       behavior: "v1" for graphs, as after `disable_v2_behavior()`; "v2" for eager execution; "auto"
-        for the behavior that the names in the script show, or else in the first of its modules that
-        show one.
+        for the behavior that the names in the script, or in its modules, show.
 
     Raises:
       NoScriptError: there is no such script, or the notebook cannot be run.
