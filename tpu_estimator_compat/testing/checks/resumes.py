@@ -51,8 +51,7 @@ def check_resumes(
 ) -> None:
     """Trains in one go and with an interruption, and fails unless both end in the same place.
 
-    The position of the input is saved with the checkpoint, as `RunConfig(save_input_state=True)`
-    does.
+    Checkpoints have the position of the input, as with `RunConfig(save_input_state=True)`.
 
     Example:
       testing.check_resumes(model_fn, images, digits, batch_size=8)
