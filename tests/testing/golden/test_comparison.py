@@ -138,6 +138,37 @@ def test_unused_files_and_names_are_listed_and_stay(run, folder):
         assert "test_gone" not in run("--update-golden", *part).output
 
 
+def test_values_that_a_passing_test_no_longer_gives_are_an_error(run, folder):
+    run("--update-golden")
+    source = """
+        def test_one(golden):
+            for loss in []:
+                golden(loss)
+
+        def test_skips(golden):
+            import pytest
+            pytest.skip("it gives none")
+    """
+    inner_pytest.write(folder, test_m=source)
+    path = folder / "golden" / "test_m" / "test_one.txt"
+    path.with_name("test_skips.txt").write_text(path.read_text())
+    session = run()
+    assert session.counts() == {"passed": 1, "skipped": 1, "error": 1}
+    assert "test_one.txt has values that the test did not give: the one without" in session.output
+
+
+def test_files_are_beside_modules_that_are_not_below_the_root(run, folder):
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        inner_pytest.write(folder / name, test_m=f"def test_one(golden): golden({name!r})")
+    (folder / "root").mkdir()
+    options = ("--rootdir=root", "--import-mode=importlib", "a", "b")
+    assert run("--update-golden", *options).counts() == {"passed": 2}
+    assert run(*options).counts() == {"passed": 2}
+    for name in ("a", "b"):
+        assert f"str '{name}'" in (folder / name / "golden/test_m/test_one.txt").read_text()
+
+
 def test_test_that_fails_before_its_value_keeps_the_file(run, folder):
     run("--update-golden")
     inner_pytest.write(folder, test_m="def test_one(golden):\n    assert 0")

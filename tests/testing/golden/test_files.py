@@ -84,13 +84,13 @@ def test_binary_file_is_damaged(tmp_path):
 
 
 def test_file_is_beside_the_module():
-    path = file_of(pathlib.Path("/root"), "tests/test_x.py::TestA::test_b[1-a b]")
+    path = file_of(pathlib.Path("/root/tests/test_x.py"), "test_x.py::TestA::test_b[1-a b]")
     assert str(path) == "/root/tests/golden/test_x/TestA.test_b[1-a b].txt"
 
 
 def test_odd_names_have_files_of_their_own(tmp_path):
     odd = ["a/b", "a%2fb", "..", "a::b", "a:b", "é", "\\xe9", "a" * 400, "a" * 401, "*?", "\n"]
-    paths = {file_of(tmp_path, f"test_x.py::test[{name}]") for name in odd}
+    paths = {file_of(tmp_path / "test_x.py", f"test_x.py::test[{name}]") for name in odd}
     assert len(paths) == len(odd)
     for path in paths:
         files.write(path, "test", sections())

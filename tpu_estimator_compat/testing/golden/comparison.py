@@ -26,6 +26,7 @@ class Golden:
     Attributes:
       path: the file.
       changes: for each name that was written, the differences from the file before.
+      passed: whether the test has come to its end without a failure.
 
     Example:
 
@@ -38,6 +39,7 @@ class Golden:
     def __init__(self, path: pathlib.Path, nodeid: str, updates: bool):
         self.path = path
         self.changes: dict[str, list[Difference]] = {}
+        self.passed = False
         self._nodeid = nodeid
         self._updates = updates
         self._used: set[str] = set()
@@ -76,6 +78,16 @@ class Golden:
             self.changes[name or ""] = found if stored else []
         else:
             raise AssertionError(self._failure(name, found, is_stored=bool(stored)))
+
+    def check_names(self) -> None:
+        """Fails if the file has values that the test did not give, so that none was compared."""
+        __tracebackhide__ = True
+        if unused := self.unused_names():
+            raise AssertionError(
+                f"{os.path.relpath(self.path)} has values that the test did not give: "
+                f"{', '.join(name or 'the one without a name' for name in unused)}. If they are no "
+                "longer wanted, remove their lines."
+            )
 
     def unused_names(self) -> list[str]:
         """The names in the file that the test did not give."""

@@ -23,8 +23,9 @@ _CONFLICT = re.compile(r"<{7}|={7}|>{7}|\|{7}")
 _HEADER = f"""\
 # Golden values of {{test}}, by pytest --update-golden.
 # A line has a path, the dtype and the shape, then the elements. A large array, of more than
-# {MOST_ELEMENTS} elements, has a summary: number of finite elements, mean, std, min, max of these;
-# then elements at equal distances. Of strings: a hash, then such elements.
+# {MOST_ELEMENTS} elements, has a summary. Of floats: number of finite elements, of NaN elements;
+# mean, weighted mean, std, min, max of the finite ones. Of others: a hash. Then elements at equal
+# distances.
 """
 
 
@@ -32,18 +33,17 @@ class DamagedFileError(ValueError):
     """A golden file has a line that is none of its format."""
 
 
-def file_of(root: pathlib.Path, nodeid: str) -> pathlib.Path:
+def file_of(module: pathlib.Path, nodeid: str) -> pathlib.Path:
     """The file of a test: `golden/MODULE/TEST.txt` beside its module.
 
     Args:
-      root: the folder to which pytest's ids of tests are relative.
+      module: the path of its module, which an id need not have: ids are relative to some folder.
       nodeid: the id of the test.
     """
-    module, _, rest = nodeid.partition("::")
+    rest = nodeid.partition("::")[2]
     test, bracket, parameters = rest.partition("[")
     name = _encoded(test.replace("::", ".") + bracket + parameters)
-    path = pathlib.Path(os.path.normpath(root / module))
-    return path.parent / "golden" / path.stem / f"{name}.txt"
+    return module.parent / "golden" / module.stem / f"{name}.txt"
 
 
 def _encoded(name: str) -> str:
@@ -106,7 +106,8 @@ def _parsed(path: pathlib.Path, number: int, line: str) -> tuple[str, Leaf]:
 
 def _fault(leaf: Leaf) -> str:
     """The fault of a leaf's elements; empty if there is none."""
-    if leaf.kind.startswith(("float", "bfloat", "complex", "int", "uint")):
+    hashes = leaf.kind.endswith(" summary") and leaf.kind.startswith(("int", "uint"))
+    if leaf.kind.startswith(("float", "bfloat", "complex", "int", "uint")) and not hashes:
         try:
             for token in leaf.tokens:
                 complex(token)

@@ -21,15 +21,19 @@ def fixture(request: pytest.FixtureRequest) -> Iterator[Golden]:
     from tpu_estimator_compat.testing.golden import comparison, files
 
     item: pytest.Item = request.node
-    path = files.file_of(item.config.rootpath, item.nodeid)
+    path = files.file_of(item.path, item.nodeid)
     compares = comparison.Golden(path, item.nodeid, item.config.option.update_golden)
     item.stash[_GOLDEN] = compares
     yield compares
+    if compares.passed and not item.config.option.update_golden:
+        compares.check_names()
 
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Notes in the last report of a test what it wrote, for the end of the session."""
     compares = item.stash.get(_GOLDEN, None)
+    if compares is not None and report.when == "call":
+        compares.passed = report.passed
     if report.when != "teardown" or compares is None or not item.config.option.update_golden:
         return
     from tpu_estimator_compat.testing.golden import comparison
@@ -87,7 +91,8 @@ class GoldenSummary:
 
         if self._is_selection():
             return []
-        of_tests = {files.file_of(self._config.rootpath, test) for test in self._tests}
+        root = self._config.rootpath
+        of_tests = {files.file_of(root / test.partition("::")[0], test) for test in self._tests}
         folders = {path.parent for path in of_tests if path.parent.is_dir()}
         return sorted({path for folder in folders for path in folder.glob("*.txt")} - of_tests)
 

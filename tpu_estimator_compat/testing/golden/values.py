@@ -16,7 +16,10 @@ MOST_ELEMENTS = 200
 
 _MOST_LEAVES = 500
 _SAMPLES = 16
-_SUMMARIES = ("finite elements", "mean", "std", "min", "max")
+_SUMMARIES = ("finite elements", "NaN elements", "mean", "weighted mean", "std", "min", "max")
+_PLAIN_TYPES = (bool, int, float, complex, str, bytes)
+_NUMBERS = re.compile("bool|u?int|float|bfloat|complex")
+_FLOATS = re.compile("float|bfloat|complex")
 _SHORT_LIST = 8
 _PLAIN_KEY = re.compile(r"[\w/:-]+")
 _ROUNDING = 1e-9  # of a mean, of whichever dtype, on another processor
@@ -29,8 +32,8 @@ class Leaf:
     Attributes:
       kind: its dtype and shape, such as "float32" or "float32[2,3]"; ends in " summary" for an
         array with more than `MOST_ELEMENTS` elements.
-      tokens: its elements, each as Python or its dtype writes it; or of a summary, the number of
-        finite elements, their mean, standard deviation, minimum and maximum, and some elements.
+      tokens: its elements, each as Python or its dtype writes it. Of a summary: `_SUMMARIES` of the
+        finite elements of floats, a hash of all elements of what must be equal; some elements.
     """
 
     kind: str
@@ -55,9 +58,13 @@ def leaves(value: Any) -> dict[str, Leaf]:
 
     Raises:
       TypeError: it has a leaf that is neither a number nor a string, bytes, bool, None or array.
-      ValueError: it has too many leaves.
+      ValueError: it has too many leaves, or two of one path.
     """
-    found = {path or "value": leaf for path, leaf in _walk("", value)}
+    found: dict[str, Leaf] = {}
+    for path, leaf in _walk("", value):
+        if path in found:
+            raise ValueError(f"the value has two parts at {path}: their keys are written alike")
+        found[path or "value"] = leaf
     if len(found) > _MOST_LEAVES:
         raise ValueError(
             f"the value has {len(found)} parts, and a golden file has at most {_MOST_LEAVES}. "
@@ -108,9 +115,7 @@ def _joined(path: str, key: Any) -> str:
 def _leaf(path: str, value: Any) -> Leaf:
     if value is None:
         return Leaf("None", ())
-    if isinstance(value, bool | int | float | complex | str | bytes) and not isinstance(
-        value, np.generic
-    ):
+    if type(value) in _PLAIN_TYPES:
         return Leaf(type(value).__name__, (repr(value),))
     if isinstance(value, list | tuple):
         return _array_leaf(f"{type(value[0]).__name__}s", np.asarray(value), map(repr, value))
@@ -128,7 +133,7 @@ def _dtype_name(path: str, array: np.ndarray) -> str:
         return "str"
     if array.dtype.kind == "S":
         return "bytes"
-    if array.dtype.kind != "O":
+    if _NUMBERS.match(array.dtype.name):
         return array.dtype.name
     kinds = {type(element).__name__ for element in array.ravel()}
     if not kinds <= {"str", "bytes"} or len(kinds) > 1:
@@ -155,15 +160,19 @@ def _array_leaf(name: str, array: np.ndarray, tokens: Iterator[str]) -> Leaf:
 
 
 def _summary(name: str, array: np.ndarray, tokens: list[str]) -> list[str]:
-    if name in ("str", "bytes"):
+    if not _FLOATS.match(name):
         return [hashlib.sha256(" ".join(tokens).encode()).hexdigest()]
     numbers = np.abs(array) if name.startswith("complex") else array
-    numbers = numbers.astype(np.float64)
-    finite = numbers[np.isfinite(numbers)]
-    if not finite.size:
-        return ["0", "nan", "nan", "nan", "nan"]
-    found = (finite.mean(), finite.std(), finite.min(), finite.max())
-    return [str(finite.size), *(f"{number:.9g}" for number in found)]
+    numbers = numbers.astype(np.float64).ravel()
+    is_finite = np.isfinite(numbers)
+    counts = [str(is_finite.sum()), str(np.isnan(numbers).sum())]
+    if not is_finite.any():
+        return [*counts, *["nan"] * len(_SUMMARIES[2:])]
+    # The other numbers are the same for elements in another order.
+    weighted = np.mean(np.where(is_finite, numbers, 0.0) * np.cos(np.arange(numbers.size)))
+    finite = numbers[is_finite]
+    found = (finite.mean(), weighted, finite.std(), finite.min(), finite.max())
+    return [*counts, *(f"{number:.9g}" for number in found)]
 
 
 def differences(
@@ -184,16 +193,16 @@ def differences(
 def _between(path: str, stored: Leaf, now: Leaf, rtol: float, atol: float) -> list[Difference]:
     if stored.kind != now.kind or len(stored.tokens) != len(now.tokens):
         return [Difference(path, stored.kind, now.kind)]
-    is_float = re.match("float|bfloat|complex", stored.kind) is not None
-    is_summary = stored.kind.endswith(" summary") and not re.match("str|bytes", stored.kind)
+    is_float = _FLOATS.match(stored.kind) is not None
+    is_summary = is_float and stored.kind.endswith(" summary")
     apart = []
     for i, (one, other) in enumerate(zip(stored.tokens, now.tokens, strict=True)):
         limits = (rtol, atol) if is_float else (0.0, 0.0)
-        if is_summary and i == 0:
+        if is_summary and i < 2:
             limits = (0.0, 0.0)
-        elif is_summary and i in (1, 2):
-            largest = max(abs(_number(token)) for token in stored.tokens[3:5])
-            limits = (0.0, atol * is_float + max(rtol * is_float, _ROUNDING) * largest)
+        elif is_summary and i < 5:
+            largest = max(abs(_number(token)) for token in stored.tokens[5:7])
+            limits = (0.0, atol + max(rtol, _ROUNDING) * largest)
         if one != other and not _is_close(one, other, *limits):
             apart.append(i)
     if not apart:
@@ -210,8 +219,7 @@ def _between(path: str, stored: Leaf, now: Leaf, rtol: float, atol: float) -> li
 def _place(leaf: Leaf, index: int) -> str:
     """Which element it is, or which number of a summary."""
     if leaf.kind.endswith(" summary"):
-        strings = re.match("str|bytes", leaf.kind)
-        names = ("hash of all",) if strings else _SUMMARIES
+        names = _SUMMARIES if _FLOATS.match(leaf.kind) else ("hash of all",)
         named = index < len(names)
         return f": {names[index]}" if named else f": sample {index - len(names)}"
     if "[" not in leaf.kind:
