@@ -139,6 +139,48 @@ def test_method_of_a_testcase_has_one_number(tmp_path):
     assert "test_m.py::TestU::test_u: the mark `replicas` names 2 numbers" in session.output
 
 
+@pytest.mark.parametrize(
+    ("number", "parameter"),
+    [
+        ("1)\n        @pytest.mark.replicas(4", "0"),
+        ("1, 2", "pytest.param(1, marks=pytest.mark.replicas(4))"),
+    ],
+)
+def test_two_marks_of_a_test_are_an_error(tmp_path, number, parameter):
+    source = f"""
+        import pytest
+
+        @pytest.mark.replicas({number})
+        @pytest.mark.parametrize("x", [{parameter}])
+        def test_a(x): pass
+    """
+    inner_pytest.write(tmp_path, test_m=source)
+    session = inner_pytest.run(tmp_path)
+    assert session.counts() == {"error": 1}
+    assert ": the test has two marks `replicas`" in session.output
+
+
+def test_mark_that_comes_too_late_fails(tmp_path):
+    conftest = """
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if item.name == "test_of_hook":
+                    item.add_marker(pytest.mark.replicas(1, 8))
+
+        @pytest.fixture
+        def marks(request):
+            request.node.add_marker(pytest.mark.replicas(1))
+    """
+    source = "def test_of_hook(): pass\ndef test_of_fixture(marks): pass"
+    inner_pytest.write(tmp_path, conftest=conftest, test_m=source)
+    session = inner_pytest.run(tmp_path)
+    assert session.counts() == {"failed": 2}
+    assert "test_of_hook: the mark `replicas` names 2 numbers" in session.output
+    assert "a fixture added the mark `replicas`, which is too late" in session.output
+
+
 def test_fixture_is_for_marked_tests(tmp_path):
     inner_pytest.write(tmp_path, test_m="def test_a(replicas): pass")
     session = inner_pytest.run(tmp_path)
@@ -156,3 +198,17 @@ def test_no_server_starts_without_a_marked_test(tmp_path):
     """
     inner_pytest.write(tmp_path, test_m=source)
     assert inner_pytest.run(tmp_path).counts() == {"passed": 1}
+
+
+def test_setup_alone_runs_no_test(tmp_path):
+    source = """
+        import pytest
+
+        @pytest.mark.replicas(2)
+        def test_a(replicas): assert 0
+    """
+    inner_pytest.write(tmp_path, test_m=source)
+    for option in ("--setup-only", "--setup-plan"):
+        session = inner_pytest.run(tmp_path, option)
+        assert session.status == 0
+        assert "test_m.py::test_a (fixtures used: pytestconfig, replicas" in session.output

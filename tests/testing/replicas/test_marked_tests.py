@@ -256,8 +256,9 @@ def test_last_failed_are_those_that_failed(session, folder):
 SELECTED = "test_count or test_jax or TestOutput or test_exits or test_before or test_after"
 
 
-def test_workers_of_xdist_run_them(folder):
-    session = inner_pytest.run(folder, "-p", "xdist", "-n2", "-rA", "-k", SELECTED)
+def test_workers_of_xdist_run_them(tmp_path):
+    inner_pytest.write(tmp_path, conftest=CONFTEST, test_m=MODULE)  # whose log is its own
+    session = inner_pytest.run(tmp_path, "-p", "xdist", "-n2", "-rA", "-k", SELECTED)
     assert session.counts() == {"failed": 2, "passed": 8}
     assert "said by test_exits" in section(session.output, "test_exits")
 
@@ -335,6 +336,13 @@ def test_variables_of_a_module_and_the_seed_reach_the_processes(tmp_path):
     inner_pytest.write(tmp_path, test_m=source)
     args = ("-p", "pytest_randomly", "--randomly-dont-reorganize")
     assert inner_pytest.run(tmp_path, *args).counts() == {"passed": 2}
+
+
+def test_modules_outside_of_the_root_have_their_tests(small, tmp_path):
+    inside = tmp_path / "root"
+    inside.mkdir()
+    session = inner_pytest.run(inside, "--rootdir=.", str(small), "-k", "prints", "-rA")
+    assert session.counts() == {"passed": 1, "deselected": 6}
 
 
 def test_debugger_has_the_test_in_the_process_itself(small):

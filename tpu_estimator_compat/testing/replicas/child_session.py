@@ -57,7 +57,11 @@ class ReplicaProcess:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if item.nodeid == self._request["nodeid"]]
+        test, nodeid = self._request["test"], self._request["nodeid"]
+        items[:] = [item for item in items if marked_tests.named(item) == test]
+        for item in items:
+            # Outside of pytest's root, it depends on pytest's arguments.
+            item._nodeid = nodeid  # type: ignore[attr-defined]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:

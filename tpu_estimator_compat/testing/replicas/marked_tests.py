@@ -61,6 +61,9 @@ class ReplicaTests:
         number = marks.number_of(item)
         if number is None:
             return None
+        if item.config.option.setuponly:  # or setupplan: nothing is called
+            item.config.stash[NUMBER] = number
+            return None
         if _debugs(item.config):
             return _run_here(item, number)
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -75,13 +78,26 @@ class ReplicaTests:
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """Fails a test to which a fixture has added the mark: it has no process of its own."""
+        number = marks.number_of(item)
+        if number is not None and item.config.stash.get(NUMBER, None) != number:
+            pytest.fail(
+                "a fixture added the mark `replicas`, which is too late: add it to the test, or in "
+                "the hook pytest_collection_modifyitems",
+                pytrace=False,
+            )
+
     def _run_in_process(self, item: pytest.Item, number: int) -> None:
         config = item.config
+        if wrong := marks.fault(item):  # of a mark that a hook added after the collection
+            pytest.fail(wrong, pytrace=False)
         request = {
             "replicas": number,
             "sys_path": self._path,
             "args": list(map(str, config.invocation_params.args)),
-            "test": f"{item.path}::{item.nodeid.partition('::')[2]}",
+            "test": named(item),
             "nodeid": item.nodeid,
             "basetemp": _own_basetemp(config),
             "workerinput": getattr(config, "workerinput", None),
@@ -92,6 +108,11 @@ class ReplicaTests:
         directory, environment = self._directory, self._environment
         ended = processes.run_in_fork("run_test", request, live, directory, environment)
         _take(item, number, ended)
+
+
+def named(item: pytest.Item) -> str:
+    """The argument of pytest that is the test, in any folder."""
+    return f"{item.path}::{item.nodeid.partition('::')[2]}"
 
 
 def _early_variables() -> dict[str, str]:

@@ -58,12 +58,18 @@ def fault(item: pytest.Item) -> str:
         return ""
     if wrong := _wrong(mark):
         return f"{item.nodeid}: the mark `replicas` is wrong: {wrong}"
+    if sum(own.name == "replicas" for own in item.own_markers) > 1:  # the others are not closest
+        return (
+            f"{item.nodeid}: the test has two marks `replicas`, of its parameter perhaps: use one"
+        )
     callspec = getattr(item, "callspec", None)
-    if len(numbers(mark)) > 1 and (callspec is None or PARAMETER not in callspec.params):
+    chosen = callspec.params.get(PARAMETER) if callspec else None
+    if len(numbers(mark)) > 1 and chosen is None:
         return (
             f"{item.nodeid}: the mark `replicas` names {len(numbers(mark))} numbers. A test of "
-            "this kind, such as a method of unittest.TestCase, cannot have parameters: name one "
-            "number, or write a function or a class without a base for pytest."
+            "this kind, such as a method of unittest.TestCase, cannot have parameters, and a mark "
+            "of a parameter or of a hook makes none: name one number, or mark a function or a "
+            "class without a base for pytest."
         )
     return ""
 
