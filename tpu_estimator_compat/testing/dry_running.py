@@ -22,7 +22,7 @@ class DryRun:
     Attributes:
       script: as given.
       status: the exit status, 0 if all went well; minus a signal's number where one ended the
-        process; None where it was killed after `time_limit`.
+        process; None where it was killed after `time_limit`, or left by `os._exit(0)`.
       calls: the calls of estimators' methods, in the order in which they began.
       not_reached: calls in the script's source that did not run.
       output: text that the process wrote to standard output and standard error.
@@ -97,7 +97,8 @@ def dry_run(
         ending = child_process.wait(child_process.start(command, log), time_limit, every=0.1)
         found = _report(answer)
         output = log.read_text(encoding="utf-8", errors="replace")
-    return DryRun(os.fspath(script), ending.code, found.calls, found.not_reached, output)
+    status = found.status if ending.code == 0 else ending.code
+    return DryRun(os.fspath(script), status, found.calls, found.not_reached, output)
 
 
 def _report(path: pathlib.Path) -> Report:

@@ -115,12 +115,13 @@ def end(process: subprocess.Popen[bytes]) -> None:
 @contextlib.contextmanager
 def temporary_folder(prefix: str) -> Iterator[pathlib.Path]:
     """A new folder, removed at the context's end, or when this process ends, even if killed."""
-    made = tempfile.mkdtemp(prefix=prefix)
+    made, own = tempfile.mkdtemp(prefix=prefix), os.getpid()
     keeper = _keeper({"remove": made}, cwd="/")
     try:
         yield pathlib.Path(made)
     finally:
-        end(keeper)
+        if os.getpid() == own:  # and this is no fork, which ends before
+            end(keeper)
 
 
 def _keeper(asked: Mapping[str, Any], **options: Any) -> subprocess.Popen[bytes]:

@@ -107,6 +107,56 @@ tf.app.run()
 """
 
 
+def test_a_fork_that_ends_leaves_the_folder_and_the_report(scripts):
+    found = scripts.run(
+        """
+import sys
+est = estimator("made")
+est.train(train_fn, steps=1)
+sys.stdout.flush()
+if (pid := os.fork()) == 0:
+    sys.exit(5)
+print("status", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print("there", os.path.exists(os.path.join(est.model_dir, "checkpoint")))
+"""
+    )
+    assert found["output"].count("status 5") == 1
+    assert "there True" in found["output"]
+    assert found["output"].count("Dry run: ") <= 1
+    assert found["errors"].count("Dry run: ") <= 1
+
+
+def test_data_without_an_element_makes_no_step(scripts):
+    found = scripts.run(
+        """
+est = estimator("made")
+est.train(train_fn, steps=1)
+est.evaluate(lambda: input_fn().take(0))
+print("predicted", len(list(est.predict(lambda: input_fn().take(0)))))
+"""
+    )
+    assert [call["steps"] for call in found["calls"]] == [1, 0, 0]
+
+
+def test_savers_write_where_the_model_dir_is(scripts):
+    found = scripts.run(
+        """
+est = estimator("made")
+hook = tf.train.CheckpointSaverHook("made", save_steps=1, checkpoint_basename="by_hook")
+est.train(train_fn, hooks=[hook])
+with tf.Graph().as_default(), tf.Session() as session:
+    v = tf.get_variable("v", [])
+    session.run(v.initializer)
+    saver = tf.train.Saver()
+    saver.save(session, save_path="made/by_saver")
+    saver.restore(session, "made/by_saver")
+"""
+    )
+    assert found["status"] == 0, found["errors"]
+    assert "made/by_hook-2" in found["calls"][0]["written"]
+    assert scripts.files() == set()
+
+
 @pytest.mark.parametrize("words", [(), ("--model_dir=given", "--output_dir", "out")])
 def test_folders_of_flags_are_temporary_given_or_not(scripts, words):
     found = scripts.run(FLAGS, *words)

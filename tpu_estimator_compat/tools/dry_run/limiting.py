@@ -25,6 +25,7 @@ from tpu_estimator_compat.estimator import schedule
 from tpu_estimator_compat.keras_model.model import ModelFnModel
 from tpu_estimator_compat.tools.dry_run.recording import Recorder
 from tpu_estimator_compat.tools.dry_run.replacing import Function, replaced, wrapped
+from tpu_estimator_compat.tools.dry_run.report import Call
 
 STEPS = 2
 """The most training steps of a call."""
@@ -93,11 +94,12 @@ def _evaluation(recorder: Recorder) -> Callable[[Function], Function]:
         def function(
             self: Any, model: Any, captured: CapturedMode, data: Any, request: Any
         ) -> None:
-            call = recorder.current()
+            call, hooks = recorder.current(), request.hooks
             if call is not None and call.call == "evaluate":  # and no in-memory evaluator's
-                _describe(recorder, captured, request.hooks)
-                call.steps = 1
-            init(self, model, captured, data, dataclasses.replace(request, steps=1))
+                _describe(recorder, captured, hooks)
+                hooks = [*hooks, _Counted(call)]
+            short = dataclasses.replace(request, steps=1, hooks=hooks)
+            init(self, model, captured, data, short)
 
         return function
 
@@ -108,14 +110,25 @@ def _prediction(recorder: Recorder, whole: bool) -> Callable[[Function], Functio
     def around(predict: Function) -> Function:
         def function(model: Any, captured: CapturedMode, data: Any, request: Any) -> Iterator[Any]:
             _describe(recorder, captured, request.hooks)
-            if (call := recorder.current()) and not whole:
-                call.steps = 1
-            hooks = [*request.hooks, *([] if whole else [_OneRun()])]
+            call = recorder.current()
+            ours = [*([_Counted(call)] if call else []), *([] if whole else [_OneRun()])]
+            hooks = [*request.hooks, *ours]
             return predict(model, captured, data, dataclasses.replace(request, hooks=hooks))
 
         return function
 
     return around
+
+
+class _Counted(tf.compat.v1.train.SessionRunHook):
+    """Counts the runs of a session as the steps of a call: data without an element makes none."""
+
+    def __init__(self, call: Call):
+        self._call = call
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        del run_context, run_values
+        self._call.steps += 1
 
 
 class _OneRun(tf.compat.v1.train.SessionRunHook):

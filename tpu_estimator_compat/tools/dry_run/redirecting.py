@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 from absl import flags
 
+from tpu_estimator_compat.engine.checkpoint import saving
 from tpu_estimator_compat.estimator import estimator, keras_models
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.tf_internals import checkpoint_management, event_file_writer, file_io
@@ -35,6 +36,12 @@ def redirected(folders: Folders, names: Collection[str]) -> Iterator[None]:
             stack.enter_context(wrapped(owner, "with_model_dir", _model_dirs(folders)))
         stack.enter_context(wrapped(Exporting, "_export", _exports(folders)))
         stack.enter_context(wrapped(estimator.Estimator, "_source_for", _sources(folders)))
+        saver = tf.compat.v1.train.Saver
+        for owner in (saver, saving):
+            stack.enter_context(wrapped(owner, "save", _savers(folders.to_write)))
+        stack.enter_context(
+            wrapped(saver, "restore", _savers(lambda path: _of_checkpoint(folders, path)))
+        )
         _redirect_flags(stack, folders, names)
         _redirect_files(stack, folders)
         stack.enter_context(replaced(tempfile, tempdir=folders.temporary()))
@@ -73,6 +80,24 @@ def _sources(folders: Folders) -> Callable[[Function], Function]:
     def around(source_for: Function) -> Function:
         def function(self: Any, action: str, checkpoint_path: Any) -> Any:
             return source_for(self, action, _of_checkpoint(folders, checkpoint_path))
+
+        return function
+
+    return around
+
+
+def _savers(own: Callable[[str], str]) -> Callable[[Function], Function]:
+    """Gives a saver another path: its operations write the files, not TensorFlow's functions."""
+
+    def around(method: Function) -> Function:
+        signature = inspect.signature(method)
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs)
+            path = given.arguments["save_path"]
+            if path:
+                given.arguments["save_path"] = own(os.fsdecode(path))
+            return method(*given.args, **given.kwargs)
 
         return function
 

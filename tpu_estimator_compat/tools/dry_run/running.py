@@ -30,8 +30,7 @@ def run(
 ) -> Report:
     """Runs a script that `execute` starts, given its arguments; returns what it came to.
 
-    The limits and the temporary folder last until the process ends: functions that the script has
-    given to `atexit` are called before.
+    The limits and the folder last until the process has called what the script gave to `atexit`.
 
     Args:
       script: the path of its source; empty where there is none to read.
@@ -39,11 +38,10 @@ def run(
       json: a file that is given the report, after each call, too.
       whole_predictions: whether predictions are for all of the data, not for one batch.
     """
-    kept = contextlib.ExitStack()
+    kept, own = contextlib.ExitStack(), os.getpid()
     atexit.register(kept.close)
     folders = Folders(kept.enter_context(child_process.temporary_folder("dry_run_")))
-    script = os.path.abspath(script) if script else ""
-    json = os.path.abspath(json) if json else None
+    script, json = (os.path.abspath(path) if path else "" for path in (script, json))
     one_at_a_time = threading.Lock()
     status: int | None = None
 
@@ -54,7 +52,7 @@ def run(
 
     def changed() -> None:
         with one_at_a_time:
-            if json:
+            if json and os.getpid() == own:
                 report().write(json)
 
     recorder = Recorder(folders, changed)
@@ -64,6 +62,8 @@ def run(
     kept.enter_context(shortened(recorder))
     before = set(threading.enumerate())
     status = _status(lambda: execute(script_folders.replaced(arguments, flags, folders.own)))
+    if os.getpid() != own:  # a fork, by whose end the script has not come to its own
+        sys.exit(status)
     for thread in others(before):  # as Python does when a script has ended
         thread.join()
     status = status if recorder.calls or status else 1
