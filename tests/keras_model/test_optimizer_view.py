@@ -151,9 +151,9 @@ def test_the_rate_of_an_optimizer_in_python(tmp_path, strategy, replicas):
 WITHOUT = {
     "two": (
         lambda step: [tf.train.AdamOptimizer(0.1), tf.train.AdamOptimizer(0.2)],
-        "its optimizers go by 2 of them: Adam/learning_rate:0, Adam_1/learning_rate:0",
+        "its optimizers use 2 different rates: Adam/learning_rate:0, Adam_1/learning_rate:0",
     ),
-    "by hand": (by_hand, "AssignSubVariableOp does"),
+    "by hand": (by_hand, "only AssignSubVariableOp"),
 }
 
 
