@@ -111,7 +111,7 @@ def _outcome(
     else:
         otherwise = "The last lines say why."
     if answer.exists():
-        how += " after it had its answer"
+        how += " after it had written its answer"
     return Outcome(error=f"{how}. {tail(log)}", advice=advice_for(log) or otherwise, log=log)
 
 

@@ -54,7 +54,7 @@ def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> lis
     status = Status.FIGURE if conflicts else Status.OK
     results = [CheckResult(_CHECK, status, f"Python {python}, {named}"), *conflicts]
     if _OWN not in found:
-        text = f"pip knows no {_OWN}: what it asks for was not compared."
+        text = f"pip has no record of {_OWN}: its requirements were not checked."
         results.append(CheckResult(_CHECK, Status.NOT_MADE, text, "pip install -e . in its clone"))
     return results
 
