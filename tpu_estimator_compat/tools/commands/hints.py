@@ -23,7 +23,7 @@ def of(error: BaseException, *, numpy_legacy: bool) -> Iterator[str]:
     elif missing is not None and missing[0].partition(".")[0] == "keras" and _is_served(*missing):
         yield (
             "In the script's own modules keras is Keras 3, which lacks this. Keras 2 is tf_keras, "
-            "and its inside tf_keras.src: import those instead."
+            "its private modules are in tf_keras.src: import those instead."
         )
     yield from _of_line(error, numpy_legacy)
 

@@ -107,7 +107,7 @@ def _outcome(
             "them at the same time."
         )
     elif code < 0:
-        otherwise = "Look for versions that do not go together, and for a machine without memory."
+        otherwise = "Look for incompatible versions, and for a machine that is out of memory."
     else:
         otherwise = "The last lines say why."
     if answer.exists():
