@@ -50,8 +50,8 @@ def explained(error: ModuleNotFoundError) -> str:
     """Advice for the import error of a package that this one requires; empty for other packages."""
     if error.name and error.name == os.environ.get("KERAS_BACKEND"):
         return (
-            f"KERAS_BACKEND is {error.name!r}, which Keras imports and which is not there. Unset "
-            "it, or set it to tensorflow, on which estimators and their keras_model() run."
+            f"KERAS_BACKEND is {error.name!r}, but that package is not installed. Unset it, or set "
+            "it to tensorflow, on which estimators and their keras_model() run."
         )
     if (error.name or "").partition(".")[0] not in _REQUIRED:
         return ""
@@ -232,8 +232,8 @@ def _check_libtpu(tensorflow: str) -> None:
     if libtpu and _release(libtpu.version) > _LAST_LIBTPU:  # without it, CPUs are used
         raise ImportError(
             f"libtpu {libtpu.version} is installed beside tensorflow-tpu {tensorflow}. Releases "
-            "after 0.0.31 lack functions that it asks for, and importing it ends the process "
-            "without an exception. Install the one that was tried:\n"
+            "after 0.0.31 lack functions that tensorflow-tpu needs: importing it ends the process "
+            "without an exception. Install the one that was tested:\n"
             f"  pip install libtpu=={LIBTPU}\n"
             "`preflight` needs a newer one: give it an environment of its own, with tensorflow."
         )

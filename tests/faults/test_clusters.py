@@ -70,7 +70,9 @@ def test_a_worker_that_is_lost_at_the_last_moment(runtime, interrupted, tmp_path
             assert "This most likely indicates that another task died" in chief.log
         else:
             assert chief.wait(60) == 1
-            assert "All workers are there, and join. If they have not done so in 20 s" in chief.log
+            assert (
+                "All workers are present and join now. If that takes longer than 20 s" in chief.log
+            )
             assert "Timeout (0:00:20)!" in chief.log
 
 

@@ -111,7 +111,7 @@ def test_what_a_link_leads_to_outside_is_left_alone_and_said(is_folder, write, c
     assert (NEW if write else OLD) == pathlib.Path("tree/c.py").read_text()
     if not is_folder:  # folders that links lead to are not entered
         assert status == 2
-        assert f"It leads to {pathlib.Path('outside/b.py').resolve()}, outside" in out
+        assert f"It links to {pathlib.Path('outside/b.py').resolve()}, outside" in out
         assert "Not written: tree/b.py." in out
 
 
@@ -192,4 +192,4 @@ def test_what_was_written_is_said_when_it_is_interrupted(path, monkeypatch, caps
         main(["migrate", "--write", "."])
     out = capsys.readouterr().out
     assert "Rewrote ./a.py" in out
-    assert "It ended before 1 of them were done" in out
+    assert "Stopped early: 1 file left unchanged." in out

@@ -122,7 +122,7 @@ def ended(folder, kind, number, times=1):
 def test_a_step_that_waits_for_a_queue_is_cancelled(tmp_path, number):
     lines, log, code = ended(tmp_path, "queue", number)
     assert (lines, code) == (["finally", "exit"], 128 + number)
-    assert f"{number.name}: the step at hand did not go on, and was cancelled." in log
+    assert f"{number.name}: the current step made no progress and was cancelled." in log
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_a_step_that_waits_in_python_ends_with_the_process(tmp_path):
 def test_a_step_whose_input_is_python_is_cancelled_and_not_saved(tmp_path):
     lines, log, code = ended(tmp_path, "queue beside Python", signal.SIGTERM)
     assert (lines, code) == (["finally", "exit"], 143)
-    assert "the step at hand did not go on, and was cancelled." in log
+    assert "the current step made no progress and was cancelled." in log
     assert not (tmp_path / "model.ckpt-1.index").exists()
 
 
@@ -158,7 +158,7 @@ def test_an_input_that_waits_in_python_leaves_a_checkpoint(tmp_path):
     ("kind", "times", "told"),
     [
         ("begin", 1, "training ended at once, before its first step."),
-        ("hook", 2, "training ended at once, as it came a second time."),
+        ("hook", 2, "training ended at once, because the signal came a second time."),
         ("evaluation", 1, "the evaluation, and training, ended at once."),
     ],
 )

@@ -49,7 +49,7 @@ def warn_of_idle_fields(options: tf.compat.v1.ConfigProto | tf.compat.v1.RunOpti
         _warned.add(name)
         instead = next((way for field, way in _INSTEAD.items() if _is_among(name, (field,))), None)
         tf.compat.v1.logging.warning(
-            "%s of a %s has no effect: steps run in functions, in TensorFlow's one runtime.%s",
+            "%s of a %s has no effect: steps run as tf.functions, without a session.%s",
             name,
             type(options).__name__,
             f" Call {instead} before anything else of TensorFlow." if instead else "",

@@ -156,7 +156,7 @@ def test_machines_that_train_together_do_nothing_else(tmp_path, monkeypatch):
     """One that evaluated would wait for the others."""
     monkeypatch.setattr(ModelModes, "is_alone", False)
     other = Calls(lambda model, batch: model.evaluate(*examples(16)))
-    with pytest.raises(NotImplementedError, match="which several machines make together"):
+    with pytest.raises(NotImplementedError, match="during a call on several machines"):
         trained(tmp_path, None, [other])
 
 

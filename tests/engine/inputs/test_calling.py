@@ -103,7 +103,7 @@ def test_what_only_devices_have_is_refused(call, on_tpu, name):
     if name is None:
         check_apart(found, on_tpu=on_tpu)
         return
-    with pytest.raises(NotImplementedError, match=f"input_fn reads {name}, which the devices"):
+    with pytest.raises(NotImplementedError, match=f"input_fn reads {name}. Such variables are on"):
         check_apart(found, on_tpu=on_tpu)
 
 

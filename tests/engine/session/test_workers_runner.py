@@ -224,7 +224,7 @@ def test_a_worker_that_never_comes(tmp_path):
         cluster.start("lonely", only=[0], model_dir=str(tmp_path / "model"))
         [found] = cluster.results()
     assert "could not join the other workers" in found["error"]
-    assert "No sign of localhost:" in found["error"]
+    assert "No connection with localhost:" in found["error"]
     assert "session_creation_timeout_secs" in found["error"]
 
 
@@ -232,7 +232,7 @@ def test_a_chief_that_never_comes(tmp_path):
     with Cluster(tmp_path, 3) as cluster:
         cluster.start("lonely", only=[1, 2], model_dir=str(tmp_path / "model"))
         for found in cluster.results():
-            assert "No sign of localhost:" in found["error"]
+            assert "No connection with localhost:" in found["error"]
 
 
 def test_workers_may_start_in_any_order_and_strangers_may_call(tmp_path):

@@ -76,5 +76,5 @@ def test_a_branch_that_writes_a_variable_is_an_update(graph):
         [tf.train.AdamOptimizer(0.1).minimize(variable * read, var_list=[variable])], {"v"}
     )
     assert tf.get_static_value(rate) == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="updates the variables; If does"):
+    with pytest.raises(ValueError, match="updates the trainable variables, only If"):
         learning_rate.find([written.op], {"v"})

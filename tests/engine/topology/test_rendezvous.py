@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import os
+import re
 import signal
 import socket
 import threading
@@ -163,8 +164,8 @@ def refusals(monkeypatch, other):
 
 def test_a_worker_of_another_job_is_refused(monkeypatch):
     refused, missing = refusals(monkeypatch, lambda addresses, _: [*addresses, "localhost:1"])
-    assert "told this worker no: another cluster in TF_CONFIG." in refused
-    assert "was told no: another cluster in TF_CONFIG." in missing
+    assert "refused this worker: another cluster in TF_CONFIG." in refused
+    assert re.search(r"Refused a worker at \S+: another cluster in TF_CONFIG\.", missing)
 
 
 def test_another_version_is_refused(monkeypatch):
@@ -173,7 +174,7 @@ def test_another_version_is_refused(monkeypatch):
         return addresses
 
     refused, _ = refusals(monkeypatch, other)
-    assert "told this worker no: another version of tpu_estimator_compat; the chief has" in refused
+    assert "refused this worker: another version of tpu_estimator_compat; the chief has" in refused
 
 
 def test_another_secret_is_refused(monkeypatch):
@@ -182,7 +183,7 @@ def test_another_secret_is_refused(monkeypatch):
         return addresses
 
     refused, missing = refusals(monkeypatch, other)
-    assert "told this worker no: another TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET." in refused
+    assert "refused this worker: another TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET." in refused
     assert "a guess" not in refused + missing
 
 

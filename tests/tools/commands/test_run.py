@@ -125,7 +125,7 @@ def test_a_warning_that_stops_autograph_gets_a_word(run, tmp_path):
     done = run()
     assert done.returncode == 1
     assert "OperatorNotAllowedInGraphError" in done.stderr
-    said = "With `-W ignore::DeprecationWarning:__main__` behind, it converts the function."
+    said = "Add `-W ignore::DeprecationWarning:__main__` as the last -W option."
     assert done.stderr.splitlines()[-1].endswith(said)
 
 

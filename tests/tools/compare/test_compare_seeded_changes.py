@@ -71,7 +71,7 @@ def test_unchanged(judged):
 @pytest.mark.parametrize(
     ("before", "after", "stage", "word"),
     [
-        ("RATE = 0.01", "RATE = 0.0101", Stage.UPDATE, "the learning rate is another"),
+        ("RATE = 0.01", "RATE = 0.0101", Stage.UPDATE, "the learning rate differs"),
         ("EPSILON = 1e-7", "EPSILON = 1e-4", Stage.UPDATE, "epsilon"),
         (
             "tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS))",

@@ -21,7 +21,7 @@ def test_devices_and_their_memory():
     finding = devices.judge("jax", sees("tpu", 2, seen=TPU))
     assert finding.status is Status.OK
     assert finding.text == "JAX sees 2 x tpu (TPU v5 lite), 2.0 of 16.0 GB in use"
-    assert devices.judge("tensorflow", sees()).text.endswith("2 x cpu (CPU), memory not told")
+    assert devices.judge("tensorflow", sees()).text.endswith("2 x cpu (CPU), memory unknown")
 
 
 @pytest.mark.parametrize("failed", [True, False])

@@ -81,6 +81,6 @@ def test_one_host_of_several_makes_no_steps_alone(monkeypatch):
     answers[devices.observe] = {**answers[devices.observe], "platform": "tpu", "hosts": 4}
     found, calls = examine(monkeypatch, answers)
     assert [v.get("JAX_PLATFORMS") for f, _, v in calls if f is training.observe] == [None, "cpu"]
-    assert "JAX on tpu: 4 hosts have it together, and one replica cannot be had" in [
+    assert "JAX on tpu spans 4 hosts; doctor tests single-host devices only" in [
         f.text for f in found if f.status is Status.NOT_MADE
     ]

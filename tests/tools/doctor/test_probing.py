@@ -98,7 +98,7 @@ def test_one_that_fails_after_its_answer_has_failed(tmp_path):
     exec((tmp_path / "atexit_kill.py").read_text(), namespace)
     outcome = probing.run(namespace["answer"], {}, LIMIT, {"PYTHONPATH": path})
     assert outcome.answer is None
-    assert "SIGABRT after it had its answer" in outcome.error
+    assert "SIGABRT after it had written its answer" in outcome.error
 
 
 def test_what_it_is_given_of_the_environment(monkeypatch):

@@ -91,9 +91,9 @@ def test_a_reference_that_is_wrong():
     [
         (0, "zeros", [0.0, 0.0, 0.0], "the share of zeros"),
         (0, "zeros", [300.0, 300.0, 300.0], "the share of zeros"),
-        (1, "places", [10.0, 20.0, 31.0], "the same seed draws others"),
-        (2, "places", [10.0, 20.0, 30.0], "another seed draws the same"),
-        (0, "places", [10.0, 10.0, 30.0], "steps draw the same"),
+        (1, "places", [10.0, 20.0, 31.0], "the same seed draws different numbers"),
+        (2, "places", [10.0, 20.0, 30.0], "different seeds draw the same numbers"),
+        (0, "places", [10.0, 10.0, 30.0], "two steps draw the same numbers"),
     ],
 )
 def test_dropout(run, key, values, said):

@@ -76,11 +76,11 @@ def test_sets_that_go_together(others):
 @pytest.mark.parametrize(
     ("name", "version", "text", "line"),
     [
-        ("keras", "3.12.0", "asks for keras<3.16,>=3.15; found 3.12", "'keras<3.16,>=3.15'"),
-        ("tf-keras", "2.18.0", "asks for tf-keras<2.22", "'tf-keras<2.22,>=2.19'"),
-        ("numpy", "1.24.0", "tensorflow 2.21.0 asks for numpy>=1.26.0", "'numpy>=1.26.0'"),
-        ("jax", "0.9.0", "asks for jax<0.13,>=0.10.2; found 0.9.0", JAX_LINE),
-        ("jaxlib", "0.10.1", "asks for jaxlib<0.13,>=0.10.2", JAX_LINE),
+        ("keras", "3.12.0", "requires keras<3.16,>=3.15; found 3.12", "'keras<3.16,>=3.15'"),
+        ("tf-keras", "2.18.0", "requires tf-keras<2.22", "'tf-keras<2.22,>=2.19'"),
+        ("numpy", "1.24.0", "tensorflow 2.21.0 requires numpy>=1.26.0", "'numpy>=1.26.0'"),
+        ("jax", "0.9.0", "requires jax<0.13,>=0.10.2; found 0.9.0", JAX_LINE),
+        ("jaxlib", "0.10.1", "requires jaxlib<0.13,>=0.10.2", JAX_LINE),
     ],
 )
 def test_one_that_does_not_fit(name, version, text, line):
@@ -93,7 +93,7 @@ def test_one_that_does_not_fit(name, version, text, line):
 
 def test_jax_of_a_tpu_or_of_cuda_is_mended_with_its_extra():
     [(told, advice)] = wrong({**GOOD, **JAX, "libtpu": Installed("0.0.51")}, chips=4)
-    assert told == "jax 0.10.2 asks for libtpu==0.0.42.*; found 0.0.51."
+    assert told == "jax 0.10.2 requires libtpu==0.0.42.*; found 0.0.51."
     assert advice == "pip install 'jax[tpu]>=0.10.2,<=0.12.0.1'"
     [(_, advice)] = wrong({**GOOD, **JAX, "jax-cuda12-plugin": Installed("0.10.1")})
     assert advice == "pip install 'jax[cuda12]>=0.10.2,<=0.12.0.1'"
@@ -102,7 +102,7 @@ def test_jax_of_a_tpu_or_of_cuda_is_mended_with_its_extra():
 def test_a_package_that_is_missing():
     found = {name: there for name, there in GOOD.items() if name != "keras"}
     assert wrong(found)[0] == (
-        "tpu_estimator_compat 1.0.0 asks for keras<3.16,>=3.15; there is none.",
+        "tpu_estimator_compat 1.0.0 requires keras<3.16,>=3.15; there is none.",
         "pip install 'keras<3.16,>=3.15'",
     )
 
@@ -116,7 +116,7 @@ def test_tensorflow_tpu_is_a_tensorflow():
 
 def test_another_python():
     [(told, _)] = wrong(GOOD, python="3.14.0")
-    assert "asks for Python >=3.11,<3.14, not 3.14.0" in told
+    assert "requires Python >=3.11,<3.14, not 3.14.0" in told
 
 
 def test_what_the_import_refuses_is_a_failure_with_its_commands(monkeypatch):

@@ -76,7 +76,7 @@ def test_a_convnet_and_its_largest_buffers(with_gpu_compiler, tmp_path):
     (tmp_path / "convnet.py").write_text(CONVNET)
     code, [report] = preflight(tmp_path, "--topology", "h100:4", "convnet.py")
     assert code == 0
-    assert any("5 convolutions are calls of cuDNN" in note for note in report["notes"])
+    assert any("5 convolutions call cuDNN" in note for note in report["notes"])
     share = report["memory"]["total"] / (report["hbm"] / report["memory_share"])
     code, [close] = preflight(
         tmp_path, "--topology", "h100:4", "--memory-share", f"{share / 0.95:.9f}", "convnet.py"

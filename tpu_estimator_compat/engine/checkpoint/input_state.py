@@ -36,8 +36,8 @@ class InputState:
             except tf.errors.OpError as error:
                 raise ValueError(
                     "RunConfig(save_input_state=True), but the position of this input cannot be "
-                    f"saved: {_plain(error)}. Make the dataset of tf.data's own sources, or set "
-                    "save_input_state=False."
+                    f"saved: {_plain(error)}. Make the dataset from tf.data sources such as "
+                    "TFRecordDataset, or set save_input_state=False."
                 ) from None
 
     def write(self, checkpoint: str) -> None:

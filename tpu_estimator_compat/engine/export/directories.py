@@ -95,7 +95,7 @@ def _claim(base: str | bytes) -> ExportDirectory:
         temporary = get_temp_export_dir(final)
         if _made(temporary):
             return ExportDirectory(temporary, final)
-        logging.warning("%s: another export is at it; waiting", tf.compat.as_str(temporary))
+        logging.warning("%s: another export uses this name; waiting", tf.compat.as_str(temporary))
         time.sleep(1)
     raise RuntimeError(
         "Failed to obtain a unique export directory name after "

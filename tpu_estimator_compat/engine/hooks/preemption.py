@@ -95,7 +95,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             cancelled = self._watch is not None and self._watch.has_cancelled
             if cancelled:
                 logging.warning(
-                    "%s: the step at hand did not go on, and was cancelled. %s",
+                    "%s: the current step made no progress and was cancelled. %s",
                     _name(self._owed),
                     "The steps since the last checkpoint are lost.",
                 )
@@ -117,7 +117,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         if self._came == signal.SIGINT and not self._announced:
             self._announced = True
             logging.warning(
-                "Ctrl-C: training ends after the step at hand, and saves as it does at its end. "
+                "Ctrl-C: training ends after the current step, and saves as at any other end. "
                 "Ctrl-C again ends it at once, without saving."
             )
         return self.signalled
@@ -167,8 +167,8 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         if not self._begun:
             return "training ended at once, before its first step."
         return (
-            "training ended at once, as it came a second time. The steps since the last "
-            "checkpoint are lost."
+            "training ended at once, because the signal came a second time. The steps since the "
+            "last checkpoint are lost."
         )
 
     @contextlib.contextmanager

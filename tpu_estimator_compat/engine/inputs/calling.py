@@ -187,9 +187,9 @@ def check_apart(called: CalledInput, *, on_tpu: bool) -> None:
         names &= {variable.op.name for variable in changed if variable is not None}
     if names:
         raise NotImplementedError(
-            f"input_fn reads {', '.join(sorted(names))}, which the devices have: the host, which "
-            "makes the input, does not see how steps change it. Take the number of an element from "
-            "Dataset.enumerate(), or train with use_tpu=False and without a `runtime`."
+            f"input_fn reads {', '.join(sorted(names))}. Such variables are on the devices; the "
+            "host, which makes the input, does not see their updates. Take the number of an "
+            "element from Dataset.enumerate(), or train with use_tpu=False and without a `runtime`."
         )
 
 

@@ -149,8 +149,8 @@ class DeployedInput:
         if self.runs_python:
             raise ValueError(
                 "input_fn's dataset runs Python (from_generator, py_function, numpy_function), "
-                f"which the TPU's host {host} does not have. Read with tf.data's own sources, such "
-                "as TFRecordDataset on files that the host can reach, or run the script there."
+                f"which the TPU's host {host} does not have. Read with tf.data sources such as "
+                "TFRecordDataset, from files that the host can reach, or run the script there."
             )
         [replicated] = replicate(dataset, [host]).values()
         return replicated

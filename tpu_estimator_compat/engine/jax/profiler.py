@@ -58,7 +58,7 @@ class _Session(_interface.ProfilerSession):
         try:
             jax.profiler.start_trace(record.name, profiler_options=options)
         except RuntimeError:
-            self._warn("jax.profiler records already, for somebody else")
+            self._warn("jax.profiler is already recording another profile")
             return
         self._jax_record = record
 

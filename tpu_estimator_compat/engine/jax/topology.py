@@ -174,7 +174,7 @@ def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[
             f"A replica has devices of {spanned} processes, and not all of the processes came to "
             f"{mode} together. Call it in all of them, or lower TPUConfig.num_cores_per_replica."
         )
-    logging.info("This process does its own %s: others are at something else.", mode)
+    logging.info("This process runs %s alone: other processes make other calls.", mode)
     return installation.local(devices), 1
 
 

@@ -98,9 +98,9 @@ class ModelModes:
         """Captures `mode`, creates its new variables, and initialises or restores them."""
         if self.in_session and not self.is_alone:
             raise NotImplementedError(
-                f"A callback wants {mode} steps beside those of the call, which several machines "
-                "make together: the machines would wait for each other. Call evaluate or predict "
-                "of the estimator, between trainings or by train_and_evaluate."
+                f"A callback asks for {mode} steps during a call on several machines: the machines "
+                "would wait for each other. Call evaluate or predict of the estimator, between "
+                "trainings or by train_and_evaluate."
             )
         captured = self._capture(mode, element_spec, self.store)
         with captured.in_graph():

@@ -18,7 +18,7 @@ _KINDS = ("jax", "preflight")
 
 def directory(name: str) -> pathlib.Path:
     if name not in _KINDS:
-        raise AssertionError(f"{name!r} is none of {_KINDS}, whose size is limited.")
+        raise AssertionError(f"{name!r} is not one of the cache folders {_KINDS}.")
     return root() / name
 
 

@@ -117,9 +117,9 @@ class WorkersRunner(GroupRunner[Workers]):
     def _check_exchanges(self, program: StepProgram) -> None:
         if more := sorted(program.exchanges() - self._program.exchanges()):
             raise NotImplementedError(
-                f"A hook or a summary wants {', '.join(more)}, for which machines would have to "
-                "exchange values that the step does not exchange. Let train_op depend on it, or "
-                "look at it in host_call."
+                "A hook or a summary fetches a value that needs exchanges between machines that "
+                f"the step does not make: {', '.join(more)}. Let train_op depend on the value, or "
+                "read it in host_call."
             )
 
     def start(self, restored: str | None = None) -> None:

@@ -117,8 +117,8 @@ class ShardedVariables:
         for shard in self._shards[CHIEF]:
             if tuple(shapes.get(shard.name, ())) != shard.shape:
                 raise ValueError(
-                    f"The checkpoint {path} has no {shard.name!r} of shape {list(shard.shape)}, of "
-                    "which each machine is to have its rows. On several machines, a saver must "
+                    f"The checkpoint {path} has no {shard.name!r} of shape {list(shard.shape)}, "
+                    "from which each machine reads its rows. On several machines, a saver must "
                     "keep embedding tables and their slots under their own names."
                 )
 

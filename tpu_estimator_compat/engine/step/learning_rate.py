@@ -32,19 +32,20 @@ def find(train_ops: Sequence[tf.Operation], trainable: Collection[str]) -> list[
     updates = [op for op in ops if _is_written(graph, op, trainable)]
     found = graph_ops.distinct(r for op in updates if (r := _rate_of(op)) is not None)
     if not found:
-        types = ", ".join(sorted({op.type for op in updates})) or "nothing"
+        types = ", ".join(sorted({op.type for op in updates}))
+        others = f", only {types}" if types else ""
         raise ValueError(
-            f"no operation of an optimizer that takes a rate updates the variables; {types} does"
+            f"no optimizer op with a learning rate updates the trainable variables{others}"
         )
     if len({_origin(rate) for rate in found}) > 1:
         names = ", ".join(rate.name for rate in found[:5])
-        raise ValueError(f"its optimizers go by {len(found)} of them: {names}")
+        raise ValueError(f"its optimizers use {len(found)} different rates: {names}")
     if any(op.type.startswith("Placeholder") for op in _behind(found)):
         raise ValueError(f"its rate {found[0].name} depends on the input")
     rates = {rate.op for rate in found}
     for op in updates:
         if _rate_of(op) is None and rates.isdisjoint(_behind(list(op.inputs))):
-            raise ValueError(f"{op.name} ({op.type}), which updates a variable, goes by no rate")
+            raise ValueError(f"{op.name} ({op.type}) updates a variable without using the rate")
     return found
 
 

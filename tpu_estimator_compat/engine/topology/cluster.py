@@ -120,7 +120,7 @@ def limited_join(timeout_secs: int) -> Iterator[None]:
     """Ends the process if present workers do not join in time: no exception can end this wait."""
     seconds = max(_SHORTEST_JOIN, min(timeout_secs, _LONGEST_JOIN))
     logging.info(
-        "All workers are there, and join. If they have not done so in %d s, this process ends.",
+        "All workers are present and join now. If that takes longer than %d s, this process ends.",
         seconds,
     )
     with blocking_call.limited(seconds):

@@ -190,7 +190,7 @@ class _Chief:
         host = _host(writer)
         if is_worker and len(self._refused) < _MOST_REFUSALS:
             self._refused[host] = why
-            logging.warning("A worker at %s was told no: %s.", host, why)
+            logging.warning("Refused a worker at %s: %s.", host, why)
 
     def _forget(self, index: int, worker: _Worker) -> None:
         if self._workers.get(index) is worker:
@@ -203,8 +203,8 @@ class _Chief:
             for index, address in enumerate(self._addresses)
             if index and index not in self._workers
         ]
-        refused = [f"A worker at {host} was told no: {why}." for host, why in self._refused.items()]
-        return " ".join([f"No sign of {', '.join(missing)}.", *refused])
+        refused = [f"Refused a worker at {host}: {why}." for host, why in self._refused.items()]
+        return " ".join([f"No connection with {', '.join(missing)}.", *refused])
 
 
 async def _call(chief: str, index: int, credentials: Credentials, seconds: float) -> None:
@@ -214,7 +214,7 @@ async def _call(chief: str, index: int, credentials: Credentials, seconds: float
             while not await _is_told_to_go(chief, index, credentials):
                 await asyncio.sleep(_PAUSE)
     except TimeoutError:
-        raise MissingWorkersError(f"No sign of {chief}.") from None
+        raise MissingWorkersError(f"No connection with {chief}.") from None
 
 
 async def _is_told_to_go(chief: str, index: int, credentials: Credentials) -> bool:
@@ -230,7 +230,7 @@ async def _is_told_to_go(chief: str, index: int, credentials: Credentials) -> bo
             while words := await _heard(reader):
                 what, proof = words[0], words[-1]
                 if what == "refused":
-                    raise RefusedError(f"{chief} told this worker no: {' '.join(words[1:])}.")
+                    raise RefusedError(f"{chief} refused this worker: {' '.join(words[1:])}.")
                 if what == "ready?" and len(words) == 3:
                     question = words[1]
                 if what not in ("ready?", "go"):

@@ -209,7 +209,7 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         )
     if arguments.keep and os.path.exists(arguments.keep):
         raise ValueError(
-            f"--keep {arguments.keep}: there is such a folder or file already. Name a new one, or "
+            f"--keep {arguments.keep}: this folder or file already exists. Name a new one, or "
             "remove it."
         )
 

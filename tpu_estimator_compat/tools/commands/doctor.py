@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=120.0,
         metavar="SECONDS",
-        help="the longest time of one probe, of about ten; default: 120",
+        help="the longest time of one probe; there are about ten; default: 120",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
     parser.add_argument(

@@ -23,7 +23,7 @@ def of(error: BaseException, *, numpy_legacy: bool) -> Iterator[str]:
     elif missing is not None and missing[0].partition(".")[0] == "keras" and _is_served(*missing):
         yield (
             "In the script's own modules keras is Keras 3, which lacks this. Keras 2 is tf_keras, "
-            "and its inside tf_keras.src: import those instead."
+            "its private modules are in tf_keras.src: import those instead."
         )
     yield from _of_line(error, numpy_legacy)
 
@@ -42,8 +42,8 @@ def _of_warning(error: BaseException | None) -> Iterator[str]:
     if any(name.startswith("tensorflow.python.autograph.pyct.") for name in modules):
         option = f"-W ignore::{type(error).__name__}:{modules[-1]}"
         yield (
-            "AutoGraph left a function as it is, since a warning was made an error, as by "
-            f"`-W error` or PYTHONWARNINGS. With `{option}` behind, it converts the function."
+            "AutoGraph did not convert a function, because a warning was turned into an error, as "
+            f"by `-W error` or PYTHONWARNINGS. Add `{option}` as the last -W option."
         )
 
 
@@ -87,8 +87,8 @@ def _of_package(package: str, missing: tuple[str, str] | None) -> str:
         name = ".".join(filter(None, missing))
         advice = f"{named} would not help: there is no {name} for legacy code either."
     return (
-        f"This error is from {package}, which sees today's TensorFlow: it is neither the "
-        f"script's own nor named. {advice}"
+        f"This error is from {package}, which was imported with today's TensorFlow: it is not a "
+        f"module of the script, and not given by --legacy-package. {advice}"
     )
 
 

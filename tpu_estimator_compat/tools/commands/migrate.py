@@ -84,7 +84,7 @@ class _Run:
                 self._take(file, made)
         else:
             target = os.path.realpath(file)
-            self._leave(file, f"It leads to {target}, outside what was given, and is left alone.")
+            self._leave(file, f"It links to {target}, outside the given paths, and is unchanged.")
         self._done += 1
 
     def _take(self, file: str, made: Rewriting) -> None:
@@ -135,7 +135,7 @@ class _Run:
         if self._unwritten:
             say(f"Not written: {', '.join(self._unwritten)}.")
         if self._done < files:
-            say(f"It ended before {files - self._done} of them were done: these are as they were.")
+            say(f"Stopped early: {report.counted(files - self._done, 'file')} left unchanged.")
         if self._changed and not self._write:
             print("Nothing is written yet: add --write for that.")
         return report.exit_status(self._left)

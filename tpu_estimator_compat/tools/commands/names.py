@@ -1,11 +1,11 @@
-"""Says whether a name of TensorFlow works here, and what became of it.
+"""Says whether a name of TensorFlow works here, and what to write today.
 
     python -m tpu_estimator_compat names tf.contrib.layers.fully_connected
     python -m tpu_estimator_compat names cross_replica
 
-A name is looked up as code writes it; a part of a name finds all names with that part that
-TensorFlow dropped. The exit status is 0 if each name works, perhaps with a difference, 1 if one
-will not, 2 if a part is in no name.
+Give a name as code writes it, or a part of one: a part finds all names with it that TensorFlow
+dropped. The exit status is 0 if each name works, perhaps with a difference, 1 if one does not, 2 if
+a part is in no name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROOTS = {"tensorflow", "tensorflow_core", "tensorflow_estimator", "tf"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="NAME", help="a name, or a part of names")
-    parser.add_argument("--json", action="store_true", help="print a JSON list of rows")
+    parser.add_argument("--json", action="store_true", help="print a JSON list, not a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -106,7 +106,7 @@ def _nothing(asked: str) -> str:
     name = table.canonical(table.public(asked))
     close = " or ".join(_answers().like(name))
     meant = f" Did you mean {close}?" if close else ""
-    return f"neither TensorFlow of today nor tpu_estimator_compat has it.{meant}"
+    return f"neither today's TensorFlow nor tpu_estimator_compat has it.{meant}"
 
 
 def _told(row: DeadName) -> str:

@@ -136,10 +136,10 @@ def run(arguments: argparse.Namespace) -> int:
         if not results:
             say(f"{NAME}: {reached.code}", error=True)
     except SystemExit as left:
-        say(f"{NAME}: the script left with status {left.code}.", error=True)
+        say(f"{NAME}: the script exited with status {left.code}.", error=True)
     if not results:
         call = {"train": "train()", "eval": "evaluate()", "predict": "predict()"}[arguments.mode]
-        say(f"{NAME}: the script did not come to {call}; nothing was checked.", error=True)
+        say(f"{NAME}: the script never called {call}; nothing was checked.", error=True)
         return _UNKNOWN
     return _show(results[0], arguments)
 
@@ -192,8 +192,8 @@ def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[...,
         if mode == wanted[arguments.mode]:
             if not isinstance(estimator, TPUEstimator):
                 raise _Reached(
-                    f"the script uses {type(estimator).__name__}, which knows no TPU. Make it a "
-                    "TPUEstimator."
+                    f"the script uses {type(estimator).__name__}, which does not run on TPU. Make "
+                    "it a TPUEstimator."
                 )
             results.append(_check(estimator, mode, input_fn, arguments))
             if arguments.save_step:
@@ -202,8 +202,8 @@ def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[...,
         if mode == ModeKeys.TRAIN:
             return estimator  # nothing is trained
         raise _Reached(
-            f"the script wants results in mode {mode!r} before it comes to {arguments.mode}, and "
-            f"nothing is run here. Try --mode {mode if mode == 'eval' else 'predict'}."
+            f"the script needs results in mode {mode!r} before it calls {arguments.mode}, and "
+            f"preflight runs no steps. Try --mode {mode if mode == 'eval' else 'predict'}."
         )
 
     return instead

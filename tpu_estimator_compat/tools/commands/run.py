@@ -1,13 +1,14 @@
-"""Runs a script unchanged: names that TensorFlow dropped are there for it.
+"""Runs a script unchanged on today's TensorFlow, with the names that TensorFlow dropped.
 
     python -m tpu_estimator_compat run train.py --train_steps=20
     python -m tpu_estimator_compat run --runtime jax -m package.train --its_flags
 
-The script, or with -m the module, runs as `__main__` with the arguments that follow it.
-`import tensorflow as tf`, `tensorflow.contrib`, `tf.estimator` and the like work in it, in modules
-beside it, in its package, in those on PYTHONPATH that no installed package has, in installed
-packages that use such names, and in those named with --legacy-package. All other code sees
-TensorFlow as it is.
+The script, or with -m the module, runs as `__main__` with the arguments that follow it. Names such
+as `tensorflow.contrib` and `tf.estimator` work in the script, in modules beside it, in its package,
+in modules on PYTHONPATH that belong to no installed package, in installed packages that use such
+names, and in those given by --legacy-package. All other code sees TensorFlow as it is. The exit
+status is 0 if the script ends without an error, 1 if it raises one, 2 if there is no such script,
+130 after Ctrl-C; a script that exits with a status of its own keeps it.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime",
         choices=RUNTIMES,
-        help="what runs the steps under use_tpu=True, where the script's RunConfig does not say: "
-        "tensorflow; jax: JAX's TPUs, GPUs or CPUs; auto: jax, if that has a TPU and TensorFlow "
-        f"has none. Sets the environment variable {RUNTIME_VARIABLE}",
+        help="the runtime under use_tpu=True, where the script's RunConfig sets none: tensorflow; "
+        "jax, on JAX's TPUs, GPUs or CPUs; auto, which is jax if JAX has a TPU and TensorFlow has "
+        f"none. Sets the environment variable {RUNTIME_VARIABLE}",
     )
     parser.add_argument(
         "--profile",
         metavar="DIR",
-        help="write a profile of some steps, for TensorBoard and for chrome://tracing. Sets the "
-        f"environment variable {PROFILE_VARIABLE}",
+        help="write a profile of some steps to this folder, for TensorBoard and chrome://tracing. "
+        f"Sets the environment variable {PROFILE_VARIABLE}",
     )
     _add_dry_run(parser)
     add_script_arguments(parser)
@@ -61,29 +62,30 @@ def _add_dry_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="make at most two steps of each train() and fit(), one of each evaluate(), one batch "
-        "of each predict(), with all hooks, listeners, callbacks and exporters, and say what was "
-        "reached. model_dirs, exports and the folders that model_dir, output_dir and job_dir flags "
-        "name are temporary ones; a model_dir begins with the newest checkpoint of the user's. "
-        "iterations_per_loop, save_checkpoints_steps, log_step_count_steps and intervals of hooks "
-        "stay: what needs more than two steps does not come to pass, but the checkpoint at the end "
-        "of each train() does. The exit status is the script's, or 1 if it reached no call",
+        help="run at most two steps of each train() and fit(), one of each evaluate(), one batch "
+        "of each predict(), with all hooks, listeners, callbacks and exporters, and report which "
+        "calls were reached. Temporary folders replace model_dirs, exports and the folders that "
+        "the flags model_dir, output_dir and job_dir name; a model_dir starts with the newest "
+        "checkpoint of the real one. iterations_per_loop, save_checkpoints_steps, "
+        "log_step_count_steps and intervals of hooks are unchanged: what needs more than two steps "
+        "does not happen, except for the checkpoint at the end of each train(). The exit status is "
+        "the script's, or 1 if it reached no call",
     )
     parser.add_argument(
         "--whole-predictions",
         action="store_true",
-        help="with --dry-run: predict for all of the data, as scripts need that count predictions",
+        help="with --dry-run: predict for all data, for scripts that count their predictions",
     )
     parser.add_argument(
         "--own-folder",
         action="append",
         default=[],
         metavar="FLAG",
-        help="with --dry-run: another flag of the script that names a folder it writes to; may be "
-        "repeated",
+        help="with --dry-run: a flag of the script, besides model_dir, output_dir and job_dir, "
+        "that names a folder to write to: a temporary one replaces it; may be repeated",
     )
     parser.add_argument(
-        "--json", metavar="FILE", help="with --dry-run: write what was reached to a file, too"
+        "--json", metavar="FILE", help="with --dry-run: also write the report as a JSON object"
     )
 
 
@@ -94,27 +96,28 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="an installed package whose code is as old as the script, though it does not show its "
-        "age; may be repeated",
+        help="an installed package to run as legacy code, like the script, where its code does not "
+        "show that; may be repeated",
     )
     parser.add_argument(
         "--modern-package",
         action="append",
         default=[],
         metavar="NAME",
-        help="an installed package that is to see TensorFlow as it is, though it names what "
+        help="an installed package that sees TensorFlow as it is, although it uses names that "
         "TensorFlow dropped; may be repeated",
     )
     parser.add_argument(
         "--numpy-legacy",
         action="store_true",
-        help="let names that NumPy dropped work too, such as np.float and x.tostring()",
+        help="also provide names that NumPy dropped, such as np.float and x.tostring()",
     )
     parser.add_argument(
         "--behavior",
         choices=["auto", "v1", "v2"],
         default="auto",
-        help="v1: graphs, as in TensorFlow 1; v2: eager execution; default: as the script means",
+        help="v1: graphs, as in TensorFlow 1; v2: eager execution; auto, the default: what the "
+        "script needs",
     )
     parser.add_argument(
         "-m",
@@ -123,7 +126,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         help="SCRIPT is the name of a module, such as bert.run_classifier",
     )
     parser.add_argument("script", help="the script")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="the script's arguments")
 
 
 def _count(text: str) -> int:

@@ -96,7 +96,7 @@ def yardstick(old: Evidence, make: Callable[..., Evidence], start: str) -> Yards
     twice = judgement.judge(old, again, [], Tolerance("", 1.0, 0.0))
     if twice.verdict is not Verdict.SAME:
         found = (
-            f"The old side ({name}) ran twice, and was not the same. A thing may differ by "
+            f"The old side ({name}) ran twice with different results. A value may differ by "
             f"{FACTOR:g} times what it differs by between the two, or by 8 units in the last place."
         )
         tolerance = Tolerance(found, FACTOR, 0.0, False)
@@ -108,7 +108,7 @@ def yardstick(old: Evidence, make: Callable[..., Evidence], start: str) -> Yards
     found = (
         f"The old side ({name}) ran twice, and was equal bit for bit. In {_DISTURBED_RUNS} further "
         "runs, each element of the trainable variables was moved by one unit in the last place "
-        f"before each step, up or down by chance. A thing may differ by {FACTOR:g} times what it "
+        f"before each step, up or down at random. A value may differ by {FACTOR:g} times what it "
         "differs by there, or by 8 units in the last place."
     )
     failures = [run.side.failure for run in disturbed if run.side.failure]

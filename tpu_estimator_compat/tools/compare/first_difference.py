@@ -89,7 +89,7 @@ def _update(report: Report, old: Evidence, new: Evidence) -> FirstDifference | N
         scale = _common_ratio(_names(slots, all_of_them=True), old, new)
         # If a gradient is k times as large, its second moment is k * k times as large.
         times = f", {scale:.6g} times as large" if scale else ""
-        what = f"what the optimizer keeps of the gradient differs{times}: {_named(slots)}"
+        what = f"the optimizer's slots differ{times}: {_named(slots)}"
         return FirstDifference(Stage.GRADIENT, what, step, _names(slots))
     trained = names & old.trainable
     if not trained:
@@ -109,11 +109,11 @@ def _of_update(
     if scale:
         cause = "the learning rate" if has_slots else "the learning rate, or the gradient's scale"
         return (
-            f"each variable changes {scale:.6g} times as much: {cause} is another. It is so in "
+            f"each variable changes {scale:.6g} times as much: {cause} differs. This holds for "
             f"{_named(differing)}"
         )
-    kept = "the optimizer keeps the same of the gradient, and makes another change of it"
-    cause = f"{kept}: its rule, epsilon, weight decay or clipping" if has_slots else "the update"
+    slots = "the optimizer's slots agree, but its update differs"
+    cause = f"{slots}: its rule, epsilon, weight decay or clipping" if has_slots else "the update"
     return f"{_named(differing)} {_are(differing)} updated to other values; {cause}"
 
 
@@ -123,7 +123,7 @@ def _later(report: Report, old: Evidence, new: Evidence) -> FirstDifference | No
     variables = _differing(report.variables)
     if not curves and not variables:
         return None
-    worst = f"; at the end it is the most in {_named(variables)}" if variables else ""
+    worst = f"; at the end, the largest difference is in {_named(variables)}" if variables else ""
     if not curves:
         what = f"the last variables differ: {_named(variables)}"
         return FirstDifference(Stage.LATER, what, _last_step(report), _names(variables))
@@ -154,7 +154,7 @@ def _files(report: Report, old: Evidence, new: Evidence) -> FirstDifference | No
     for names in report.names:
         if not names.agrees:
             missing = ", ".join((*names.only_old, *names.only_new)[:_MOST_NAMES])
-            what = f"{names.what} that one run lacks: {missing}"
+            what = f"{names.what} in one run only: {missing}"
             return FirstDifference(Stage.FILES, what, None, (*names.only_old, *names.only_new))
     return None
 

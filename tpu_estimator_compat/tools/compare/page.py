@@ -164,7 +164,7 @@ def _curve(compared: CurveComparison, old: str = "old", new: str = "new") -> Ite
         curve = Curve(compared.steps, compared.difference)
         limit = Curve(compared.steps, compared.tolerance)
         lines = [
-            charts.Line("what rounding may do", "limit", limit.steps, limit.values),
+            charts.Line("rounding limit", "limit", limit.steps, limit.values),
             charts.Line("relative difference", "difference", curve.steps, curve.values),
         ]
         yield _figure(f"Relative difference of {compared.name}", lines, logarithmic=True)
@@ -173,9 +173,9 @@ def _curve(compared: CurveComparison, old: str = "old", new: str = "new") -> Ite
 
 def _first_step(compared: CurveComparison) -> Iterable[str]:
     if compared.first_step is not None:
-        yield f"; more than rounding may do from step {compared.first_step} on."
+        yield f"; above the rounding limit from step {compared.first_step} on."
     else:
-        yield "; never more than rounding may do."
+        yield "; never above the rounding limit."
 
 
 def _figure(caption: str, lines: Sequence[charts.Line], *, logarithmic: bool = False) -> Html:
@@ -285,7 +285,7 @@ def _bar(compared: ArrayComparison) -> Html:
         element("i", style=f"width: {_share(compared.largest):.1f}%"),
         element("b", style=f"left: {_share(limit):.1f}%") if limit is not None else Html(),
         class_=f"bar {_agreement_style(compared.agreement)}",
-        title=None if limit is None else f"rounding may do {numbers.difference(limit)}",
+        title=None if limit is None else f"rounding limit {numbers.difference(limit)}",
     )
 
 

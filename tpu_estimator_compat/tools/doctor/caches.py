@@ -33,7 +33,7 @@ def check() -> list[CheckResult]:
         results += _look_at(name, folder, f"; the limit of both is {limit / 1e9:g} GB")
     if given := os.environ.get(_OF_JAX):
         if "://" in given:
-            text = f"{_OF_JAX}={given} is no folder of this machine, and was not looked at"
+            text = f"{_OF_JAX}={given} is not a local folder; not checked"
             results.append(CheckResult(CHECK, Status.NOT_MADE, text))
         else:
             results += _look_at(_OF_JAX, pathlib.Path(given), "; it has no limit")

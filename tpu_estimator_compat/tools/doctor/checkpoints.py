@@ -71,7 +71,10 @@ def check(
     answer = outcome.answer
     wrong = [
         f"{len(answer[key])} {words}, such as {answer[key][0]}"
-        for key, words in (("differing", "are read as others"), ("lost", "are not continued"))
+        for key, words in (
+            ("differing", "are read with other values"),
+            ("lost", "are not restored by a second training"),
+        )
         if answer[key]
     ]
     if wrong:

@@ -132,7 +132,7 @@ def judge(runtime: str, outcome: probing.Outcome) -> CheckResult:
 def _memory(device: Mapping[str, Any]) -> str:
     used, limit = device["used"], device["limit"]
     if used is None:
-        return "memory not told"
+        return "memory unknown"
     of = "" if limit is None else f" of {limit / 1e9:.1f}"
     return f"{used / 1e9:.1f}{of} GB in use"
 

@@ -82,7 +82,7 @@ class Examination:
         for runtime, platform, variables in sides:
             side = f"{devices.NAMES[runtime]} on {platform}"
             if (hosts := self._hosts[runtime]) > 1 and not variables:
-                text = f"{side}: {hosts} hosts have it together, and one replica cannot be had"
+                text = f"{side} spans {hosts} hosts; doctor tests single-host devices only"
                 yield CheckResult(training.CHECK, Status.NOT_MADE, text)
                 continue
             arguments = {"runtime": runtime, "reference": False}

@@ -107,11 +107,11 @@ def _outcome(
             "them at the same time."
         )
     elif code < 0:
-        otherwise = "Look for versions that do not go together, and for a machine without memory."
+        otherwise = "Look for incompatible versions, and for a machine that is out of memory."
     else:
         otherwise = "The last lines say why."
     if answer.exists():
-        how += " after it had its answer"
+        how += " after it had written its answer"
     return Outcome(error=f"{how}. {tail(log)}", advice=advice_for(log) or otherwise, log=log)
 
 

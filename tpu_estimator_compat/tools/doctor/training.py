@@ -161,11 +161,11 @@ def _judge_dropout(side: str, dropout: Mapping[str, Any]) -> CheckResult:
     if not abs(share - rate) <= _DEVIATIONS * (rate * (1 - rate) / elements) ** 0.5:
         wrong.append("the share of zeros is wrong")
     if first != again:
-        wrong.append("the same seed draws others")
+        wrong.append("the same seed draws different numbers")
     if first["places"] == other["places"]:
-        wrong.append("another seed draws the same")
+        wrong.append("different seeds draw the same numbers")
     if len(set(first["places"])) < len(first["places"]):
-        wrong.append("steps draw the same")
+        wrong.append("two steps draw the same numbers")
     told = "; ".join(wrong) or "seeds repeat and differ as they should"
     text = f"dropout of {rate:g}, {side}: {share:.1%} zeros of {elements}; {told}"
     return _result(not wrong, text, "Do not train with dropout on it. Open an issue.")

@@ -54,7 +54,7 @@ def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> lis
     status = Status.FIGURE if conflicts else Status.OK
     results = [CheckResult(_CHECK, status, f"Python {python}, {named}"), *conflicts]
     if _OWN not in found:
-        text = f"pip knows no {_OWN}: what it asks for was not compared."
+        text = f"pip has no record of {_OWN}: its requirements were not checked."
         results.append(CheckResult(_CHECK, Status.NOT_MADE, text, "pip install -e . in its clone"))
     return results
 
@@ -82,7 +82,7 @@ def _conflicts(
     told = set()
     for owner, installed in found.items():
         if not SpecifierSet(installed.python).contains(python, prereleases=True):
-            text = f"{owner} {installed.version} asks for Python {installed.python}, not {python}."
+            text = f"{owner} {installed.version} requires Python {installed.python}, not {python}."
             advice = f"Make an environment with a Python {installed.python}."
             yield CheckResult(_CHECK, Status.FAILURE, text, advice)
         for asked in map(Requirement, installed.requires):
@@ -96,7 +96,7 @@ def _conflicts(
             advice = _advice(name, asked, found)
             if (name, advice) not in told:
                 told.add((name, advice))
-                text = f"{owner} {installed.version} asks for {name}{asked.specifier}; {has}."
+                text = f"{owner} {installed.version} requires {name}{asked.specifier}; {has}."
                 yield CheckResult(_CHECK, Status.FAILURE, text, advice)
 
 

@@ -145,7 +145,7 @@ def verdict(report: Report) -> str:
     ended = "did not end" if report.status is None else f"exit status {report.status}"
     told += f"{ended}."
     if report.stopped:
-        told += f" {report.stopped} So it was ended there."
+        told += f" {report.stopped} It was stopped there."
     if report.status == 1 and [call.call for call in report.calls[-1:]] == ["predict"]:
         told += f" {_CUT}" if report.calls[-1].steps and not report.calls[-1].error else ""
     if report.not_reached:

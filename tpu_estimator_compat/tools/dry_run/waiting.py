@@ -65,7 +65,7 @@ class _Sleeps:
         self._count = self._count + 1 if is_alone and not others(self._before) else 0
         self._calls = made
         if self._count > MOST_SLEEPS:
-            raise self._recorder.stop("The script waited for what a dry run does not bring.")
+            raise self._recorder.stop("The script waited for what a dry run does not make.")
 
 
 def others(before: set[threading.Thread]) -> list[threading.Thread]:

@@ -103,7 +103,7 @@ def _by_hand(finding: ScanFinding) -> ScanFinding:
     if finding.status.needs_a_person:
         return finding
     where = finding.advice or "Write the same name of tpu_estimator_compat.v1."
-    said = f"It could not be rewritten where it stands. {where}"
+    said = f"`migrate` could not rewrite it. {where}"
     return dataclasses.replace(finding, status=Status.BY_HAND, advice=said)
 
 

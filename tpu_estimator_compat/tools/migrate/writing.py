@@ -103,7 +103,7 @@ def _write_in_place(path: str, before: bytes, data: bytes) -> None:
             try:
                 _overwrite(file.fileno(), before)
             except OSError as error:
-                raise _HalfWritten(f"{path} has a part of its new text: {error}") from error
+                raise _HalfWritten(f"{path} was written only in part: {error}") from error
             raise
 
 

@@ -89,7 +89,7 @@ class _Check:
         if self._options.largest_batch:
             self._search_into(report)
         if report.verdict is Verdict.UNKNOWN and not report.unknown:
-            report.unknown = f"Not compiled: only as deep as {report.asked.name.lower()}."
+            report.unknown = f"Not compiled: the requested depth is {report.asked.name.lower()}."
         return report
 
     def _on_cores(self) -> list[str]:
@@ -175,11 +175,11 @@ class _Check:
         try:
             program = self._programs.get(self._topology, batch)
         except NoStepError as error:
-            report.notes.append(f"A batch of {batch} cannot be tried: {error.finding.message}")
+            report.notes.append(f"A batch of {batch} cannot be checked: {error.finding.message}")
             return None
         if all(t.shape.as_list()[:1] != [batch] for t in program.step.feeds):
             report.notes.append(
-                f"A batch of {batch} cannot be tried: input_fn does not batch by "
+                f"A batch of {batch} cannot be checked: input_fn does not batch by "
                 "params['batch_size']."
             )
             return None
@@ -187,7 +187,7 @@ class _Check:
         if self._too_large(variables + sizes.input_bytes(program.step)):
             return False
         if program.dispatch is None:
-            report.notes.append(f"A batch of {batch} cannot be tried: it is not lowered.")
+            report.notes.append(f"A batch of {batch} cannot be checked: it is not lowered.")
             return None
         what = f"Compiling a batch of {batch} for {self._target.name}"
         compiled = self._compile(program.dispatch, what)
@@ -196,7 +196,7 @@ class _Check:
             return most is None or compiled.memory.total <= most
         if compiled.error is Error.TOO_LARGE:
             return False
-        report.notes.append(f"A batch of {batch} cannot be told: {compiled.message}")
+        report.notes.append(f"A batch of {batch} could not be checked: {compiled.message}")
         return None
 
 
@@ -240,8 +240,8 @@ def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
         report.buffers = whose.largest(compiled.buffers)
     if compiled.convolutions:
         report.notes.append(
-            f"{compiled.convolutions} convolutions are calls of cuDNN, which was not asked: the "
-            "memory that they need for themselves is not counted, and the verdict less certain."
+            f"{compiled.convolutions} convolutions call cuDNN, which is not loaded here: their "
+            "workspaces are not counted, so the verdict is less certain."
         )
 
 

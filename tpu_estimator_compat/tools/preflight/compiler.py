@@ -253,7 +253,7 @@ def _crashed(ending: child_process.Ending, log: str) -> Compiled:
     if fatal := _FATAL.search(log):
         why = f"{fatal[2].strip()} ({fatal[1]})"
     elif ending.code == -signal.SIGKILL:
-        why = "Such an end is often that of a machine without memory left."
+        why = "The machine may have run out of memory."
     else:
         lines = _STACK.sub("", log).strip().split("\n")
         why = "Last lines of its log: " + " ".join(line.strip() for line in lines[-3:])[-1000:]

@@ -198,7 +198,7 @@ def report(result: dict[str, Any]) -> None:
         print(
             f"products in {name}: differs from {result['reference']} by {found['loss']:.1e} "
             f"(losses), {found['variables']:.1e} (variables; most in {found['worst']}) and "
-            f"{found['updates']:.1e} (what was added to variables)"
+            f"{found['updates']:.1e} (updates of variables)"
         )
     print(
         f"{result['seconds_per_step'] * 1e3:.3f} ms a step, {result['steps_per_second']:.1f} steps "
@@ -207,7 +207,7 @@ def report(result: dict[str, Any]) -> None:
     seconds = result["compile_seconds"]
     print(f"compiled in {seconds['without']:.1f} s; from a cache in {seconds['with']:.1f} s")
     peak = result["peak_bytes"]
-    told = "the device does not tell" if peak is None else f"{peak / 2**20:.1f} MiB"
+    told = "unknown" if peak is None else f"{peak / 2**20:.1f} MiB"
     print(f"peak memory: {told}")
     for topology, size in result["estimates"].items():
         print(f"preflight expected {size / 2**20:.1f} MiB for {topology}")

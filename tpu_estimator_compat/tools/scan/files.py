@@ -124,7 +124,7 @@ def _why_unlisted(folder: str) -> str:
         os.listdir(folder)
     except OSError as error:
         return error.strerror or str(error)
-    return "it could not be before"
+    return "it could not be listed earlier"
 
 
 def _at(path: str, patterns: list[str]) -> list[str]:

@@ -14,9 +14,9 @@ from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
 
 _HINTS = {
     Status.WORKS: "`migrate` rewrites these; `run` runs the script as it is",
-    Status.DIFFERS: "likewise; the advice says what differs",
+    Status.DIFFERS: "`migrate` and `run` handle these; the advice says what differs",
     Status.REFUSED: "not provided; the advice says what to write instead",
-    Status.UNKNOWN: "never public, and nothing here stands for it",
+    Status.UNKNOWN: "never public, and without a replacement here",
     Status.BY_HAND: "to be rewritten by hand",
     Status.PYTHON_2: "Python 2: `migrate` rewrites these; `run` cannot take them",
     Status.UNREADABLE: "files that could not be searched",

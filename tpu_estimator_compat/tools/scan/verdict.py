@@ -157,9 +157,9 @@ def _unknown(name: str) -> Verdict:
     return Verdict(
         name,
         Status.UNKNOWN,
-        "As far as this package knows, it was no public name of TensorFlow 1 or 2, but one of its "
-        "inside, and nothing here stands for it. Use the public name of what it did, write it "
-        "anew, or ask for it in an issue.",
+        "As far as this package knows, it was never a public name of TensorFlow 1 or 2, and it has "
+        "no replacement here. Use a public name that does the same, rewrite it, or ask for it in "
+        "an issue.",
     )
 
 

@@ -176,6 +176,6 @@ def test_processes_that_cannot_join(tmp_path):
         cluster.start("refused", only=[0], model_dir=str(tmp_path / "model"))
         [found] = cluster.results()
     assert "could not join the others" in found["lonely"]
-    assert "No sign of localhost:" in found["lonely"]
+    assert "No connection with localhost:" in found["lonely"]
     assert "session_creation_timeout_secs" in found["lonely"]
     assert "JAX is in use already" in found["late"]

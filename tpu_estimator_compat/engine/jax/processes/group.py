@@ -260,9 +260,9 @@ def _client() -> Any:
     client = distributed.global_state.client
     if client is None:
         raise RuntimeError(
-            f"There are {jax.process_count()} processes with JAX's devices, and they have not been "
-            "introduced to each other. Set TF_CONFIG, or call jax.distributed.initialize(...) "
-            "before the estimator is made."
+            f"{jax.process_count()} processes have JAX devices, but jax.distributed is not "
+            "initialized. Set TF_CONFIG, or call jax.distributed.initialize(...) before the "
+            "estimator is made."
         )
     return client
 

@@ -173,17 +173,17 @@ class ProcessesRunner(GroupRunner[Processes]):
             return
         raise RuntimeError(
             f"Process {left[0]} of {self._group.count} ended an evaluation or prediction that the "
-            "processes share, and this one was to go on. Let all of them take the same number of "
-            "steps or predictions."
+            "processes share, before this one had finished. Let all of them take the same number "
+            "of steps or predictions."
         )
 
     def _of_readers(self, elements: list[Any], steps: int) -> list[Any]:
         """The elements for `steps` steps of the first process that is fed the same."""
         logging.log_first_n(
             logging.WARN,
-            "Processes that are to be fed the same read other elements: all take those of the "
-            "first of them. Seeds for shuffles, and deterministic=True for the reading of files, "
-            "make them the same.",
+            "Processes that should read the same elements read different ones: all take the "
+            "elements of the first of them. Seeds for shuffles, and deterministic=True for the "
+            "reading of files, make them the same.",
             1,
         )
         arrays = self._group.gather(tf.nest.flatten(elements))[self._readers[self._group.index]]
@@ -222,8 +222,8 @@ class ProcessesRunner(GroupRunner[Processes]):
             except KeyError as error:
                 raise ValueError(
                     f"A hook of another process fetches a tensor that the graph of process "
-                    f"{self._group.index} has not: {error}. Let hooks build the same tensors in "
-                    "all processes."
+                    f"{self._group.index} does not have: {error}. Let hooks build the same tensors "
+                    "in all processes."
                 ) from None
             self._together[step, together] = union
         return self._together[step, together]

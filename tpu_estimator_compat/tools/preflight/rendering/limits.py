@@ -8,7 +8,7 @@ from tpu_estimator_compat.tools.preflight.targets.gpu import WITH_ROOM
 _NO_RUN = (
     "Nothing was run on such a device: neither its speed nor the results of a training are known."
 )
-_NO_GRAPH = "The step could not be captured: what is wrong behind the first error is not known."
+_NO_GRAPH = "The step could not be captured: errors after the first are not known."
 _NO_LOWERING = (
     "The step was only looked at, not lowered: shapes that XLA refuses, and values that must be "
     "constants, are not checked."
@@ -23,8 +23,8 @@ _JAX = (
 )
 _CPU_KERNELS = (
     'Operations are judged by TensorFlow\'s XLA kernels for the CPU, which `runtime="jax"` takes '
-    "to the TPU. In TensorFlow's own TPU runtime, one that has such a kernel, but none for the "
-    "TPU, passes unseen."
+    "to the TPU. For TensorFlow's own TPU runtime, an operation with a kernel for the CPU but none "
+    "for the TPU is not reported."
 )
 _TPU_ONLY = (
     "Operations that only a TPU has (infeed, outfeed, TPUEmbedding, outside compilation) are "
@@ -32,7 +32,7 @@ _TPU_ONLY = (
 )
 _DYNAMIC = (
     "Shapes that depend on data (`tf.unique`, `tf.where` with one argument, `tf.boolean_mask`) may "
-    "compile here: how a TPU takes them was not tried."
+    "compile here: whether a TPU runs them is not known."
 )
 _NOT_COUNTED = (
     "Of a GPU's memory this does not count what convolutions of cuDNN need for themselves, gaps "
