@@ -79,7 +79,7 @@ def test_one_does_not_outlive_who_has_started_it(tmp_path):
     process.kill()
     process.wait()
     wait_until(lambda: not is_running(int(pid.read_text())))
-    assert list(folder.iterdir()) == []
+    wait_until(lambda: not list(folder.iterdir()))
 
 
 def test_one_that_dies():

@@ -179,7 +179,8 @@ def _dry_run(arguments: argparse.Namespace) -> int:
         whole_predictions=arguments.whole_predictions,
     )
     with contextlib.chdir(started_in):  # the table names files from there
-        print(f"\n{table(report, color=are_colors_shown())}")
+        print()
+        print(table(report, color=are_colors_shown()))
     assert report.status is not None
     return report.status
 
