@@ -13,12 +13,7 @@ from tpu_estimator_compat.tf_internals import context
 def require(replicas: int) -> None:
     """Sees that this process has `replicas` logical CPUs, and hides its GPUs if that can be done.
 
-    TensorFlow makes its devices once in a process, when the first of them is used.
-
-    Raises:
-      ValueError: `replicas` is not positive.
-      TypeError: `replicas` is no int.
-      RuntimeError: TensorFlow has made its devices, and they are fewer.
+    Raises RuntimeError where TensorFlow, which makes its devices only once, has made fewer.
     """
     check_count(replicas, "replicas")
     if not _are_made():
@@ -39,7 +34,6 @@ def require(replicas: int) -> None:
 
 
 def check_count(value: Any, name: str) -> None:
-    """Raises TypeError unless `value` is an int and no bool, ValueError unless it is positive."""
     if isinstance(value, bool):
         raise TypeError(f"{name} must be int, got {type(value)}: {value}")
     check_positive_integer(value, name)

@@ -109,7 +109,6 @@ def batches(
 def _rules(
     params: Any, config: TPURunConfig, batch_size: int, batch_axis: Sequence[int] | None
 ) -> TPURules:
-    """The rules of a TPUEstimator on a TPU, for calls of an input_fn."""
     sizes = dict.fromkeys((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), batch_size)
     return TPURules(
         lambda features, params: None,
@@ -133,7 +132,6 @@ def _deployed(
 
 
 def _initialize(graph: tf.Graph, store: VariableStore) -> None:
-    """Gives values to the tables and variables that elements are made of."""
     if graph.get_collection(v1.GraphKeys.QUEUE_RUNNERS):
         raise NotImplementedError(
             "input_fn makes elements with queue runners, which need a session. Return a "

@@ -20,12 +20,10 @@ v1 = tf.compat.v1
 
 
 class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
-    """Stands in the place of a subject's model_fn, and among the hooks of the call.
+    """Replaces a subject's model_fn, and is a hook of the call; records the values of `Result`.
 
     Attributes:
-      spec: the last result of model_fn, and `graph` the graph of that call.
-      losses, before, after, trainable, disagreement, gradients, host_calls, global_step: as in
-        `Result`.
+      spec, graph: the last result of model_fn, and the graph of that call.
       most_steps: the training steps after which it asks for an end, also where train_op raises no
         global step; None for no such number.
     """

@@ -83,11 +83,7 @@ def of_subject(
     model_dir: str | None = None,
     recorder: Recorder | None = None,
 ) -> Result:
-    """The result of `run`, for arguments that were checked.
-
-    Args:
-      recorder: a new one, for what is known of steps that fail.
-    """
+    """The result of `run`, for checked arguments; `recorder` knows of steps that fail, too."""
     recorder = recorder or Recorder(subject)
     recorder.most_steps = steps
     with _folder(model_dir) as folder:
@@ -134,7 +130,6 @@ def _folder(model_dir: str | None) -> Iterator[str]:
 
 
 def _stacked(examples: list[Any]) -> dict[str, np.ndarray]:
-    """Arrays by key, of the predictions for one example each."""
     if not isinstance(examples[0], dict):
         return {PREDICTIONS: np.stack(examples)}
     return {key: np.stack([example[key] for example in examples]) for key in examples[0]}

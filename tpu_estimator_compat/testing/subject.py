@@ -35,10 +35,6 @@ class Subject:
     Attributes:
       features, labels: arrays, or dicts and tuples of them, with examples along axis 0; no labels
         where None.
-      params: hyperparameters; None for none.
-      use_tpu: whether TPU rules hold, as for `TPUEstimator`.
-      seed: of TensorFlow's random operations.
-      runtime: as for `RunConfig`.
       examples_per_step: the size of the global batch; None for all examples.
       own_input_fn: takes the place of the arrays, which are None then.
       save_input_state: whether a checkpoint has the position of the input, too.
@@ -117,15 +113,9 @@ class Subject:
     def estimator(
         self, replicas: int, model_dir: str, model_fn: ModelFn | None = None, **config: Any
     ) -> TPUEstimator:
-        """An estimator on `replicas` logical CPUs of this process.
+        """An estimator on `replicas` logical CPUs of this process, with arguments for `RunConfig`.
 
-        Args:
-          model_fn: takes the place of the subject's own, which it calls.
-          **config: arguments of `RunConfig`.
-
-        Raises:
-          ValueError: several replicas without TPU rules.
-          RuntimeError: this process has too few logical CPUs.
+        `model_fn` takes the place of the subject's own, which it calls.
         """
         devices.require(replicas)
         if replicas > 1 and not self.use_tpu:
@@ -144,7 +134,6 @@ class Subject:
         return self.on(run_config, model_fn)
 
     def on(self, config: TPURunConfig, model_fn: ModelFn | None = None) -> TPUEstimator:
-        """An estimator with a configuration of its own."""
         return TPUEstimator(
             model_fn or self.call,
             config=config,
@@ -173,18 +162,12 @@ def check_hyperparameters(params: Any) -> None:
 
 
 def check_mode(mode: Any) -> None:
-    """Raises ValueError for what is no value of `ModeKeys`."""
     if mode not in _MODES:
         raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
 
 
 def _arrays(name: str, given: Any) -> Any:
-    """The same structure of dicts and tuples, of arrays with the dtypes that TensorFlow gives.
-
-    Raises:
-      TypeError: a leaf is neither numbers nor text.
-      ValueError: a leaf is a list of rows of different lengths.
-    """
+    """The same structure of dicts and tuples, of arrays with the dtypes that TensorFlow gives."""
     if isinstance(given, dict):
         return {key: _arrays(f"{name}[{key!r}]", value) for key, value in given.items()}
     if isinstance(given, tuple):

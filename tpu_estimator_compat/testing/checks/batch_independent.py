@@ -95,7 +95,6 @@ def _of_predictions(subject: Subject, close: Close) -> list[Finding]:
 
 
 def _taken(subject: Subject, rows: np.ndarray) -> Subject:
-    """The subject with other examples, by their indices."""
     features, labels = (
         tf.nest.map_structure(lambda leaf: np.asarray(leaf)[rows], structure)
         if structure is not None
@@ -125,10 +124,7 @@ def _of_metrics(subject: Subject, padding: Mapping[str, Any], close: Close) -> l
 
 
 def _padded(subject: Subject, padding: Mapping[str, Any], is_rolled: bool) -> Subject:
-    """The subject with as many examples more, whose labels do not belong to their features.
-
-    With the right labels they would leave a mean over all examples as it is.
-    """
+    """Doubles the examples; the added labels are wrong, as right ones would not change a mean."""
     rows = np.arange(subject.batch_size)
     numbers = itertools.count(1)
 

@@ -104,7 +104,6 @@ def _clips(op: tf.Operation) -> bool:
 
 
 def handle_of(graph: tf.Graph, name: str) -> tf.Operation | None:
-    """The operation that makes a variable; None where the graph has no such."""
     try:
         return graph.get_operation_by_name(name)
     except KeyError:

@@ -41,7 +41,6 @@ class Finding:
 
 
 def raise_if_any(check: str, findings: Sequence[Finding]) -> None:
-    """Raises AssertionError with all findings of a check, unless there are none."""
     __tracebackhide__ = True  # pytest shows the test's own line
     if not findings:
         return

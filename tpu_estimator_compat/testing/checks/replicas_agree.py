@@ -130,7 +130,6 @@ class _Comparison:
 
     @functools.cached_property
     def _largest(self) -> float:
-        """The largest element of all gradients or steps on one replica."""
         pairs = map(self._pair, self.one.trainable)
         return max((float(np.max(np.abs(one), initial=0)) for one, _ in pairs), default=0.0)
 
@@ -142,7 +141,6 @@ class _Comparison:
         return abs(ratio - 1) <= self.rtol
 
     def _difference(self, wrong: Sequence[str]) -> Finding:
-        """The main finding: what differs, and how."""
         count = self.several.replicas
         told = (
             f"loss: {self.one.loss:g} on one replica, {self.several.loss:g} on {count}, on average."

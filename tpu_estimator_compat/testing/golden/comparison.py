@@ -24,7 +24,6 @@ class Golden:
       updates: write what differs, in place of failing.
 
     Attributes:
-      path: the file.
       changes: for each name that was written, the differences from the file before.
       passed: whether the test has come to its end without a failure.
 
@@ -90,7 +89,6 @@ class Golden:
             )
 
     def unused_names(self) -> list[str]:
-        """The names in the file that the test did not give."""
         return sorted(set(files.read(self.path)) - self._used)
 
     def _take_name(self, name: str | None) -> None:

@@ -34,12 +34,7 @@ class DamagedFileError(ValueError):
 
 
 def file_of(module: pathlib.Path, nodeid: str) -> pathlib.Path:
-    """The file of a test: `golden/MODULE/TEST.txt` beside its module.
-
-    Args:
-      module: the path of its module, which an id need not have: ids are relative to some folder.
-      nodeid: the id of the test.
-    """
+    """A test's file, `golden/MODULE/TEST.txt` beside `module`: ids are relative to any folder."""
     rest = nodeid.partition("::")[2]
     test, bracket, parameters = rest.partition("[")
     name = _encoded(test.replace("::", ".") + bracket + parameters)
@@ -58,11 +53,7 @@ def _encoded(name: str) -> str:
 
 
 def read(path: pathlib.Path) -> Sections:
-    """The sections of a file; none where there is no file.
-
-    Raises:
-      DamagedFileError: a line is none of the format, such as one that a merge left.
-    """
+    """The sections of a file, if there is one; DamagedFileError for a line of another format."""
     if not path.exists():
         return {}
     sections: Sections = {}
@@ -105,7 +96,6 @@ def _parsed(path: pathlib.Path, number: int, line: str) -> tuple[str, Leaf]:
 
 
 def _fault(leaf: Leaf) -> str:
-    """The fault of a leaf's elements; empty if there is none."""
     hashes = leaf.kind.endswith(" summary") and leaf.kind.startswith(("int", "uint"))
     if leaf.kind.startswith(("float", "bfloat", "complex", "int", "uint")) and not hashes:
         try:

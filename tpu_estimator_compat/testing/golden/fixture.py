@@ -17,7 +17,6 @@ _ATTRIBUTE = "tpu_estimator_compat_golden"
 
 
 def fixture(request: pytest.FixtureRequest) -> Iterator[Golden]:
-    """The fixture `golden` of a test."""
     from tpu_estimator_compat.testing.golden import comparison, files
 
     item: pytest.Item = request.node
@@ -45,11 +44,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 class GoldenSummary:
-    """Says at the end of a session which files were written, and which no test uses.
-
-    Args:
-      config: the session's.
-    """
+    """Says at the end of a session which files were written, and which no test uses."""
 
     def __init__(self, config: pytest.Config):
         self._config = config

@@ -54,12 +54,7 @@ class Difference:
 
 
 def leaves(value: Any) -> dict[str, Leaf]:
-    """The leaves of a nested value, by their paths, such as `predictions[0].classes`.
-
-    Raises:
-      TypeError: it has a leaf that is neither a number nor a string, bytes, bool, None or array.
-      ValueError: it has too many leaves, or two of one path.
-    """
+    """The leaves of a nested value, by their paths, such as `predictions[0].classes`."""
     found: dict[str, Leaf] = {}
     for path, leaf in _walk("", value):
         if path in found:
@@ -217,7 +212,6 @@ def _between(path: str, stored: Leaf, now: Leaf, rtol: float, atol: float) -> li
 
 
 def _place(leaf: Leaf, index: int) -> str:
-    """Which element it is, or which number of a summary."""
     if leaf.kind.endswith(" summary"):
         names = _SUMMARIES if _FLOATS.match(leaf.kind) else ("hash of all",)
         named = index < len(names)

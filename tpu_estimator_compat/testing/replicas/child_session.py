@@ -19,7 +19,6 @@ _LEFT_OUT = ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin", "pyte
 
 
 def run(request: dict[str, Any], folder: pathlib.Path) -> None:
-    """Runs the test that a request names."""
     captured = (folder / f"captured{i}" for i in itertools.count())
     # What was captured until the process is killed could not be read in files without a name.
     _pytest.capture.TemporaryFile = lambda **kw: next(captured).open("w+b", **kw)  # type: ignore
@@ -100,7 +99,6 @@ class ReplicaProcess:
             self._send("exit", (excinfo.value.msg, excinfo.value.returncode))
 
     def finish(self, status: int) -> None:
-        """Says that the test has ended, or why there was none."""
         if not self._sent_reports:
             self._faults.append(
                 f"{self._request['nodeid']} was not found in the process in which it was to run "

@@ -40,11 +40,7 @@ def run_test(folder: str) -> None:
 
 
 def set_devices(replicas: int) -> None:
-    """Has TensorFlow and JAX make that many logical CPUs, and no GPU.
-
-    Raises:
-      RuntimeError: TensorFlow has made another number of devices already.
-    """
+    """Has TensorFlow and JAX make that many logical CPUs, and no GPU; else raises RuntimeError."""
     import tensorflow as tf
 
     [cpu, *_] = tf.config.list_physical_devices("CPU")

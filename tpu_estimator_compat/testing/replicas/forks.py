@@ -25,13 +25,11 @@ START_LIMIT = 300.0  # seconds; it takes 3 on a quiet machine
 
 
 class Server:
-    """A server, which is starting when this is made, and ends with its owner.
+    """A server, which is starting when this is made, and ends with the process `owner`.
 
     Args:
       modules: names of modules that it imports before it forks.
       environment: all variables of its environment.
-      owner: the process with which it ends.
-      python: its interpreter.
 
     Attributes:
       folder: a folder with its socket and its log. The server removes it when it ends.
@@ -59,11 +57,7 @@ class Server:
             )
 
     def address(self) -> str:
-        """The path of its socket, once it has imported its modules.
-
-        Raises:
-          RuntimeError: it ended before, or took longer than `START_LIMIT`; with the end of its log.
-        """
+        """The socket's path, once the modules are imported; else RuntimeError, with the log."""
         end = time.monotonic() + START_LIMIT
         while not os.path.exists(self._address):
             if self._process.poll() is not None or time.monotonic() > end:
@@ -87,11 +81,7 @@ def job(
 ) -> dict[str, Any]:
     """The message to a server that asks for a process `python WORDS...`.
 
-    Args:
-      *words: a script, `-m` and a module, or `-c` and code; then arguments.
-      files: paths of stdin, stdout and stderr.
-      cwd: the working directory; this process' by default.
-      env: all variables of the environment; this process' by default.
+    `files` are paths of stdin, stdout and stderr; `cwd` and `env` are this process' by default.
     """
     return {
         "words": list(map(str, words)),
@@ -104,13 +94,7 @@ def job(
 class Forked:
     """A script's process. Used as a context, it is killed in the end, unless it has ended.
 
-    Args:
-      address: the server's socket.
-      job: the message to the server, of `job`.
-
-    Attributes:
-      pid: the process.
-      returncode: the status with which it ended, negative for a signal; None before that.
+    `returncode` is its exit status, negative for a signal; None before it has ended.
     """
 
     def __init__(self, address: str, job: dict[str, Any]):

@@ -40,10 +40,7 @@ class ReplicaTests:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Notes what the processes of tests get, and starts the server if it is not yet.
-
-        Tests and fixtures may change variables and the path of imports later on.
-        """
+        """Starts the server; notes variables and paths, which tests and fixtures may change."""
         config = session.config
         marked = any(marks.number_of(item) for item in session.items)
         if config.option.collectonly or not marked or _debugs(config):
@@ -116,10 +113,7 @@ def named(item: pytest.Item) -> str:
 
 
 def _early_variables() -> dict[str, str]:
-    """The variables that TensorFlow, Keras and JAX may read when they are imported.
-
-    TensorFlow sets one itself, of its log.
-    """
+    """The variables that modules may read on import, except one that TensorFlow sets itself."""
     names = [name for name in os.environ if name.startswith(("TF_", "KERAS_", "XLA_", "JAX_"))]
     return {name: os.environ[name] for name in names if name != "TF_CPP_MIN_LOG_LEVEL"}
 

@@ -42,7 +42,6 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 
 def number_of(item: pytest.Item) -> int | None:
-    """The number of replicas of a test; None for one without the mark."""
     mark = item.get_closest_marker("replicas")
     if mark is None:
         return None

@@ -136,14 +136,9 @@ def run_in_fork(
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Runs an entry of `replica_process.py` in a fork of the server. Interrupted, it kills that.
+    """Runs a function of `entries.py` in a fork of the server. Interrupted, it kills that.
 
-    Args:
-      entry: the function's name.
-      request: values for it, which are pickled.
-      live: print what it prints, while it does.
-      cwd: its working directory; this process' by default.
-      env: its environment; this process' by default.
+    With `live`, output appears at once; `cwd` and `env` are this process' by default.
     """
     server = kept_server()
     folder = pathlib.Path(tempfile.mkdtemp(dir=server.folder))
@@ -227,12 +222,7 @@ def _has_main_file() -> bool:
 
 
 class _Relay:
-    """Prints here what a process writes to a file.
-
-    Args:
-      path: the file.
-      stream: "stdout" or "stderr", to print to.
-    """
+    """Prints here what a process writes to a file."""
 
     def __init__(self, path: pathlib.Path, stream: str):
         self._path = path
