@@ -18,11 +18,6 @@ _WIDEST = 60  # characters of a column
 class Golden:
     """Compares values with those in a test's golden file, or writes them there.
 
-    Args:
-      path: the file.
-      nodeid: pytest's id of the test.
-      updates: write what differs, in place of failing.
-
     Attributes:
       changes: for each name that was written, the differences from the file before.
       passed: whether the test has come to its end without a failure.

@@ -144,10 +144,7 @@ def _log(item: pytest.Item, run: pytest.CallInfo[Any]) -> None:
 
 
 def _end_previous(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Ends the fixtures of this process that the next test does not need.
-
-    The test before this one left those that it could have shared with this one, such as a module's.
-    """
+    """Ends this process's fixtures that the last test left and the next one does not need."""
     state = item.session._setupstate
     run = pytest.CallInfo.from_call(
         lambda: state.teardown_exact(nextitem),
