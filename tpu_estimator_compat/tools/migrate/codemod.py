@@ -28,7 +28,6 @@ class Migration:
     Attributes:
       found: the findings of `scan` in `before`.
       left: the findings that need a person, with lines of `after`.
-      mended: the number of findings that were mended.
     """
 
     before: str
@@ -99,7 +98,6 @@ def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
 
 
 def _by_hand(finding: ScanFinding) -> ScanFinding:
-    """Marks a finding as one for a person, since no rule has removed it."""
     if finding.status.needs_a_person:
         return finding
     where = finding.advice or "Write the same name of tpu_estimator_compat.v1."
@@ -108,8 +106,6 @@ def _by_hand(finding: ScanFinding) -> ScanFinding:
 
 
 class _Codemod(cst.CSTTransformer):
-    """Gives every node to the rules for its type."""
-
     METADATA_DEPENDENCIES = (PositionProvider,)
 
     def __init__(self, facts: Facts):

@@ -29,7 +29,6 @@ def shown(difference: Iterable[str], *, color: bool, terminal: bool) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A file's name, quoted as git quotes it."""
     if name.isprintable() and not any(sign in name for sign in '"\\'):
         return name
     signs = (

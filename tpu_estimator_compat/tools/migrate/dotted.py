@@ -8,7 +8,6 @@ import libcst as cst
 
 
 def dotted(path: str) -> cst.Name | cst.Attribute:
-    """The expression of a path such as `a.b.c`."""
     first, *others = path.split(".")
     name: cst.Name | cst.Attribute = cst.Name(first)
     return functools.reduce(lambda n, part: cst.Attribute(n, cst.Name(part)), others, name)

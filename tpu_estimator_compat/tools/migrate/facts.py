@@ -88,7 +88,6 @@ class Facts:
         return chain.imported or (self.module.bare is Dialect.V1 and from_root)
 
     def _can_move(self, path: str) -> bool:
-        """Whether v1 has all names of a path."""
         if path.partition(".")[0] != "tensorflow":
             return False
         return _is_internal(path) or meaning(path, self.module.bare)[0] is Dialect.V1

@@ -13,10 +13,7 @@ from tpu_estimator_compat.tools.scan import CannotRead, read
 
 
 def of_file(file: str, written: bool) -> Rewriting:
-    """Migrates a file, and writes nothing; CannotRead where it cannot be migrated.
-
-    The report has lines of the new text if `written`, else of the old.
-    """
+    """Migrates a file in memory, or raises CannotRead; the report has new lines if `written`."""
     source = read(file, to_write=True)
     try:
         migrate = migrate_notebook if is_notebook(file) else migrate_text

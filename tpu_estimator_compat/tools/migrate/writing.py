@@ -17,10 +17,8 @@ class Rewriting:
     """The result of migrating a file, to be written.
 
     Attributes:
-      source: the file with its old text.
       after: the new text, perhaps the same.
       report: the findings that need a person or differ.
-      mended: the number of findings that were mended.
       difference: lines of a unified diff.
     """
 
