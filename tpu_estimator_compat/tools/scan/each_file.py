@@ -126,7 +126,6 @@ def _answer(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, 
 
 
 def main(descriptor: str, limit: str, module: str, function: str) -> None:
-    """Serves requests until the other end of the connection is closed."""
     work = getattr(importlib.import_module(module), function)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     threading.stack_size(_STACK)

@@ -38,7 +38,6 @@ class FileText:
     Attributes:
       text: the text with the file's line endings, and without a byte order mark.
       encoding: the encoding that the file declares; `utf-8` if it declares none.
-      bom: whether the file begins with a byte order mark.
     """
 
     text: str
@@ -80,10 +79,7 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
 
 
 def read(path: str, *, to_write: bool = False) -> FileText:
-    """A file's text; CannotRead unless it is text in the encoding that it declares.
-
-    With `to_write`, encoding the text must give the same bytes, too.
-    """
+    """A file's text; CannotRead unless it decodes and, if `to_write`, encodes to the same bytes."""
     try:
         data = regular_file.read(path, _MOST_OF_NOTEBOOKS if is_notebook(path) else _MOST)
     except IsADirectoryError:

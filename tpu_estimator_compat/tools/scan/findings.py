@@ -33,7 +33,6 @@ class ScanFinding:
       column: number of the character, from 1; 0 for the line as a whole.
       name: the name as the table of dead names spells it, such as `tf.contrib.tpu.TPUConfig`; as
         the file spells it, if it is in no table.
-      advice: the remedy. May be empty for names that work.
       cell: number of the notebook's cell, from 1, counting all cells; 0 in other files.
     """
 
@@ -55,10 +54,8 @@ class ScanFinding:
 
 
 def unwritten(file: str, why: str) -> ScanFinding:
-    """The finding for a file that was not written, with the reason."""
     return ScanFinding(file, 0, 0, "", Status.UNREADABLE, f"Not written: {why}")
 
 
 def unreadable(file: str, error: Exception) -> ScanFinding:
-    """The finding for a file that cannot be read, with the reason."""
     return ScanFinding(file, 0, 0, "", Status.UNREADABLE, f"Not read: {error}")

@@ -55,7 +55,6 @@ def scan_text(text: str, file: str) -> list[ScanFinding]:
 
 
 def unparsable(error: Exception, text: str, file: str) -> ScanFinding:
-    """The finding for a file that is no Python 3, with the reason."""
     if not isinstance(error, SyntaxError):
         return ScanFinding(
             file, 0, 0, "", Status.UNREADABLE, f"The file cannot be parsed: {error}."

@@ -26,7 +26,6 @@ class Verdict:
 
     Attributes:
       name: the name as the table spells it.
-      advice: the remedy; may be empty.
       row: the table's row for the name or for a module above it; None if there is none.
       of_2: whether TensorFlow 2's object is meant, where TensorFlow 1 has another by that name.
     """
