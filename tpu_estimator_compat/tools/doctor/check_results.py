@@ -26,7 +26,6 @@ class CheckResult:
 
 
 def exit_status(results: Sequence[CheckResult]) -> int:
-    """1 where a check failed, 0 otherwise."""
     return int(any(result.status is Status.FAILURE for result in results))
 
 

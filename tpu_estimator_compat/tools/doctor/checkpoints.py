@@ -18,10 +18,7 @@ CHECK = "checkpoint"
 
 
 def observe(folder: str) -> dict[str, Any]:
-    """Trains into a new folder, and reads its checkpoint: a probe, to run in a child process.
-
-    Args:
-      folder: a path for `tf.io.gfile`; made, and deleted afterwards.
+    """Trains into a new folder, reads its checkpoint, deletes both: a probe for a child process.
 
     Returns:
       `variables`, the number of variables compared; `differing`, the names whose values in the

@@ -30,15 +30,12 @@ NAMES = {"tensorflow": "TensorFlow", "jax": "JAX"}
 
 
 def observe(runtime: str) -> dict[str, Any]:
-    """The devices that a runtime sees: a probe, to run in a child process.
+    """The devices that a runtime sees, after a check of 1 + 1 on each: a probe for a child process.
 
     Returns:
       The numbers of attached TPU `chips` and NVIDIA `gpus`; `hosts`, the number of processes that
       share devices; the `platform` of steps; and this process's `devices`, each with `platform`,
       `kind`, and bytes of memory `used` and `limit`, None where unknown.
-
-    Raises:
-      RuntimeError: a device computes 1 + 1 wrong.
     """
     from tpu_estimator_compat.engine.topology import tpu_system
 
@@ -181,7 +178,6 @@ def observe_runtime() -> dict[str, Any]:
 
 
 def judge_runtime(answer: Mapping[str, Any]) -> CheckResult:
-    """The result on the runtime of scripts that set none."""
     taken, asked = answer["taken"], answer["asked"]
     text = (
         f'"auto" takes {taken}, {answer["replicas"]} replica(s): {answer["chips"]} TPU chip(s) '

@@ -30,12 +30,9 @@ _CLASSES, _WIDTH = 4, 16
 
 
 class Values(tf.train.SessionRunHook):
-    """Takes the values of all variables before the first step and after the last.
+    """Takes the values of all variables before the first step and after the last, by name.
 
-    Attributes:
-      first: values by name, before the first step.
-      last: values by name, after the last step.
-      times: seconds of `time.perf_counter` at the end of each loop.
+    `times` are seconds of `time.perf_counter` at the end of each loop.
     """
 
     def __init__(self) -> None:
@@ -71,12 +68,7 @@ def train(
 ) -> Values:
     """Trains one of this module's model_fns, and returns the values that a hook takes.
 
-    Args:
-      model_dir: the directory of checkpoints; None for a temporary folder.
-      use_tpu: whether the rules of TPU execution hold.
-      shards: the number of replicas to take; None for all.
-      steps: the global step at which training ends.
-      loop: steps of one dispatch.
+    Training ends at the global step `steps`; `loop` is the number of steps of a dispatch.
     """
     config = TPURunConfig(
         TPUConfig(iterations_per_loop=loop, num_shards=shards),
@@ -177,7 +169,6 @@ def dropout(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorS
 
 
 def summed(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
-    """Records the sum of the features over all replicas."""
     del labels, params
     _only_training(mode)
     total = _summed(tf.reduce_sum(features, axis=0))

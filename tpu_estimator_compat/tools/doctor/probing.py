@@ -66,9 +66,7 @@ def run(
 ) -> Outcome:
     """Calls a function of a module in a child process; arguments and result must be JSON values.
 
-    Args:
-      time_limit: seconds after which the process and its children are killed.
-      variables: environment variables to set; None as a value removes one.
+    After `time_limit` seconds it is killed, with its children. None in `variables` removes one.
     """
     with child_process.temporary_folder("doctor_") as folder:
         request = {

@@ -15,10 +15,8 @@ _LOGICAL_CPUS = 4
 def observe(runtime: str, seconds: float) -> dict[str, Any]:
     """Adds up the features of all replicas: a probe, to run in a child process.
 
-    Without a TF_CONFIG the CPU is split into several devices, so that there is a sum.
-
-    Args:
-      seconds: time to wait for the other processes of TF_CONFIG.
+    It waits `seconds` for the other processes of TF_CONFIG. Without a TF_CONFIG the CPU is split
+    into several devices, so that there is a sum.
 
     Returns:
       The replicas' `sum`; `expected`, NumPy's; and the numbers of `replicas` and `hosts`.

@@ -38,8 +38,7 @@ def observe(runtime: str, reference: bool) -> dict[str, Any]:
 
     Args:
       runtime: "tensorflow" or "jax".
-      reference: whether to run the reference: TensorFlow on the CPU, by the rules of
-        `use_tpu=False`.
+      reference: whether to run TensorFlow on the CPU, by the rules of `use_tpu=False`.
 
     Returns:
       `platform`; for each of the `networks` its `losses`, `updates` of variables by name, and
@@ -110,7 +109,6 @@ def _typical_gap(times: Sequence[float]) -> float:
 
 
 def judge_reference(answer: Mapping[str, Any]) -> list[CheckResult]:
-    """Compares the reference with recorded losses."""
     results = []
     for name, network in answer["networks"].items():
         loss = network["losses"][-1]
