@@ -69,10 +69,7 @@ class Folders:
         return self._of(whole) if is_known else path
 
     def remove_tree(self, path: str) -> bool:
-        """Removes the stand-in of a user's folder, in place of the folder.
-
-        Returns False for a folder below the root, which the caller is to remove.
-        """
+        """Removes a user folder's stand-in; False for one below the root: the caller removes it."""
         whole = _whole(path)
         if _is_below(whole, self._root):
             return False
@@ -101,7 +98,6 @@ class Folders:
         return path.removeprefix(here)
 
     def temporary(self) -> str:
-        """The folder for the script's temporary files."""
         path = os.path.join(self._root, "temporary")
         os.makedirs(path, exist_ok=True)
         return path

@@ -33,11 +33,7 @@ STEPS = 2
 
 @contextlib.contextmanager
 def limited(recorder: Recorder, *, whole_predictions: bool) -> Iterator[None]:
-    """Within, calls of estimators are short, and tell the recorder what they do.
-
-    Args:
-      whole_predictions: whether predictions are for all of the data.
-    """
+    """Within, calls of estimators are short, and tell the recorder what they do."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(wrapped(training, "train", _training(recorder)))
         # A reached max_steps would make no steps.
@@ -132,8 +128,6 @@ class _Counted(tf.compat.v1.train.SessionRunHook):
 
 
 class _OneRun(tf.compat.v1.train.SessionRunHook):
-    """Ends a session after its first run."""
-
     def after_run(self, run_context: Any, run_values: Any) -> None:
         del run_values
         run_context.request_stop()

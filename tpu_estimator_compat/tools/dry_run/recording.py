@@ -42,11 +42,7 @@ class Endless(SystemExit):
 
 
 class Recorder:
-    """Keeps the calls of a dry run.
-
-    Args:
-      changed: called when a call begins and when it ends.
-    """
+    """Keeps the calls of a dry run; `changed` is called when a call begins and when it ends."""
 
     def __init__(self, folders: Folders, changed: Callable[[], None] = lambda: None):
         self.calls: list[Call] = []
@@ -69,7 +65,6 @@ class Recorder:
         return calls[-1] if calls else None
 
     def stop(self, why: str) -> Endless:
-        """The exception to raise in order to end the script."""
         self.stopped = why
         return Endless(why)
 

@@ -27,9 +27,6 @@ def redirected(folders: Folders, names: Collection[str]) -> Iterator[None]:
     """Within, model_dirs, exports and the folders that flags name are those of a dry run.
 
     TensorFlow's file functions find them by the user's names, too, once they have been met.
-
-    Args:
-      names: names of the flags whose values, defaults too, are folders that the script writes to.
     """
     with contextlib.ExitStack() as stack:
         for owner in (estimator, keras_models):

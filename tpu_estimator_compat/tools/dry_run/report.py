@@ -24,7 +24,6 @@ class Call:
     Attributes:
       call: the method, such as "train"; with "keras_model().fit" for those of a Keras model.
       file, line: of the script's line that made the call, itself or by train_and_evaluate.
-      model_fn: the function's name.
       replicas, steps: 0 where the call made no steps.
       loss: of the last step, or the mean of an evaluation.
       written: checkpoints and exports, by the user's names of their folders.

@@ -36,7 +36,6 @@ def run(
       script: the path of its source; empty where there is none to read.
       flags: its flags that name folders which it writes to.
       json: a file that is given the report, after each call, too.
-      whole_predictions: whether predictions are for all of the data, not for one batch.
     """
     kept, own = contextlib.ExitStack(), os.getpid()
     atexit.register(kept.close)
