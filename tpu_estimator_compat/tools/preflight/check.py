@@ -32,10 +32,8 @@ class Options:
     """The options of a check.
 
     Attributes:
-      largest_batch: whether to search for the largest batch of one replica.
       time_limit: seconds that one compilation may take.
       progress: called about once a second with the current activity and its seconds.
-      memory_share: the share of a GPU's memory that JAX takes.
     """
 
     depth: Depth = Depth.COMPILE

@@ -38,7 +38,6 @@ class RawBuffer:
 
     Attributes:
       size: bytes on the device, padding included.
-      unpadded: bytes without padding.
       shape: the compiler's notation, such as "f32[32,128,768]{2,1,0:T(8,128)}".
       op_name: the operation that makes it, as the module's locations name it, or the variable
         whose value it holds; empty where the compiler named none.
@@ -74,7 +73,6 @@ class Compiled:
       available: bytes of a device that a program can use; digits and None as for `needed`.
       compiler: the compiler's name and version; empty if it gave no answer.
       seconds: wall time of the compilation, even if the result is from the cache.
-      cached: whether the result is from the cache.
     """
 
     error: Error = Error.NONE

@@ -69,10 +69,6 @@ def compile(
       time_limit: seconds after which the compiler is stopped.
       progress: called at once and about once a second with the stage, "start" or "compile", and
         the elapsed seconds; not for a cached result.
-      cache_dir: the directory of cached results; by default under $XDG_CACHE_HOME or ~/.cache.
-
-    Raises:
-      ValueError: there are fewer devices than replicas, or there are no replicas.
     """
     if not 1 <= replicas * dispatch.cores <= target.devices:
         raise ValueError(

@@ -17,10 +17,7 @@ _METHODS = {"train": ModeKeys.TRAIN, "evaluate": ModeKeys.EVAL, "predict": ModeK
 
 @contextlib.contextmanager
 def intercepted(instead: Instead) -> Iterator[None]:
-    """Has `train`, `evaluate` and `predict` of all estimators call `instead`.
-
-    While `instead` runs, the methods are the original ones.
-    """
+    """Has `train`, `evaluate` and `predict` of all estimators call `instead`, except within it."""
 
     def method(mode: str) -> Callable[..., Any]:
         def call(self: Estimator, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

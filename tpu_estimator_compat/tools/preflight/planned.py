@@ -37,7 +37,6 @@ class PlannedTopology(Topology):
 
     @property
     def num_replicas(self) -> int:
-        """Number of replicas on all hosts."""
         return self.replicas
 
 

@@ -114,12 +114,11 @@ class Collectives:
 
 @dataclasses.dataclass(frozen=True)
 class LargestBatch:
-    """The result of a search for the largest batch of one replica.
+    """The result of a search for the largest batch of one replica; `tried` has batches in order.
 
     Attributes:
       fits: the largest batch that compiled and fit; 0 where none did.
       fails: the smallest batch that did not fit; None where none was found.
-      tried: batches tried, in order.
     """
 
     fits: int

@@ -39,7 +39,6 @@ class Step:
         ]
 
     def variables(self) -> list[Any]:
-        """First values of the variables, on the device."""
         made = []
         for i, given in enumerate(self.about["variables"]):
             if given["saved"]:
@@ -54,7 +53,6 @@ class Step:
         return placed
 
     def compiled(self, name: str, device: Any = None) -> Any:
-        """The function in a file, compiled for a device."""
         function = export.deserialize(bytearray((HERE / name).read_bytes()))
         here = jax.sharding.SingleDeviceSharding(device or self.device)
         jitted = jax.jit(function.call, in_shardings=here, donate_argnums=0)
@@ -77,7 +75,6 @@ class Step:
         return losses, [self.sampled(value) for value in variables]
 
     def reference(self) -> tuple[list[float], list[Any]]:
-        """Losses and elements as TensorFlow computed them on the CPU."""
         after = [self.values.get(f"after{i}") for i in range(len(self.about["names"]))]
         return self.about["losses"], after
 

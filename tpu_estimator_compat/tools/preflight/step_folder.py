@@ -35,7 +35,6 @@ class Value:
     """First value of a variable: an array, or mean and deviation of the numbers to fill it with.
 
     Attributes:
-      saved: the array; None where the variable is filled.
       deviation: the standard deviation of random numbers; 0 for a constant `mean`.
     """
 
@@ -70,8 +69,7 @@ class Saved:
       loss: index of the loss among the step's fetches.
       variables: first values by name.
       feeds: inputs of the compared steps, each of shape [steps, ...].
-      losses: losses of TensorFlow on the CPU.
-      after: TensorFlow's values of variables on the CPU, after the last step.
+      losses, after: losses, and variables after the last step, of TensorFlow on the CPU.
     """
 
     module: StepModule
@@ -116,7 +114,6 @@ def sampled(value: np.ndarray) -> np.ndarray:
 def write(
     saved: Saved, folder: str, platforms: Sequence[str], estimates: Mapping[str, int]
 ) -> pathlib.Path:
-    """Writes the folder, and returns the path of the script in it."""
     path = pathlib.Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     bytes_of_step = sum(feed.nbytes // len(feed) for feed in saved.feeds)

@@ -49,11 +49,6 @@ def save_step(
       largest: the most bytes of values to save; larger variables get random values instead.
       platforms: JAX platforms, such as ("cpu", "cuda", "tpu").
       estimates: bytes of memory that preflight expects, by topology.
-
-    Raises:
-      FileExistsError: the folder holds files.
-      NotImplementedError: the step does not compile; the message names the script's lines.
-      ValueError: the data ended before two steps.
     """
     check_empty_folder(folder)
     taker = _Taker(largest)

@@ -31,7 +31,6 @@ class Subject:
     Attributes:
       cores_per_replica: devices that share a replica, at least 1.
       loop: number of steps of a loop; None where it is not known in advance.
-      remarks: notes on the estimator for a reader of the report.
     """
 
     def __init__(self, rules: TPURules, input_fn: InputFn, mode: str):
@@ -113,8 +112,7 @@ def capture(
 ) -> tuple[PlannedStep, list[Finding]]:
     """The step of one replica, and the faults of configuration and input.
 
-    `share` is the number of examples of one replica's step; None for the estimator's. Raises
-    NoStepError where input_fn, model_fn or the batch size prevent a step.
+    NoStepError where input_fn, model_fn or a batch of `share` examples a replica prevent a step.
     """
     with _told(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
         batch_size = subject.batch_size(topology, share)

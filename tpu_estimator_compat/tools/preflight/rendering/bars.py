@@ -127,7 +127,6 @@ def layer_bar(layer: Layer, largest: int) -> Html:
 
 
 def swatch(fill: str) -> Html:
-    """A sample of a fill, for a legend."""
     return element(
         "svg", _rect(_classes(fill), 0, 100, "0", "14"), aria_hidden="true", width="14", height="14"
     )

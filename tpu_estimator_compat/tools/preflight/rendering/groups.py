@@ -74,7 +74,6 @@ def findings(reports: Sequence[Report], severity: Severity) -> list[FindingGroup
 
 
 def buffers(report: Report) -> list[BufferGroup]:
-    """The largest buffers of a report, in its order."""
     alike: dict[Buffer, list[str]] = {}
     for buffer in report.buffers:
         alike.setdefault(dataclasses.replace(buffer, op=""), []).append(buffer.op)
@@ -89,12 +88,10 @@ def notes(reports: Sequence[Report]) -> list[Shared[str]]:
 
 
 def unknowns(reports: Sequence[Report]) -> list[Shared[str]]:
-    """The reasons for verdicts UNKNOWN."""
     return _shared(reports, [filter(None, [report.unknown]) for report in reports])
 
 
 def cannot_know(reports: Sequence[Report]) -> list[Shared[str]]:
-    """The limits of the reports, by the depth that each reached."""
     said = _shared(reports, [limits.cannot_know(report) for report in reports])
     return sorted(said, key=lambda shared: limits.ORDER.index(shared.said))
 

@@ -46,7 +46,6 @@ def _bar(
 
 
 def _summed(segments: Sequence[bars.Segment]) -> list[bars.Segment]:
-    """The layers' segments as one, for a legend; then the others."""
     total = sum(segment.size for segment in segments if segment.number)
     layers = bars.Segment("layers", total, "variables", meaning="variables and slots, numbered")
     return [layers, *(segment for segment in segments if not segment.number)]

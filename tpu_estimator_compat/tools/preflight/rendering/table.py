@@ -38,7 +38,6 @@ def table(reports: Sequence[Report], width: int | None = None, color: bool = Fal
     Args:
       width: characters of a line, at least 40; None for the terminal's, at most 120. Only
         longer words exceed it.
-      color: whether to add ANSI colors.
     """
     verdict = Verdict.worst([report.verdict for report in reports])
     if width is None:

@@ -14,8 +14,7 @@ BACKENDS: dict[str, Backend] = {"TPU": TpuCompiler(), "GPU": GpuCompiler()}
 def parse(name: str, memory_share: float = gpu.MEMORY_SHARE) -> Target:
     """The devices of a name, a TPU topology such as "v5e:2x2", or GPUs such as "h100:8".
 
-    `memory_share` is the share of a GPU's memory that JAX takes, above 0 and at most 1. Raises
-    ValueError for unknown devices or another share.
+    ValueError for unknown devices, or a `memory_share` of GPUs outside of (0, 1].
     """
     if name.strip().lower().partition(":")[0] in gpu.cards():
         return gpu.parse(name, memory_share)

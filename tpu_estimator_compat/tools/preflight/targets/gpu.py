@@ -62,8 +62,7 @@ def cards() -> dict[str, dict[str, str]]:
 def parse(name: str, share: float = MEMORY_SHARE) -> GpuTarget:
     """The GPUs of a name such as "h100:8"; more than eight are on several hosts of eight.
 
-    `share` is the share of the memory that JAX takes, above 0 and at most 1. Raises ValueError for
-    an unknown card, and for a number of GPUs or a share out of range.
+    ValueError for an unknown card, a number out of range, or a `share` outside of (0, 1].
     """
     card, _, count = name.strip().lower().partition(":")
     if card not in cards():

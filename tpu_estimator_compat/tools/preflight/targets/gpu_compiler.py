@@ -45,8 +45,6 @@ runtime_version {{ major: 12 minor: 9 }}
 
 
 class GpuCompiler(Backend):
-    """XLA's compiler for NVIDIA GPUs."""
-
     packages = {
         "jax": JAX,
         "jaxlib": JAX,

@@ -18,8 +18,6 @@ _TOO_LARGE_PLACED = re.compile(rf"Used {_SIZE} of {_SIZE} hbm\. Exceeded hbm cap
 
 
 class TpuCompiler(Backend):
-    """The TPU's own compiler, libtpu."""
-
     packages = {"jax": "", "jaxlib": "", "libtpu": LIBTPU}
     extra = "preflight"
     dump = Dump(".after_optimizations", has_other_memories=True)
