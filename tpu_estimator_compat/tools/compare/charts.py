@@ -17,10 +17,7 @@ _MOST_POINTS = 1500
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A curve to draw: values at rising global steps, with gaps where they are not finite.
-
-    `style` is its class in the page's style sheet.
-    """
+    """A curve: values at rising global steps, gaps where not finite; `style` is its CSS class."""
 
     name: str
     style: str

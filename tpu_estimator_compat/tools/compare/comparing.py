@@ -37,11 +37,7 @@ def with_original(runner: Runner, python: str, checkpoint: str | None = None) ->
 
     The original runs twice, which shows whether it is deterministic. If it is, further runs measure
     rounding: before each step their variables move by one unit in the last place. If not, the
-    second run measures rounding.
-
-    Args:
-      python: interpreter of the original's environment.
-      checkpoint: path of the checkpoint from which all runs start; None for the original's first.
+    second run measures rounding. All start from `checkpoint`; if None, from the original's first.
     """
     return _compared(runner, "original", functools.partial(runner.original, python), checkpoint)
 
@@ -122,13 +118,8 @@ def directories(
     """Compares two earlier runs by their event files and checkpoints.
 
     Args:
-      old: model_dir of the reference run, or one of its event files.
-      new: model_dir of the run to judge, or one of its event files.
+      old, new: model_dirs of the reference run and of the run to judge, or one event file of each.
       rtol: relative difference that counts as rounding; no run measures rounding here.
-
-    Raises:
-      FileNotFoundError: one of them does not exist.
-      ValueError: one of them has neither event files nor checkpoints; `rtol` is negative.
     """
     if not rtol >= 0:
         raise ValueError(f"rtol must be 0 or more, got {rtol!r}.")

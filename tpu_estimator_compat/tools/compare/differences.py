@@ -76,7 +76,6 @@ def curve(
 
 
 def _relative(old: Curve, new: Curve) -> tuple[list[int], list[float]]:
-    """Steps of both curves, and the relative difference at each."""
     olds = dict(zip(old.steps, old.values, strict=True))
     news = dict(zip(new.steps, new.values, strict=True))
     steps = sorted(olds.keys() & news.keys())

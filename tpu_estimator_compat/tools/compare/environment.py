@@ -58,7 +58,6 @@ def find_or_make(
 
     Args:
       packages: more requirements for pip, such as "tensorflow-datasets".
-      cache: directory to keep environments in; the user's cache directory if None.
       progress: called about once a second while it is made, with the seconds of the current part.
     """
     base, version = find_python(release)
@@ -119,9 +118,7 @@ def make(
 ) -> None:
     """Makes a virtual environment in place of any earlier one.
 
-    Args:
-      pinned: a file of requirements with hashes; its versions hold for `packages`, too.
-      packages: further requirements.
+    `pinned` is a file of requirements with hashes; its versions hold for `packages`, too.
     """
     shutil.rmtree(home, ignore_errors=True)
     run([python, "-m", "venv", str(home)], progress)

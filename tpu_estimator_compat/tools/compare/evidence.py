@@ -36,12 +36,10 @@ class Evidence:
     """The values that a run has recorded; a field is empty where the run recorded none.
 
     Attributes:
-      loss: the loss of each training step.
       scalars: scalar summaries of training, by tag.
       input: features and labels of the first step.
       checksums: checksums of the input of each training step, by feature.
-      start: variables from which training started.
-      first_update: variables after the first step.
+      start, first_update: variables from which training started, and after the first step.
       variables: variables of the last checkpoint.
       evaluations: results, named by number of the call and metric, or by directory and tag.
       predictions: results, named by number of the call and key.
@@ -268,7 +266,6 @@ def _number(value: Any) -> float | None:
 
 
 def _without_loss(scalars: Mapping[str, Curve]) -> dict[str, Curve]:
-    """The scalars without the loss, which is compared apart."""
     return {tag: curve for tag, curve in scalars.items() if tag != "loss"}
 
 

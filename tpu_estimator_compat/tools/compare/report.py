@@ -42,9 +42,7 @@ class Agreement(enum.Enum):
     DIFFERENT = "different"
     """They differ by more, or in shape or dtype."""
     ONLY_OLD = "only old"
-    """The new run has no such thing."""
     ONLY_NEW = "only new"
-    """The old run has no such thing."""
 
     @property
     def agrees(self) -> bool:
@@ -55,7 +53,6 @@ class Stage(enum.Enum):
     """The stage of the data flow where runs differ, in order."""
 
     INPUT = "input"
-    """The input of the first step."""
     FORWARD = "forward"
     """The loss of the first step, on equal input and equal variables."""
     GRADIENT = "gradient"
@@ -104,7 +101,6 @@ class Speed:
     peak_memory: int | None = None
 
     def figures(self) -> dict[str, tuple[float, str]]:
-        """Each figure by name, as a number and as text."""
         numbered = {
             "steps per second": (self.steps_per_second, ""),
             "start-up": (self.start_up_seconds, " s"),
@@ -123,7 +119,6 @@ class Side:
     Attributes:
       name: the name of the side, such as "TensorFlow 2.15.1".
       folder: the directory with its event files and checkpoints; empty once it is deleted.
-      script: the script that the side ran, with arguments.
     """
 
     name: str
@@ -206,8 +201,7 @@ class ArrayComparison:
       largest: the largest |new - old| of an element over the largest |old| of an element (|new -
         old| where old is 0 throughout); None where shapes or dtypes differ, or are not numeric.
       typical: the root mean square of new - old over that of old; exceptions as for `largest`.
-      tolerance: the limit of `largest`.
-      typical_tolerance: the limit of `typical`.
+      tolerance, typical_tolerance: the limits of `largest` and of `typical`.
       note: the known reason of the difference, such as "its update does not run"; may be empty.
     """
 
@@ -270,15 +264,13 @@ class Report:
 
     Attributes:
       summary: the verdict in a sentence, with the difference.
-      old: the reference run: the original's, or an older one.
-      new: the run to judge.
+      old, new: the reference run, the original's or an older one; and the run to judge.
       command: the script and its arguments; empty for runs read from a model_dir.
       steps: number of training steps compared.
       tolerance: None where nothing could be compared.
       scalars: scalars of training other than the loss, by tag.
       input: features and labels of the first step.
-      first_update: variables after the first step.
-      variables: variables of the last checkpoint.
+      first_update, variables: variables after the first step, and of the last checkpoint.
       evaluations: results of `evaluate`, named "1/accuracy" for the first call's.
       predictions: results of `predict`, all examples together, named in the same way.
       first_step: activations and gradients of the first step in the graph's order; None if they
@@ -308,7 +300,6 @@ class Report:
     unknown: str = ""
 
     def without_folders(self) -> Report:
-        """The report of runs whose folders are deleted."""
         sides = {k: dataclasses.replace(getattr(self, k), folder="") for k in ("old", "new")}
         return dataclasses.replace(self, **sides)
 

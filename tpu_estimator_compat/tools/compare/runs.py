@@ -70,7 +70,6 @@ class Setting:
     """The settings of a script's run with this package; None and 0 leave them to the script.
 
     Attributes:
-      jit: whether steps are compiled by XLA.
       replicas: logical devices that the CPU is split into.
     """
 
@@ -96,7 +95,6 @@ class Runner:
 
     Attributes:
       new_script: the script to run with this package; None for the same.
-      first_step: whether to record activations and gradients of the first step.
       folder: the parent of the runs' folders.
       steps: maximum number of training steps of a run.
       time_limit: seconds that a run may take.

@@ -84,7 +84,6 @@ class Recorder:
 
     @contextlib.contextmanager
     def watching(self, estimators: Any) -> Iterator[None]:
-        """Replaces the public methods of estimators by recording ones."""
         bases = [estimators.Estimator, estimators.tpu.TPUEstimator]
         bases.append(getattr(estimators, "EstimatorV2", estimators.Estimator))
         classes = {c for base in bases for c in base.__mro__ if c is not object}
@@ -182,8 +181,6 @@ class Recorder:
         return str(given) if given and number == 0 else None
 
     def _watched(self, model_fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Wraps `model_fn` to record its arguments and its spec."""
-
         def watched(*args: Any, **kwargs: Any) -> Any:
             spec = model_fn(*args, **kwargs)
             if getattr(spec, "mode", None) == "train":
