@@ -37,12 +37,8 @@ def note_caller(graph: tf.Graph, functions: Sequence[Any]) -> None:
 def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor:
     """The tensor that `graph` can take for a branch's `tensor`; other tensors unchanged.
 
-    Args:
-      consumer: name of the operation that takes the tensor: within its scope or, with a slash at
-        its end, whole.
-
-    Raises:
-      ValueError: `tensor` is inside a loop.
+    `consumer` is the name of the operation that takes the tensor: within its scope or, with a slash
+    at its end, whole. Raises ValueError where `tensor` is inside a loop.
     """
     while tensor.graph is not graph and (caller := _caller(tensor)) is not None:
         if _kind(caller) == "While":

@@ -27,9 +27,8 @@ _graph_of = ops._get_graph_from_inputs
 def as_captured(*, of_one_graph: bool) -> Iterator[None]:
     """A context, for this thread, in which ops that wait for a branch wait for its variable reads.
 
-    Args:
-      of_one_graph: whether branches and loops also have the names and the variables that they would
-        have in the graph around them. Ignored inside another `as_captured`.
+    With `of_one_graph`, branches and loops also have the names and the variables that they would
+    have in the graph around them; it is ignored inside another `as_captured`.
     """
     outer = getattr(_here, "of_one_graph", None)
     _here.of_one_graph = of_one_graph if outer is None else outer
@@ -140,10 +139,7 @@ def _in_one_graph(function: Callable[..., Any], graphs: list[tf.Graph]) -> Calla
     """A branch or body that makes variables and writes summaries as in the graph around it.
 
     In a function, TensorFlow makes resource variables, and the user has to run the summaries. In
-    TensorFlow 1, a `tf.cond` or loop wrote its own summaries.
-
-    Args:
-      graphs: the list to which the function's graph is added.
+    TensorFlow 1, a `tf.cond` or loop wrote its own summaries. `graphs` gets the function's graph.
     """
     use_resource = variable_scope.get_variable_scope().use_resource
 

@@ -29,7 +29,6 @@ APIS: list[Any] = [tf, tf.compat.v1, tf.compat.v2]
 
 @contextlib.contextmanager
 def exchanging_optimizers(replicas: int) -> Iterator[None]:
-    """A context in which optimizers exchange gradients among `replicas`."""
     if replicas == 1:
         yield
         return
@@ -76,10 +75,7 @@ def _strategy(replicas: int) -> tf.distribute.Strategy:
 
 
 def _methods() -> list[tuple[type, str]]:
-    """The methods through which each kind of optimizer gets exchanged gradients.
-
-    tf_keras is imported late, since that takes seconds and few runs need it.
-    """
+    """The methods by which optimizers get exchanged gradients; tf_keras takes seconds to import."""
     from tf_keras.src.optimizers.legacy.optimizer_v2 import OptimizerV2
     from tf_keras.src.optimizers.optimizer import Optimizer
 

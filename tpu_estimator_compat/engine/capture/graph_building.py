@@ -57,11 +57,7 @@ def _recording() -> Iterator[None]:
 
 @contextlib.contextmanager
 def foreign_tensors_explained(function: str) -> Iterator[None]:
-    """Adds advice to TensorFlow's error about a tensor or variable from outside the graph.
-
-    Args:
-      function: the function that builds the graph, `model_fn` or `input_fn`.
-    """
+    """Advises on TensorFlow's error about a tensor or variable from outside `function`'s graph."""
     try:
         yield
     except RuntimeError as error:

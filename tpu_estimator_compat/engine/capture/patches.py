@@ -16,11 +16,7 @@ Function = Callable[..., Any]
 
 
 class _Patch:
-    """A function that threads may replace.
-
-    Attributes:
-      users: the number of replacements in all threads.
-    """
+    """A function that threads may replace; `users` counts the replacements in all threads."""
 
     def __init__(self, owner: Any, name: str):
         self.original: Function = getattr(owner, name)
@@ -34,7 +30,6 @@ class _Patch:
         self.function = function
 
     def current(self) -> Function:
-        """The function for this thread."""
         here: list[Function] = getattr(self._here, "functions", [])
         return here[-1] if here else self.original
 
@@ -56,9 +51,7 @@ _patches: dict[tuple[int, str], _Patch] = {}
 def patched(owner: Any, name: str, make: Callable[[Function], Function]) -> Iterator[None]:
     """A context in which this thread has another function as `owner.name`.
 
-    Args:
-      owner: a module or a class.
-      make: takes the function that the thread has now, and returns its replacement.
+    `make` takes the function that the thread has now, and returns its replacement.
     """
     key = (id(owner), name)
     with _lock:

@@ -45,9 +45,8 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
     ) -> tf.Tensor:
         """The handle of the replica's own variable; TensorFlow's name and arguments.
 
-        Args:
-          handle_id: distinguishes variables of one name; in TensorFlow 1 this argument was `vars_`.
-          vars_: a variable per replica.
+        `vars_` has one per replica. `handle_id` tells apart variables of one name; in TensorFlow 1
+        this argument was `vars_`.
         """
         del kwargs
         if vars_ is None:

@@ -10,10 +10,7 @@ _CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
 def available_memory() -> int:
-    """Bytes that are free or can be freed, within the container's limit.
-
-    On systems other than Linux, `sys.maxsize`.
-    """
+    """Free and freeable bytes, within the container's limit; `sys.maxsize` except on Linux."""
     return min(_of_machine(), _of_container())
 
 

@@ -18,8 +18,7 @@ _SHOWN = 10
 def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> Iterator[None]:
     """Explains errors of a restore, and refuses a checkpoint whose shapes differ from the model's.
 
-    Raises ValueError for another shape or a missing checkpoint, DataLossError for an unreadable
-    one.
+    Raises ValueError for another shape or no checkpoint, DataLossError for an unreadable one.
     """
     problems = mismatches(graph, saver, path)
     if any(problem.wrong_shape for problem in problems):

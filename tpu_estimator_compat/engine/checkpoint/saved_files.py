@@ -24,13 +24,11 @@ _TEMPORARY = re.compile(r"(checkpoint(_\w+)?|graph\.pbtxt|.+-\d+\.meta)(\.tmp[0-
 def appearing_at_once(prefix: str) -> Iterator[str]:
     """Yields a prefix to write to, and moves the files to `prefix` if nothing was raised.
 
-    A killed process leaves either the old files or the new ones, and unfinished files, which
-    `remove_unfinished` removes. So does a power failure: files are synced to the disk before they
-    are moved. An existing checkpoint with the same bytes stays untouched, as when a restart saves
-    the step that it restored.
-
-    Yields `prefix` itself where the file system cannot move files atomically, or the directory does
-    not exist.
+    A killed process or a power failure leaves either the old files or the new ones, and unfinished
+    files, which `remove_unfinished` removes; files are synced to the disk before they are moved. An
+    existing checkpoint with the same bytes stays untouched, as when a restart saves the step that
+    it restored. Yields `prefix` itself where the file system cannot move files atomically, or the
+    directory does not exist.
     """
     directory, name = os.path.split(prefix)
     unfinished = os.path.join(directory, f".{name}.unfinished-{user_files.token()}")

@@ -93,7 +93,6 @@ def recover_last_checkpoints(saver: Any, model_dir: str | None) -> None:
 
 
 def _time(checkpoint: str) -> float:
-    """The modification time of a checkpoint, in seconds since 1970."""
     pattern = user_files.literal(checkpoint)
     [file, *_] = tf.io.gfile.glob(f"{pattern}.index") or tf.io.gfile.glob(pattern)
     return float(tf.io.gfile.stat(file).mtime_nsec / 1e9)

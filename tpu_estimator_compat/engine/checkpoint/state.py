@@ -182,10 +182,7 @@ def check_writable(model_dir: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointSource:
-    """The checkpoint at `path`, or the newest in `model_dir`, from which variables are restored.
-
-    If it cannot be read, an older checkpoint in `model_dir` is restored.
-    """
+    """The checkpoint at `path`, or the newest in `model_dir`, or else an older one there."""
 
     path: str | None
     model_dir: str | None

@@ -67,10 +67,7 @@ def _filename_feed(program: ReplicaProgram) -> int | None:
 
 
 class CheckpointWrite:
-    """Runs a saver's operations so that the checkpoint's files appear at once.
-
-    `filename` is the index of the feed that is the checkpoint's name.
-    """
+    """Runs a saver's operations, with the name at feed `filename`, so that files appear at once."""
 
     def __init__(self, function: HostFunction, filename: int):
         self._function = function
@@ -139,7 +136,6 @@ class SaveFunctions:
         return Snapshot(self, self._read.tensors([], reads_all=True))
 
     def write(self, filename: str, values: list[tf.Tensor]) -> bytes:
-        """Writes the values of a snapshot; returns the checkpoint's name."""
         [name] = self._write([np.asarray(filename, object), *values])
         return compat.as_bytes(name)
 

@@ -23,9 +23,7 @@ _ASSETS_EXTRA = b"assets.extra"
 class ExportDirectory:
     """A directory that is written under a temporary name.
 
-    Attributes:
-      temporary: `<base>/temp-<seconds>`, which servers ignore.
-      final: `<base>/<seconds>`, seconds since 1970.
+    First `<base>/temp-<seconds>`, which servers ignore, then `<base>/<seconds>` (since 1970).
     """
 
     def __init__(self, temporary: bytes, final: bytes):
@@ -37,10 +35,8 @@ class ExportDirectory:
 def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory]:
     """A new, empty temporary directory in `base`, which gets its final name on success.
 
-    An exception removes it. A killed process leaves it under its temporary name.
-
-    Raises:
-      RuntimeError: other exports took every timestamp for ten seconds.
+    An exception removes it. A killed process leaves it under its temporary name. Raises
+    RuntimeError where other exports took every timestamp for ten seconds.
     """
     base = os.fspath(base)
     with _explained(base):
@@ -61,8 +57,7 @@ def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory
 def replacing(path: str) -> Iterator[str]:
     """Yields a directory in which to export a SavedModel, which then replaces the one at `path`.
 
-    Raises:
-      FileExistsError: `path` is neither a SavedModel nor an empty directory.
+    Raises FileExistsError where `path` is neither a SavedModel nor an empty directory.
     """
     path = path.rstrip("/") or path
     if tf.io.gfile.exists(path) and not (_is_saved_model(path) or _is_empty(path)):

@@ -73,8 +73,7 @@ class TensorServingInputReceiver(_ServingFields):
 
     Args:
       features: the tensor for model_fn.
-      receiver_tensors: as in `ServingInputReceiver`.
-      receiver_tensors_alternatives: as in `ServingInputReceiver`.
+      receiver_tensors, receiver_tensors_alternatives: as in `ServingInputReceiver`.
 
     Raises:
       ValueError: as in `ServingInputReceiver`; `features` is a dict.
@@ -105,8 +104,7 @@ class UnsupervisedInputReceiver(ServingInputReceiver):
     """The result of an input receiver function for TRAIN or EVAL without labels.
 
     Args:
-      features: as in `ServingInputReceiver`.
-      receiver_tensors: as in `ServingInputReceiver`.
+      features, receiver_tensors: as in `ServingInputReceiver`.
 
     Example:
       >>> UnsupervisedInputReceiver({"x": x}, receiver_tensors=x).features.keys()
@@ -127,8 +125,7 @@ class SupervisedInputReceiver(_SupervisedFields):
     """The result of an input receiver function for TRAIN or EVAL.
 
     Args:
-      features: tensor, or dict of str or int to tensor; handed to model_fn as it is.
-      labels: likewise.
+      features, labels: tensor, or dict of str or int to tensor; handed to model_fn as it is.
       receiver_tensors: tensor, or dict of str to tensor, that is fed.
 
     Raises:
@@ -155,9 +152,7 @@ class SupervisedInputReceiver(_SupervisedFields):
 def named_tensors(tensors: Tensors, field: str, *, integer_keys: bool = False) -> dict[Any, Any]:
     """`tensors` as a dict; a bare tensor gets the default name of its field.
 
-    Args:
-      field: feature, label, receiver_tensor or receiver_tensors_alternative.
-      integer_keys: whether keys may be integers.
+    `field` is feature, label, receiver_tensor or receiver_tensors_alternative.
     """
     if tensors is None:
         raise ValueError(f"{field}s must be defined. Got None; give a tensor or a dict of tensors.")
@@ -212,9 +207,6 @@ def build_raw_serving_input_receiver_fn(
       features: name to tensor (symbolic or eager), which gives the placeholder's dtype, shape and,
         if symbolic, name.
       default_batch_size: first dimension of all placeholders; None for any.
-
-    Returns:
-      The function.
     """
 
     def serving_input_receiver_fn() -> ServingInputReceiver:
@@ -225,11 +217,7 @@ def build_raw_serving_input_receiver_fn(
 
 
 def receiver_of(spec: Any) -> ServingInputReceiver | TensorServingInputReceiver:
-    """A receiver whose features are fed as they are.
-
-    Args:
-      spec: the features' `tf.TypeSpec`, or a dict of them; signatures cannot name other structures.
-    """
+    """A receiver whose features, of one spec or of a dict of specs, are fed as they are."""
     named = spec if isinstance(spec, dict) else {"": spec}
     if not all(isinstance(each, tf.TypeSpec) for each in named.values()):
         raise ValueError(
@@ -276,9 +264,6 @@ def build_raw_supervised_input_receiver_fn(
       labels: likewise. A bare tensor is fed as `label`.
       default_batch_size: first dimension of all placeholders; None for any.
 
-    Returns:
-      The function.
-
     Raises:
       ValueError: features and labels have a key in common.
     """
@@ -311,9 +296,6 @@ def build_supervised_input_receiver_fn_from_input_fn(
       input_fn: returns a Dataset of (features, labels), or such a pair of tensors. It is called
         once, in a graph of its own.
       **input_fn_args: arguments of `input_fn`.
-
-    Returns:
-      The function.
 
     Raises:
       ValueError: input_fn returns no pair, or features and labels have a key in common.

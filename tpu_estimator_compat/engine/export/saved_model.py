@@ -29,13 +29,7 @@ ModelFnCall = Callable[[Any, Any], EstimatorSpec]
 
 @dataclasses.dataclass(frozen=True)
 class GraphPlan:
-    """One meta graph of a SavedModel.
-
-    Attributes:
-      receiver_fn: makes the inputs and the features.
-      call_model_fn: builds the model on the features.
-      restore: whether to restore the variables, which checks that the checkpoint has them.
-    """
+    """One meta graph of a SavedModel; with `restore`, the checkpoint must have its variables."""
 
     mode: str
     tags: Sequence[str]

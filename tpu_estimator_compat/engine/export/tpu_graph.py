@@ -78,11 +78,9 @@ def inference_on_tpu(
     Args:
       computation: takes the tensors of `inputs_to_tpu`, returns a list of tensors.
       inputs_to_tpu: inputs of `computation`, batched along dimension 0.
-      num_batch_threads: as in `BatchConfig`.
       max_batch_size: as in `BatchConfig`; None or 0 for no batching.
-      batch_timeout_micros: as in `BatchConfig`.
-      allowed_batch_sizes: as in `BatchConfig`.
-      max_enqueued_batches: as in `BatchConfig`.
+      num_batch_threads, batch_timeout_micros, allowed_batch_sizes, max_enqueued_batches: as in
+        `BatchConfig`.
 
     Returns:
       The outputs, on the host.
@@ -116,9 +114,7 @@ def model_fn_inference_on_tpu(
     Args:
       model_fn: called in PREDICT mode, with the arguments below that it declares.
       features: model_fn's features: a dense tensor, or a nested structure of dense tensors.
-      labels: model_fn's labels, if it declares them.
-      config: model_fn's config.
-      params: model_fn's params.
+      labels, config, params: model_fn's own.
       batch_config: the batching of requests; None for none.
 
     Returns:
@@ -140,8 +136,7 @@ def spec_on_tpu(
 ) -> Spec:
     """The spec of a model built on TPU, with predictions and export_outputs on the host.
 
-    Args:
-      call_model_fn: takes the features, returns a spec of PREDICT; called once.
+    `call_model_fn` takes the features, returns a spec of PREDICT, and is called once.
     """
     built: list[tuple[Spec, Any]] = []
 

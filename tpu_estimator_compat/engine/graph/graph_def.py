@@ -293,8 +293,7 @@ def _rename_functions(node: NodeDef, names: Mapping[str, str]) -> None:
 def canonical(graph_def: GraphDef) -> bytes:
     """`graph_def` as bytes, equal for equal code captured twice in this process.
 
-    It leaves out TensorFlow's numbers of functions and Python gradients, which count over all
-    graphs.
+    Leaves out TensorFlow's numbers of functions and gradients, which count over all graphs.
     """
     if not graph_def.library.function and not any(map(_is_numbered, graph_def.node)):
         return graph_def.SerializeToString(deterministic=True)

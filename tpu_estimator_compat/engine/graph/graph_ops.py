@@ -78,11 +78,10 @@ def ancestors(
     stops: Collection[Key],
     idle: Collection[tf.Operation] = (),
 ) -> set[tf.Operation]:
-    """All operations that `targets` depend on, by control inputs too, and `targets` themselves.
+    """`targets`, and all operations that they depend on, by control inputs too.
 
-    Args:
-      stops: tensors, as `key()`s, whose producers are not followed: feeds and handles.
-      idle: operations whose control dependencies are ignored.
+    Producers of the tensors `stops` (feeds and handles) are not followed, nor are control
+    dependencies of `idle` operations.
     """
     seen: set[tf.Operation] = set()
     stack = list(targets)

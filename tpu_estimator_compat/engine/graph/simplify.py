@@ -59,9 +59,7 @@ def _has_effect(op: tf.Operation) -> bool:
 def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[str, str]:
     """Maps the name of each variable read that repeats an earlier one to the earlier one's name.
 
-    Args:
-      ops: operations in the order in which they take effect.
-      kept: names of operations that have to stay.
+    `ops` are in the order in which they take effect; those named in `kept` have to stay.
     """
     first: dict[Key, dict[tuple[tf.DType, frozenset[str]], str]] = {}
     repeated: dict[str, str] = {}

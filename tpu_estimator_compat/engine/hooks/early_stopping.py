@@ -15,12 +15,7 @@ from tpu_estimator_compat.engine.runtime import user_files
 
 
 class StopOnPredicateHook(tf.compat.v1.train.SessionRunHook):
-    """Stops training when a function returns True, and sets the variable `STOP`.
-
-    Args:
-      run_every_secs: seconds between two calls of the function; or
-      run_every_steps: steps between two calls.
-    """
+    """Stops training when a function returns True, and sets the variable `STOP`."""
 
     def __init__(
         self,
@@ -75,12 +70,7 @@ def _stop_variable() -> tf.Variable:
 
 
 class StopAtCheckpointStepHook(tf.compat.v1.train.SessionRunHook):
-    """Stops a worker when the chief has written the checkpoint of the last step.
-
-    Args:
-      checkpoint_step: returns the global step of the newest checkpoint.
-      wait_after_file_check_secs: seconds to wait after each look for a checkpoint.
-    """
+    """Stops a worker when the chief has written the checkpoint of the last step."""
 
     def __init__(
         self,

@@ -29,10 +29,8 @@ def write_results(
 ) -> None:
     """Adds one event with all `results` to the event file in `output_dir`.
 
-    Args:
-      checkpoint_path: the evaluated checkpoint; recorded as a text tensor.
-      step: None for `results["global_step"]`.
-      graph: the evaluated graph, which a new file begins with; None for an empty one.
+    The checkpoint's path is recorded as a text tensor; without `step`, the event has the step
+    `results["global_step"]`. A new file begins with the evaluated `graph`, or an empty one.
     """
     step = int(results["global_step"]) if step is None else step
     logging.info("Saving dict for global step %d: %s", step, shown(results))

@@ -36,9 +36,8 @@ def split_hooks(
 ) -> tuple[list[Hook], list[Hook]]:
     """The session hooks, and a list of the one hook that calls the Keras callbacks, if any.
 
-    Args:
-      fetches: the callbacks' logs of a batch, by name: tensors of the captured graph.
-      results: returns the final logs; None for the last batch's logs.
+    `fetches` are the callbacks' logs of a batch, by name: tensors of the captured graph. `results`
+    returns the final logs; None for the last batch's logs.
     """
     callbacks = [h for h in hooks if isinstance(h, keras.callbacks.Callback)]
     others = [h for h in hooks if not isinstance(h, keras.callbacks.Callback)]

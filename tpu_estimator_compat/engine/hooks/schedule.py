@@ -102,10 +102,7 @@ class Schedule:
         return max(1, min([steps, *limits]))
 
     def _in_steps(self, global_steps: float) -> int:
-        """Steps of the loop that raise the global step by at most `global_steps`.
-
-        A fractional limit is reached by the first step beyond it.
-        """
+        """Loop steps that raise the global step by at most `global_steps`, fractions rounded up."""
         if math.isinf(global_steps):
             return sys.maxsize
         return math.ceil(global_steps) // self._step_increment

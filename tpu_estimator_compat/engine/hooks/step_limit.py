@@ -10,11 +10,9 @@ _MOST_STANDING = 500  # steps without a new global step: some models accumulate 
 
 
 class StepLimit:
-    """The last step of a training, and its progress.
+    """The last step of a training, and its progress since the global step `first`.
 
-    Args:
-      first: the global step before training.
-      warns: whether to warn of a constant global step; TensorFlow's StepCounterHook warns itself.
+    `warns`: whether to warn of a constant step; TensorFlow's StepCounterHook warns itself.
     """
 
     def __init__(self, first: int, steps: int | None, max_steps: int | None, *, warns: bool):

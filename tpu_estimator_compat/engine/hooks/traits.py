@@ -33,11 +33,9 @@ Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
 @dataclasses.dataclass(frozen=True)
 class Demand:
-    """The time at which a hook next needs control.
+    """The time at which a hook next needs control; None for no such limit.
 
-    Attributes:
-      steps: after this many steps, any fraction rounded up; None for no such limit.
-      seconds: after this much time; None for no such limit.
+    A fraction of `steps` is rounded up.
     """
 
     steps: float | None = None

@@ -51,7 +51,6 @@ class CalledInput:
 
     @functools.cached_property
     def element_spec(self) -> Any:
-        """The structure of `tf.TypeSpec`s of an element of `dataset`."""
         if self.is_dataset:
             return self.result.element_spec
         return tf.nest.map_structure(tf.type_spec_from_value, self._structure)
@@ -98,10 +97,7 @@ class CalledInput:
         return tf.nest.flatten(self._structure, expand_composites=True)
 
     def element(self) -> Any:
-        """The element in the default graph: features, or (features, labels).
-
-        For a Dataset, it is `get_next()` of an initializable iterator, as in the original.
-        """
+        """The element: for a Dataset, `get_next()` of an initializable iterator, as in TF1."""
         if self.is_dataset:
             iterator = tf.compat.v1.data.make_initializable_iterator(self.result)
             self._iterator = iterator._iterator_resource.op

@@ -199,9 +199,8 @@ def deploy(
 ) -> DeployedInput:
     """The input of the replicas, from the results of all input_fn calls of this process.
 
-    Args:
-      called: in the order of `input_mode.invocations`.
-      in_step: whether the step of a sole replica may compute input_fn's tensors itself.
+    `called` has the order of `input_mode.invocations`. With `in_step`, the step of a sole replica
+    may compute input_fn's tensors itself.
     """
     whole = isinstance(input_mode, modes.Plain) and input_mode.topology.num_replicas == 1
     in_step = in_step and whole and not called[0].is_dataset

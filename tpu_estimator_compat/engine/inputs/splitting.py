@@ -12,11 +12,7 @@ Structure = Any
 
 
 def sizes(element_spec: Structure, batch_axis: Sequence[int] | None) -> set[Any]:
-    """Sizes of an element's tensors along their batch dimensions; None for an unknown one.
-
-    Args:
-      batch_axis: per flat tensor, the batch dimension; None for 0 everywhere.
-    """
+    """Sizes of an element's tensors along their batch dimensions; None for an unknown one."""
     flat = tf.nest.flatten(element_spec)
     return {
         _size(spec, axis)
@@ -34,13 +30,7 @@ def copies(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
 def split(
     dataset: tf.data.Dataset, parts: int, wanted: range, batch_axis: Sequence[int] | None
 ) -> tf.data.Dataset:
-    """A dataset of slices of every batch.
-
-    Args:
-      parts: the number of slices of a batch.
-      wanted: indices of the slices in the result.
-      batch_axis: per flat tensor, the dimension to split; None for 0 everywhere.
-    """
+    """A dataset of slices of every batch: of `parts` slices, those with the indices `wanted`."""
     if parts == 1:
         return dataset
 

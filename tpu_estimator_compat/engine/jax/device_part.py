@@ -92,7 +92,6 @@ class JaxDevicePart:
 
     @functools.cached_property
     def number_of_loss(self) -> int | None:
-        """The loss's index among the step's fetches; None where the step does not fetch it."""
         fetched = list(map(key, self.step.program.fetches))
         loss = None if self.plan.loss is None else key(self.plan.loss)
         return fetched.index(loss) if loss in fetched else None

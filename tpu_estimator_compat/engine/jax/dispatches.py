@@ -39,7 +39,6 @@ class StartedSteps:
 
     @functools.cached_property
     def made(self) -> int:
-        """The number of steps made."""
         return 1 if self._chunk.steps == 1 else int(np.asarray(self._dispatched.steps))
 
     def values(self, index: int) -> Values:
@@ -61,7 +60,6 @@ class LossSum:
         self._loss: np.generic | None = None
 
     def add(self, started: StartedSteps) -> None:
-        """Adds the steps of a dispatch; waits for them."""
         for self._loss in started.losses():
             self.steps, self._sum = self.steps + 1, self._sum + float(self._loss)
         self.stopped = self._stop_on_nan and self.steps > 0 and ends_training(self._loss)

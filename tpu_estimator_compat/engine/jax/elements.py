@@ -18,9 +18,8 @@ from tpu_estimator_compat.engine.jax.topology import JaxTopology
 class Elements:
     """Reads elements, and stacks elements of several steps and replicas into arrays.
 
-    Args:
-      stacked: whether an element stacks the replicas' batches, as `DeployedInput` does, or
-        concatenates them, as Keras does.
+    An element stacks the replicas' batches if `stacked`, as `DeployedInput` does, or concatenates
+    them, as Keras does.
     """
 
     def __init__(self, topology: JaxTopology, *, stacked: bool):
@@ -31,10 +30,7 @@ class Elements:
         self._error: tf.errors.OpError | None = None
 
     def next(self, iterator: Iterator, steps: int, stage: JaxHostStage | None) -> Chunk:
-        """Elements for up to `steps` steps; fewer at the end of the data, or before an error.
-
-        With a host stage, they are for at most one step.
-        """
+        """Elements for `steps` steps, one with a host stage; fewer before the end or an error."""
         if stage is not None:
             parts = self.parts_for_stage(iterator)
             return NOTHING if parts is None else staged(parts, stage)

@@ -22,8 +22,7 @@ from tpu_estimator_compat.engine.step.host_function import HostFunction
 class Tail:
     """Values that no device can compute, and the tensors from which the host computes them.
 
-    Attributes:
-      done: operations for which the values wait; the device has run them by then.
+    The values wait for the operations `done`, which the device has run by then.
     """
 
     fetches: list[tf.Tensor]
@@ -66,10 +65,7 @@ def _is_lowered(op: tf.Operation) -> bool:
 
 
 class JaxHostPart:
-    """The host part of a step: metrics, host calls, fetches that no replica computes.
-
-    `uses` are names of the variables and resources that it uses.
-    """
+    """The host part of a step: metrics, host calls, fetches that no replica computes."""
 
     def __init__(self, parts: StepParts, store: VariableStore):
         self.uses: set[str] = set()

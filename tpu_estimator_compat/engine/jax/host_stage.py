@@ -15,15 +15,12 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
 class JaxHostStage:
-    """The host stage of a step.
+    """The host stage of a step, which reads the variables `uses`.
 
     Args:
       store: the variables; those that the stage reads are created here.
       feeds: the subset of the plan's `replica_feeds` that the devices take.
       results: the stage's results that the host part takes.
-
-    Attributes:
-      uses: names of the variables that it reads.
     """
 
     def __init__(
@@ -48,8 +45,7 @@ class JaxHostStage:
     ) -> tuple[list[np.ndarray], dict[Key, np.ndarray]]:
         """Computes one step's stage from each replica's element, as flat parts; call it eagerly.
 
-        Returns:
-          The replicas' input, stacked, and the results, concatenated over replicas.
+        Returns the replicas' input, stacked, and the results, concatenated over replicas.
         """
         found = [self._function(*parts) for parts in elements]
         fed, results = ([[t.numpy() for t in of_one[i]] for of_one in found] for i in (0, 1))

@@ -30,15 +30,13 @@ def line_for(accelerator: str) -> str:
 
 
 def is_installed() -> bool:
-    """Whether JAX is installed, in any version."""
     return importlib.util.find_spec("jax") is not None and _version("jaxlib") is not None
 
 
 def check() -> None:
     """Raises ImportError where JAX is not installed; does not import it.
 
-    An untried release gets a warning, once in a process: the package uses interfaces of JAX that
-    are not stable.
+    An untried release gets a warning, once in a process: JAX's interfaces are not stable.
     """
     if not is_installed():
         raise ImportError(

@@ -39,7 +39,6 @@ class _Session(_interface.ProfilerSession):
             self.start_jax()
 
     def start_jax(self) -> None:
-        """Starts JAX's session, unless it has started."""
         if self._jax_record is not None:
             return
         import jax
@@ -101,8 +100,7 @@ class _Session(_interface.ProfilerSession):
 def watch() -> None:
     """Prepares TensorFlow's profiler so that `record_too` can add JAX's, even to a running session.
 
-    Call it only where an estimator's steps may run on JAX's devices: it replaces a class of
-    TensorFlow.
+    Call it only where steps may run on JAX's devices: it replaces a class of TensorFlow.
     """
     _interface.ProfilerSession = _Session
 

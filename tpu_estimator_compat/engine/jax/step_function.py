@@ -215,10 +215,7 @@ class StepFunction:
         return after, made, self._whole(kept)
 
     def _whole(self, fetched: list[Any]) -> list[Any]:
-        """A device's fetches, [steps, rows, ...]; with `gathers`, the rows of all replicas.
-
-        A scalar becomes one row.
-        """
+        """Fetches of one device, with `gathers` of all: [steps, rows, ...]; a scalar is a row."""
         fetched = [f if f.ndim > 1 else f[:, None] for f in fetched]
         if not self._gathers:
             return fetched

@@ -20,14 +20,13 @@ from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
 class Steps:
-    """The step of a plan, and steps with other fetches and targets of its graph.
+    """The step of a plan, `main`, and steps with other fetches and targets of its graph.
 
     Args:
       seed: of the random numbers; None draws different numbers in each training.
       makes_host_calls: whether this process makes host calls; of several, one does.
 
     Attributes:
-      main: the plan's step.
       key: the key of the random numbers, the same in all processes.
     """
 
@@ -77,7 +76,6 @@ class Steps:
         return self._others[names]
 
     def clear(self) -> None:
-        """Frees all steps but `main`."""
         self._others.clear()
 
     def most_for(self, steps: int) -> int:
@@ -166,7 +164,6 @@ class Finishing:
             self.end()
 
     def end(self) -> None:
-        """Finishes the waiting dispatch, if there is one."""
         started, self._waiting = self._waiting, None
         if started is not None:
             self._steps.finish(started)

@@ -85,7 +85,6 @@ class JaxTopology(Topology):
 
 
 def has_tpu() -> bool:
-    """Whether this machine has a TPU that JAX sees."""
     chips = tpu_system.attached_chips()
     if not chips or not installation.is_installed():
         return False

@@ -20,10 +20,8 @@ class CollectLoop:
     """Predicts several batches: the first in one call each, later ones in a `tf.while_loop`.
 
     A loop saves Python's cost per call, but takes several times as long to trace, which pays only
-    for many batches. For arguments that are not listed see `DeviceLoop`.
-
-    Args:
-      outputs: (dtype, rank) of each output; the first dimension of each is the batch's.
+    for many batches. `outputs` has (dtype, rank) of each output, whose first dimension is the
+    batch's; for other arguments see `DeviceLoop`.
     """
 
     def __init__(
@@ -94,11 +92,7 @@ class CollectLoop:
         return sizes, values
 
     def __call__(self, iterator: Any, most: int) -> list[list[np.ndarray]]:
-        """Runs a step on each of the next elements, `most` at most.
-
-        Returns:
-          One list of outputs per step; fewer than `most` where the data ended.
-        """
+        """Lists of outputs of steps on the next `most` elements; fewer where the data ended."""
         steps: list[list[np.ndarray]] = []
         with eager.eager_mode():
             while len(steps) < most:

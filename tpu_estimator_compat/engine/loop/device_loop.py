@@ -130,11 +130,7 @@ class DeviceLoop:
         return done, loss, self._sum.read_value(), *noted
 
     def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Runs up to `steps` steps; none where the data has ended. Host calls may end later.
-
-        Raises:
-          tf.errors.OpError: a step or a host call failed; the end of the data is no failure.
-        """
+        """Runs up to `steps` steps; none where the data has ended. Host calls may end later."""
         return in_pieces(
             functools.partial(self._run_piece, iterator),
             steps,

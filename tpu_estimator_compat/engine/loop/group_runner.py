@@ -27,8 +27,7 @@ AGroup = TypeVar("AGroup", bound=Group)
 class GroupRunner(abc.ABC, Generic[AGroup]):
     """The base of a `Runner` on one of several machines. Call `leave` or `fail` at the end.
 
-    Attributes:
-      states: the states of the machines when they stopped; None before that.
+    `states` has the states of the machines when they stopped; None before that.
     """
 
     notes_before = False
@@ -78,11 +77,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
         return not states.any()
 
     def _ask(self) -> None:
-        """Asks the other machines, which wait for this machine, to answer its requests.
-
-        Raises:
-          MachineLostError: another machine has failed, and does not serve.
-        """
+        """Asks the waiting machines to answer; raises MachineLostError where one has failed."""
         with self._connected():
             if self.states is not None:
                 check_none_failed(self.states)
@@ -91,9 +86,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
     def leave(self) -> None:
         """Waits until all machines have stopped and have written their files.
 
-        Raises:
-          MachineLostError: another machine has failed.
-          ValueError: the data of some machines ended while others had more.
+        Raises MachineLostError where one has failed, ValueError where only some had more data.
         """
         try:
             with self._connected():

@@ -35,7 +35,6 @@ class LoopResult:
     stopped_by_nan: bool = False
 
     def followed_by(self, later: LoopResult) -> LoopResult:
-        """The result of these steps and the later ones together."""
         return dataclasses.replace(
             later,
             steps=self.steps + later.steps,
@@ -47,8 +46,7 @@ class LoopResult:
 def ends_training(loss: Any) -> Any:
     """Whether a scalar loss ends training: NaN does, as for TF's NanTensorHook, infinity does not.
 
-    Returns:
-      A bool; a bool tensor in a function under construction.
+    Returns a bool; in a function under construction, a bool tensor.
     """
     if tf.is_tensor(loss) and not tf.executing_eagerly():
         return tf.math.is_nan(loss) if loss.dtype.is_floating else tf.constant(False)
@@ -62,13 +60,10 @@ def in_pieces(
     stop_on_nan: bool,
     interrupted: Callable[[], bool],
 ) -> LoopResult:
-    """Runs up to `steps` steps in pieces, between which Python handles signals.
+    """Runs up to `steps` steps, one or more, in pieces between which Python handles signals.
 
-    Args:
-      piece: runs some of n steps: at least one, unless the data has ended.
-      steps: one or more.
-      stop_on_nan: whether a NaN loss ends the loop.
-      interrupted: asked between pieces whether to end early.
+    `piece` runs some of n steps: at least one, unless the data has ended. `interrupted` is asked
+    between pieces whether to end early.
     """
 
     def judged(steps: int) -> LoopResult:

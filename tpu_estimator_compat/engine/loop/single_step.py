@@ -63,10 +63,7 @@ class SingleStep:
 
 
 class FetchingStep:
-    """Runs one step in a call and returns all its outputs, for hooks that fetch tensors of a step.
-
-    `step` builds one step of the iterator's next element.
-    """
+    """Runs one step in a call and returns all outputs, for hooks that fetch tensors of a step."""
 
     def __init__(
         self,
@@ -81,12 +78,7 @@ class FetchingStep:
         self._function = functions.PerExecutor(lambda: functions.IteratorFunction(step, contents))
 
     def __call__(self, iterator: Iterator) -> list[tf.Tensor]:
-        """Makes one step.
-
-        Raises:
-          StopIteration, tf.errors.OutOfRangeError: the data has ended.
-          tf.errors.OpError: the step failed.
-        """
+        """Makes one step; raises StopIteration or OutOfRangeError where the data has ended."""
         call = self._tuner.next(1)
         started = self._clock()
         outputs = self._function(call.executor, iterator)

@@ -199,9 +199,7 @@ def capture_mode(
 ) -> CapturedMode:
     """Captures a mode in the default graph; initialises nothing.
 
-    Args:
-      call_model_fn: takes features and labels, returns model_fn's spec.
-      store: gets the live variables.
+    `call_model_fn` takes features and labels, returns model_fn's spec; `store` gets the variables.
     """
     if topology.compiles:
         check_no_strings(element.spec)

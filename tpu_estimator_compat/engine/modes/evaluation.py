@@ -74,11 +74,8 @@ class Evaluation:
     def __call__(self, variables: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
         """Evaluates and writes the results as events.
 
-        Args:
-          variables: values by variable name, in place of a checkpoint's.
-
-        Returns:
-          Metric name to numpy value, with `loss` (the mean over steps) and `global_step`.
+        Values in `variables`, by name, take the place of a checkpoint's. Returns metric name to
+        numpy value, with `loss` (the mean over steps) and `global_step`.
         """
         logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
         started = time.perf_counter()

@@ -78,10 +78,7 @@ def check_task(config: RunConfig) -> None:
 def train(
     model: Model, captured: CapturedMode, deployed_input: DeployedInput, request: TrainRequest
 ) -> np.generic | None:
-    """Trains until a limit, a hook, or the end of the data.
-
-    Returns the last step's loss; None where no step was made.
-    """
+    """Trains until a limit, a hook or the data's end; returns the last loss, None without steps."""
     config = captured.config
     if config.save_input_state:
         deployed_input = _resumable(captured, deployed_input)

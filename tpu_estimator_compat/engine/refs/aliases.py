@@ -53,8 +53,7 @@ def begins(
     """Indices of the input's elements with which the outputs begin; empty if they share none.
 
     Args:
-      source: the shape of the input.
-      shapes: of the outputs.
+      source, shapes: the shapes of the input, and of the outputs.
       arguments: the values of all inputs; None for inputs that are no constants.
     """
     if node.op in _WHOLE:

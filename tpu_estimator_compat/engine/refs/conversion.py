@@ -31,8 +31,7 @@ class Ref:
     Attributes:
       variables: names of the variables to which it may refer.
       handle: the output that is the variable's handle, as nodes name it.
-      dtype: of the variable, as an enum.
-      shape: of the variable.
+      dtype, shape: of the variable; the dtype as an enum.
       after: the operation that has to run before the ref is used; empty for none.
     """
 
@@ -114,11 +113,7 @@ class Conversion:
         return [node]
 
     def output(self, node: NodeDef, place: int, name: str, part: int = 0) -> str:
-        """The name by which other nodes take an output.
-
-        Args:
-          part: index in an output that is a list.
-        """
+        """The name by which other nodes take an output; `part` is an index in an output list."""
         del name, part
         return f"{node.name}:{place}" if place else str(node.name)
 
@@ -147,8 +142,7 @@ class Conversion:
     def looked_at(self, node: NodeDef, places: Collection[int]) -> list[NodeDef]:
         """Makes a node use the variables' values just before it; returns the added reads.
 
-        Args:
-          places: indices of the inputs that are values; the others are refs.
+        `places` are indices of the inputs that are values; the others are refs.
         """
         added: list[NodeDef] = []
         inputs = list(node.input)

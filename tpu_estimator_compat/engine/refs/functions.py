@@ -33,8 +33,7 @@ _INDICES = {"Reshape": "Tshape", "Shape": "out_type", "Slice": "Index"}
 class Functions:
     """The functions of a graph, and their conversions to resource variables.
 
-    Attributes:
-      made: the converted functions since the list was last emptied.
+    `made` has the converted functions since the list was last emptied.
     """
 
     def __init__(self) -> None:

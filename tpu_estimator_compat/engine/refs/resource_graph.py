@@ -28,8 +28,7 @@ def of(graph: tf.Graph) -> ResourceGraph:
 class ResourceGraph:
     """A graph that computes the same as another, under the same names, on resource variables.
 
-    Attributes:
-      graph: the graph; the other graph itself where that has no ref variables.
+    `graph` is the other graph itself where that has no ref variables.
     """
 
     def __init__(self, graph: tf.Graph) -> None:
@@ -78,7 +77,6 @@ class ResourceGraph:
         return [*plain, self._value(tensor, ref)]
 
     def operation(self, operation: tf.Operation) -> tf.Operation:
-        """The counterpart of an operation of the other graph."""
         return self._operation(operation.name) if self._has_refs else operation
 
     def _value(self, tensor: tf.Tensor, ref: Ref) -> tf.Tensor:

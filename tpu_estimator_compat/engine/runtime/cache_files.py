@@ -127,11 +127,7 @@ def _digest(content: bytes) -> bytes:
 
 
 def trim() -> None:
-    """Deletes the least recently used files, JAX's too, until all kinds together fit the limit.
-
-    Raises:
-      ValueError: `environment.cache_limit` cannot be read.
-    """
+    """Deletes the least recently used files, JAX's too, until all kinds together fit the limit."""
     limit = environment.cache_limit()
     found = []
     for kind in _KINDS:

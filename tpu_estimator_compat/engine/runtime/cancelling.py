@@ -73,7 +73,6 @@ def call(name: bytes, inputs: Sequence[tf.Tensor], outputs: int) -> list[tf.Tens
 
 
 def current() -> Canceller | None:
-    """The canceller of this thread's functions."""
     return getattr(_here, "canceller", None)
 
 
@@ -92,8 +91,7 @@ def _is_called_by_tensorflow(frame: FrameType | None) -> bool:
 def _ended(manager: cancellation.CancellationManager, seconds: float) -> Iterator[None]:
     """Cancels the body after some seconds (0 for never), and waits for its end, as sessions did.
 
-    Raises:
-      tf.errors.DeadlineExceededError: the body took longer, even if it succeeded.
+    Raises DeadlineExceededError where the body took longer, even if it succeeded.
     """
     if not seconds:
         yield

@@ -13,10 +13,7 @@ _NOTHING: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
 
 def eager_mode() -> contextlib.AbstractContextManager[None]:
-    """Eager execution, also inside a legacy graph context or after `disable_v2_behavior()`.
-
-    A nested context costs next to nothing: a step enters several.
-    """
+    """Eager execution, also inside a legacy graph context or after `disable_v2_behavior()`."""
     if context.executing_eagerly() and pywrap_tfe.TFE_Py_TapeSetIsStopped():
         return _NOTHING
     return _entered()
@@ -32,8 +29,5 @@ def _entered() -> Iterator[None]:
 
 
 def forget_end_of_data() -> None:
-    """Clears the end of the data from the executors of remote hosts.
-
-    They keep an error, and fail the next operation of the process with it.
-    """
+    """Clears the end of data from remote hosts' executors, which would fail the next operation."""
     context.context().clear_executor_errors()

@@ -102,16 +102,14 @@ class Group(abc.ABC):
     def meet(self, state: State, place: str) -> np.ndarray:
         """Waits until all machines are at `place`, and serves those that ask; returns all states.
 
-        Raises:
-          MachineLostError, tf.errors.OpError: a machine is lost.
+        Raises MachineLostError or an OpError where a machine is lost.
         """
 
     @abc.abstractmethod
     def fail(self, place: str, *, owes_step: bool) -> None:
         """Tells the others at the next meeting, at `place`, that this machine has failed.
 
-        Args:
-          owes_step: whether it had agreed to a step that it does not make; the others may be in it.
+        With `owes_step`, it had agreed to a step that it does not make; the others may be in it.
         """
 
     @abc.abstractmethod

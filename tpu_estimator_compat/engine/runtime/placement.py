@@ -55,10 +55,7 @@ def settle(assigned: Iterable[tuple[str, str]], *, soft: bool) -> None:
 
     Args:
       assigned: names of operations, each with the device that it is explicitly assigned to, or "".
-      soft: `allow_soft_placement` of the session config.
-
-    Raises:
-      tf.errors.InvalidArgumentError: a device does not exist, and `soft` is False.
+      soft: `allow_soft_placement` of the session config; if False, raises InvalidArgumentError.
     """
     there = _there()
     missing = ((name, device) for name, device in assigned if not _is_among(there, device))

@@ -6,5 +6,4 @@ from tpu_estimator_compat.tf_internals import profiler_v2
 
 
 def is_recording() -> bool:
-    """Whether TensorFlow's profiler records."""
     return profiler_v2._profiler is not None

@@ -70,10 +70,7 @@ def timeline(folder: str) -> str:
 
 
 def step_stats(folder: str) -> step_stats_pb2.StepStats:
-    """The operations of all profiles below `folder`, by device.
-
-    Operations have their names in the model's graph, where XLA has kept the names.
-    """
+    """The profiled operations below `folder`, by device, under graph names if XLA has kept them."""
     stats = step_stats_pb2.StepStats()
     by_device: dict[str, Any] = {}
     pattern = os.path.join(user_files.literal(folder), "plugins", "profile", "*", "*.xplane.pb")

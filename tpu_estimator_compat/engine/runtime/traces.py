@@ -125,10 +125,8 @@ class Traces:
     ) -> Traced:
         """The function with some contents: from the cache, or traced now.
 
-        Args:
-          contents: None for a function that is not kept.
-          arguments: types of the function's arguments.
-          trace: traces the function; returns a concrete function.
+        `contents` is None for a function that is not kept; `arguments` has the types of its
+        arguments; `trace` returns a concrete function.
         """
         around = _surroundings()
         if contents is None or around is None:

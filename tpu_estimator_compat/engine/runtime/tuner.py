@@ -85,10 +85,9 @@ class Tuner:
         self._later_calls = self._loops_of_one = 0.0  # seconds
 
     def next(self, steps: int, *, waited_for: bool = False, trial: bool = True) -> Call:
-        """The next call of a loop that has `steps` steps to make.
+        """The next call of a loop that has `steps` steps to make, one or more.
 
         Args:
-          steps: one or more.
           waited_for: whether something besides the caller waits for the call's end.
           trial: whether executors may be tried; False for steps that will be traced anew.
         """
@@ -103,7 +102,6 @@ class Tuner:
         return Call(steps if looped else 1, executor, looped)
 
     def record(self, call: Call, steps: int, seconds: float) -> None:
-        """Records the number of steps that a call made, and its time."""
         if not steps:
             return
         self._pace.record(steps, seconds)
@@ -173,10 +171,9 @@ class _Executors:
 
 
 class _Runs:
-    """The runs of one function; a run is one or more calls, of a few steps together.
+    """The runs of one function, a few steps each, in one or more calls.
 
-    Attributes:
-      times: seconds per step of each run.
+    `times` has the seconds per step of each.
     """
 
     def __init__(self) -> None:

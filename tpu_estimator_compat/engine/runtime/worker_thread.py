@@ -74,8 +74,7 @@ class _Task(Generic[Result]):
 class WorkerThread:
     """A thread that runs the main thread's calls; the first call starts it.
 
-    Args:
-      stopped: returns whether the caller should stop; polled while a call runs.
+    `stopped` returns whether the caller should stop; it is polled while a call runs.
     """
 
     def __init__(self, stopped: Callable[[], bool]):
@@ -90,7 +89,6 @@ class WorkerThread:
           StillBlockedError: the caller should stop, and Python code for which the call waits did
             not return for some seconds.
           KeyboardInterrupt: Ctrl-C; the call may still go on.
-          Errors of `call`.
         """
         if threading.current_thread() is not threading.main_thread():
             return call()  # only the main thread handles signals
@@ -126,5 +124,4 @@ class WorkerThread:
             del task
 
     def close(self) -> None:
-        """Ends the thread after its call."""
         self._tasks.put(None)

@@ -53,8 +53,7 @@ def put_in_order(graph: tf.Graph) -> None:
 class _Initializer:
     """An initialiser with all operations on which it depends.
 
-    Attributes:
-      reads: for each variable handle, the first of these operations that uses it.
+    `reads` has, for each variable handle, the first of these operations that uses it.
     """
 
     def __init__(self, op: tf.Operation):

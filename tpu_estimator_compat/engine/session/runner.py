@@ -35,11 +35,7 @@ class Runner(Protocol):
         """Whether `run` notes the global step before its last step."""
 
     def start(self, restored: str | None = None) -> None:
-        """Called when all variables are initialised, before the first step.
-
-        Args:
-          restored: the checkpoint of the variables; None where initialisers ran.
-        """
+        """Called before the first step: variables are initialised, or restored from `restored`."""
 
     def begin_loop(self) -> None:
         """Resets the count of steps in a loop, by which host calls run every n-th step."""
@@ -76,9 +72,7 @@ class Runner(Protocol):
     def leave(self) -> None:
         """Called after the last step; waits for other workers.
 
-        Raises:
-          MachineLostError: another worker has failed.
-          ValueError: the data of some workers ended while others had more.
+        Raises MachineLostError where one has failed, ValueError where only some had more data.
         """
 
     def fail(self) -> None:

@@ -36,7 +36,6 @@ class RunnerSession(GraphSession):
         return not isinstance(self.runner, GroupRunner)
 
     def renew_steps(self) -> None:
-        """Replaces the runner by a new one, for the graph as it is now."""
         self.finish_host_calls()
         self.runner.close()
         self.runner = self._make_runner()

@@ -46,8 +46,7 @@ class SessionInput:
     def take(self, call: Callable[[Iterator], Result]) -> Result:
         """Makes a call that takes elements; a signal interrupts it where Python makes the elements.
 
-        Raises:
-          tf.errors.OutOfRangeError: a signal interrupted it: training saves, as at the end of data.
+        It then raises OutOfRangeError, since training saves as at the end of data.
         """
         self.restored_from = None
         iterator = self.iterator()

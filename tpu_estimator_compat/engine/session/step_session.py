@@ -36,8 +36,7 @@ _MOST_KNOWN = 64  # classified sets of fetches
 class StepSession(RunnerSession):
     """A session whose steps take elements from a deployed input, within limits read at every run.
 
-    Attributes:
-      steps_last_run, steps_made: steps of the last run, and of all runs, of the plan's targets.
+    `steps_last_run`, `steps_made`: steps of the plan's targets, in the last run and in all runs.
     """
 
     def __init__(

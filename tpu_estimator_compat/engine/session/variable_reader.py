@@ -23,11 +23,7 @@ from tpu_estimator_compat.engine.session.step_fetches import StepFetches
 
 
 class VariableReader:
-    """Reads the variables that a run fetches: see the table.
-
-    Args:
-      after_loop: whether hooks get control only after loops of a TPU.
-    """
+    """Reads the variables that a run fetches; `after_loop` picks the column of the table above."""
 
     def __init__(self, session: RunnerSession, *, after_loop: bool):
         self.after_loop = after_loop

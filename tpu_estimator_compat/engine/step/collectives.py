@@ -28,8 +28,7 @@ Received = Callable[[tf.Operation, Sequence[tf.Tensor], int], tf.Tensor]
 class XlaOp:
     """A TensorFlow op of the same two inputs that XLA lowers on a CPU.
 
-    Attributes:
-      attributes: string attributes that it has besides the collective's.
+    `attributes` are string attributes that it has besides the collective's.
     """
 
     op_type: str
@@ -90,8 +89,7 @@ def participants(op: tf.Operation) -> np.ndarray | None:
 def groups_of(op: tf.Operation, replicas: int) -> Groups:
     """The groups of replica ids in which `op` exchanges; an empty `group_assignment` means all.
 
-    Raises:
-      ValueError: the assignment does not name every replica exactly once.
+    Raises ValueError where the assignment does not name every replica exactly once.
     """
     assignment = participants(op)
     everyone = tuple(range(replicas))

@@ -27,7 +27,6 @@ class Part:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the part has neither fetches nor targets."""
         return not self.fetches and not self.targets
 
     def without(self, names: Collection[str]) -> Part:
@@ -40,9 +39,8 @@ class Part:
 class Transfers:
     """The tensors that the host takes from the replicas, or from the host stage.
 
-    Attributes:
-      pairs: by `key()`, a placeholder of the host part, and the replicas' tensor whose concatenated
-        values it stands for.
+    `pairs` has, by `key()`, a placeholder of the host part, and the replicas' tensor whose
+    concatenated values it stands for.
     """
 
     pairs: Mapping[Key, tuple[tf.Tensor, tf.Tensor]]

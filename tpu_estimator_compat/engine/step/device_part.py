@@ -72,7 +72,6 @@ class DevicePart:
         self._store.prepare(self.program.handles, replicated=True, trainable=trainable)
 
     def exchanges(self) -> set[str]:
-        """Names of the exchanges among replicas."""
         sums = {op.name for stage in self.program.stages for op in stage.collectives}
         return sums | self._join.exchanges(self._parts.transfers.from_replicas)
 
@@ -108,11 +107,8 @@ class DevicePart:
     def on_replica(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
         """Builds the part of one replica; called in replica context.
 
-        Args:
-          data: the replica's element; with a host stage, the values of `feeds`.
-
-        Returns:
-          The replica's fetches, then the tensors that the host takes.
+        `data` is the replica's element; with a host stage, the values of `feeds`. Returns the
+        replica's fetches, then the tensors that the host takes.
         """
         values = data if self._plan.host_stage else self.flat(data)
         with tf.device(placement.common_device(self._strategy) or ""):  # "" keeps their devices
@@ -136,8 +132,7 @@ class DevicePart:
     ) -> tuple[dict[Key, Any], dict[Key, tf.Tensor]]:
         """Builds the part of all replicas, from their `data` as the strategy distributes it.
 
-        Returns:
-          The replicas' values of their fetches, and the values that the host takes.
+        Returns the replicas' values of their fetches, and the values that the host takes.
         """
         outputs = self._strategy.run(self._step, args=(data, *fed))
         values = dict(zip(map(key, self._results), outputs, strict=False))

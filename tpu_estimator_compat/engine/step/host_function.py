@@ -65,9 +65,7 @@ class HostFunction:
     def tensors(self, values: Sequence[Any], *, reads_all: bool = False) -> list[tf.Tensor]:
         """The fetches as tensors; those of plain reads share the variables' buffers.
 
-        Args:
-          values: of the feeds.
-          reads_all: whether most variables are read, as for a checkpoint; then no read copies.
+        If most variables are read (`reads_all`), as for a checkpoint, no read copies.
         """
         if self._does_nothing:  # such as initialisers of a model without tables
             return []

@@ -28,14 +28,10 @@ class HostPlaceholders:
         self.made: dict[Key, tuple[tf.Tensor, tf.Tensor]] = {}
 
     def over_replicas(self, tensor: tf.Tensor) -> tf.Tensor:
-        """A placeholder for `tensor` concatenated over replicas along dimension 0.
+        """A placeholder for `tensor` concatenated over replicas: [replicas * batch, ...].
 
-        Returns:
-          A placeholder of shape [replicas * batch, ...], or of the tensor's own shape where the
-          replicas are the same.
-
-        Raises:
-          RuntimeError: `tensor` is a scalar, which cannot be concatenated.
+        Where the replicas are the same, it has the tensor's own shape; otherwise a scalar raises
+        RuntimeError.
         """
         if tensor.shape.rank == 0 and not self._same:
             raise RuntimeError(
@@ -68,7 +64,6 @@ class HostPlaceholders:
         Raises:
           RuntimeError: one of the tensors is a scalar.
           TypeError: one of them is no tensor.
-          Errors of `check_host_call`.
         """
         check_host_call(name, host_call)  # a spec's _replace does not check
         function, tensors = host_call

@@ -63,7 +63,6 @@ class HostCallQueue:
 
     @property
     def handle(self) -> tf.Tensor:
-        """The handle of TensorFlow's queue."""
         return self._queue.queue_ref
 
     def uses(self, variable: str) -> bool:
@@ -90,11 +89,7 @@ class HostCallQueue:
         self._last = self._thread.submit(self._make, call)
 
     def finish(self) -> None:
-        """Waits until all calls that were handed over are made.
-
-        Raises:
-          tf.errors.OpError: a call's error. The calls after it are dropped.
-        """
+        """Waits for all calls handed over; raises a call's error, and drops the calls after it."""
         if self._last is not None:
             self._last.result()
             self._last = None
@@ -108,11 +103,7 @@ class HostCallQueue:
         raise error
 
     def leave(self) -> None:
-        """Waits for all calls that were handed over; steps built later make their own calls.
-
-        Raises:
-          tf.errors.OpError: a call's error.
-        """
+        """Waits for all calls that were handed over; steps built later make their own calls."""
         self.finish()
         self.close()
         self.left = True
@@ -190,8 +181,7 @@ def queue_for(
 ) -> HostCallQueue | None:
     """A queue for the calls of `program`; None where they cannot wait.
 
-    Args:
-      others: handles that the rest of the step uses: calls that use one of them cannot wait.
+    Calls that use one of `others`, handles that the rest of the step uses, cannot wait.
     """
     capacity = capacity_for(program.feeds, tuning)
     if not program.targets or capacity is None or set(others) & set(program.handles):

@@ -42,7 +42,6 @@ class HostStage:
 
     @property
     def placeholders(self) -> list[tf.Tensor]:
-        """The placeholders of the replicas' input."""
         return [placeholder for placeholder, _ in self.tensors.values()]
 
     def gives(self, tensor: tf.Tensor) -> bool:

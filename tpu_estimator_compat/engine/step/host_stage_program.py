@@ -21,7 +21,6 @@ class HostStageProgram:
     """The host stage of a plan that has one, for all replicas of this machine.
 
     Args:
-      plan: the computation of a step.
       feeds: the `replica_feeds` that the device part takes.
       results: the stage's results that the host part takes.
       group: the machines that train together; None for one machine.
@@ -50,7 +49,6 @@ class HostStageProgram:
 
     @property
     def exchanges(self) -> set[str]:
-        """Names of the exchanges between machines."""
         shared = self._shared.exchanges if self._shared else set()
         return shared | set(map(exchange_name, self.results))
 
@@ -63,8 +61,7 @@ class HostStageProgram:
     ) -> tuple[Any, dict[Key, tf.Tensor]]:
         """Builds the stage of one step from the flat elements of this machine's replicas.
 
-        Returns:
-          The input of the replicas, as `strategy.run` takes it, and the results over all replicas.
+        Returns the replicas' input, as `strategy.run` takes it, and the results over all replicas.
         """
         found = [self._own(values, handle_of) for values in elements]
         parts_of = zip(*(results for _, results in found), strict=True)
@@ -106,8 +103,7 @@ class OfElement:
     ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         """Builds the stage from one tensor for each of the plan's feeds.
 
-        Returns:
-          The replica's input, and the results that the host part takes.
+        Returns the replica's input, and the results that the host part takes.
         """
         known = dict(zip(map(key, self._program.feeds), values, strict=True))
         found = self._program(values, handle_of)
@@ -135,7 +131,6 @@ class _OfMachines:
 
     @property
     def exchanges(self) -> set[str]:
-        """Names of the exchanges between machines."""
         return {f"host_stage/{t.name}" for t in self._feeds}
 
     def __call__(
@@ -143,8 +138,7 @@ class _OfMachines:
     ) -> list[dict[Key, tf.Tensor]]:
         """Builds the partial tensors of one step from the results over all replicas.
 
-        Returns:
-          For each replica of this machine, its input by `key()` of the feed.
+        Returns, for each replica of this machine, its input by `key()` of the feed.
         """
         found = self._program([results[key(t)] for t in self.wanted], handle_of)
         name = " ".join(sorted(self.exchanges))

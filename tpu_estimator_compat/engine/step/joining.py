@@ -51,7 +51,6 @@ class JoinReplicas:
         return tf.concat(parts, axis=0)
 
     def first(self, value: Any) -> tf.Tensor:
-        """The first replica's value."""
         return self.strategy.experimental_local_results(value)[0]
 
 

@@ -80,7 +80,6 @@ class StepPlan:
         )
 
     def is_loss(self, tensor: tf.Tensor) -> bool:
-        """Whether `tensor` is the loss."""
         return key(tensor) == self._loss_key  # asked for each fetch of each run
 
     @functools.cached_property
@@ -123,6 +122,5 @@ class StepPlan:
         return reached
 
     def trainable_names(self) -> list[str]:
-        """Names of the trainable variables."""
         collection = self.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
         return [v.op.name for v in collection]

@@ -39,7 +39,6 @@ class StepProgram:
 
     @property
     def fetches(self) -> Sequence[tf.Tensor]:
-        """The tensors that the step returns."""
         return self.parts.plan.fetches
 
     @property
@@ -67,7 +66,6 @@ class StepProgram:
         return sum(len(part.program.ops) for part in parts)
 
     def exchanges(self) -> set[str]:
-        """Names of the exchanges among replicas in this step."""
         own = self.device.exchanges()
         if self.stage is None or self.parts.plan.same_on_all_replicas:
             return own
@@ -104,8 +102,7 @@ class StepProgram:
     def on_replica(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
         """The device part of one replica, in replica context; see `DevicePart.on_replica`.
 
-        Raises:
-          NotImplementedError: the host part updates variables of a host stage.
+        Raises NotImplementedError where the host part updates variables of a host stage.
         """
         if self.stage is None:
             return self.device.on_replica(data, *fed)
@@ -121,9 +118,8 @@ class StepProgram:
     def __call__(self, data: Structure, *fed: tf.Tensor) -> list[tf.Tensor]:
         """Builds one step; returns one tensor per fetch.
 
-        Args:
-          data: the step's input element, or one per replica as the strategy distributes it.
-          *fed: values of the fed tensors, the same for all replicas.
+        `data` is the input element, or one per replica as the strategy distributes it; `fed` are
+        the fed tensors' values, the same for all replicas.
         """
         data, of_stage = self._stage_before(data)
         of_replicas, sent = self.device(data, fed)

@@ -22,9 +22,8 @@ OUTPUT = "TPUReplicatedOutput"
 def rewrites(replica: int | None) -> Rewrites:
     """The rewrites of these ops for one replica, for `graph_def.subgraph_def`.
 
-    Args:
-      replica: its id; 0 for a sole replica, and for the host. None for devices on which XLA
-        partitions a replica's tensors as the graph says.
+    `replica` is its id; 0 for a sole replica, and for the host. None for devices on which XLA
+    partitions a replica's tensors as the graph says.
     """
     own: Rewrites = {
         INPUT: functools.partial(_own_input, replica or 0),

@@ -45,7 +45,6 @@ def cut(
 
     Args:
       ops: the operations to run, as `graph_ops.ancestors` found them.
-      fetches: tensors that the caller wants.
       stops: feeds and handles: tensors that come from outside.
       exchanged: the collectives at which stages end; without any, everything is one stage.
       reads_first: see `simplify.reads_first`.

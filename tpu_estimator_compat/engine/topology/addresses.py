@@ -13,8 +13,7 @@ _FORM = 'write "host:port", or "[::1]:port" with an address of IPv6'
 def split(address: str) -> tuple[str, int]:
     """The host, without IPv6 brackets, and the port of an address.
 
-    Raises:
-      ValueError: the address is not of the form host:port, or the port is not from 1 to 65535.
+    Raises ValueError where it is not of the form host:port, with a port from 1 to 65535.
     """
     host, _, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")

@@ -43,11 +43,7 @@ class Credentials:
         return [*words, self.proof(*words)]
 
     def admitted(self, words: Sequence[str]) -> tuple[int, str]:
-        """Index and token of the worker whose first message is `words`.
-
-        Raises:
-          RefusedError: the sender is not a worker of this cluster.
-        """
+        """Index and token of the worker whose hello is `words`; raises RefusedError for others."""
         if len(words) != 6 or words[0] != NAME:
             raise RefusedError("not a worker")
         _, version, cluster, index, own, proof = words

@@ -30,7 +30,6 @@ def has_tpu() -> bool:
 
 
 def is_installed() -> bool:
-    """Whether JAX is installed, in any version."""
     return bool(_entry("installation").is_installed())
 
 

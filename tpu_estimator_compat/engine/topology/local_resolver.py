@@ -30,11 +30,7 @@ class LocalResolver(tf.distribute.cluster_resolver.ClusterResolver):
         return False
 
     def cluster_spec(self) -> None:
-        """None: there is no cluster.
-
-        Raises:
-          ValueError: the script gave no name, and there is no TPU.
-        """
+        """None: there is no cluster. Raises ValueError where the script gave no name."""
         if not self._named:
             raise ValueError(
                 "Please provide a TPU Name to connect to. There is no TPU here: none is named by "

@@ -41,12 +41,9 @@ class MissingWorkersError(RuntimeError):
 
 
 def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
-    """Waits until all workers of the cluster are present.
+    """Waits until all workers of the cluster are present, at most `seconds`.
 
-    Args:
-      addresses: host:port of each worker, the chief first.
-      index: index of this process in `addresses`.
-      seconds: the longest wait.
+    `addresses` has host:port of each worker, the chief first, and of this process at `index`.
 
     Raises:
       MissingWorkersError: workers did not come in time.

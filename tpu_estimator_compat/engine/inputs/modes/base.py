@@ -71,8 +71,7 @@ class InputMode(abc.ABC):
     def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
         """One dataset per host of this process, in which its replicas' elements alternate.
 
-        Args:
-          datasets: one per call of input_fn, in the order of `invocations`.
+        `datasets` has one per call of input_fn, in the order of `invocations`.
         """
 
 

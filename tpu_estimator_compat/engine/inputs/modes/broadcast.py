@@ -17,7 +17,6 @@ class Broadcast(TPUInputMode):
 
     @property
     def input_batch_size(self) -> int | None:
-        """The global batch size."""
         return self.batch_size
 
     def invocations(self) -> list[Invocation]:

@@ -33,11 +33,9 @@ def resolve(
     batch_size: int | None = None,
     batch_axis: Sequence[int] | None = None,
 ) -> InputMode:
-    """The input mode of `mode`, a `ModeKeys` value.
+    """The input mode of `mode`, a `ModeKeys` value; `tpu_config` is None for plain estimators.
 
-    Args:
-      tpu_config: None for plain estimators.
-      batch_axis: as in `InputMode`; without effect in PREDICT.
+    `batch_axis` is as in `InputMode`, and without effect in PREDICT.
     """
     sliced = (
         tpu_config is not None

@@ -9,7 +9,6 @@ class PerHostV1(TPUInputMode):
 
     @property
     def input_batch_size(self) -> int | None:
-        """One host's share of the global batch size."""
         # Where replicas span hosts, only the host of a replica's first core calls input_fn.
         hosts = min(self.topology.num_hosts, self.topology.num_replicas)
         return self.batch_size and self.batch_size // hosts

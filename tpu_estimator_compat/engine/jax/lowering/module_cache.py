@@ -27,10 +27,7 @@ def _sources() -> bytes:
 
 
 def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
-    """The name of a step's file: the same for the same step, TensorFlow and package.
-
-    `shapes` is as for `stablehlo.lower`.
-    """
+    """The name of a step's file: the same for the same step, TensorFlow and package."""
     feeds = [[t.name, str(shapes.get(key(t), t.shape)), t.dtype.name] for t in step.feeds]
     # The definitions have only the variables' handles, without shapes.
     variables = [
@@ -54,6 +51,5 @@ def load(directory: pathlib.Path, name: str) -> StepModule | None:
 
 
 def store(directory: pathlib.Path, name: str, module: StepModule) -> None:
-    """Writes a module to its file, if the directory is writable."""
     content = json.dumps(module.to_json()).encode() + b"\n" + module.code
     cache_files.write(directory / f"{name}.module", content)

@@ -16,11 +16,9 @@ from tpu_estimator_compat.tf_internals import context
 
 
 class _Replacement(NamedTuple):
-    """The replacement of an op type.
+    """The replacement of an op type, for those of its operations that `fits` accepts.
 
-    Attributes:
-      fits: whether it replaces an operation of the type.
-      call: takes the op's type, inputs and boolean attributes; returns its outputs.
+    `call` takes the op's type, inputs and boolean attributes; returns its outputs.
     """
 
     fits: Callable[[tf.Operation], bool]

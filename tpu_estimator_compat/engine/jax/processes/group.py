@@ -210,7 +210,6 @@ _TOGETHER, _ALONE = "together", "alone"
 
 @functools.cache
 def processes() -> Processes | None:
-    """The processes of `jax.distributed`; None for a single process."""
     if jax.process_count() == 1:
         return None
     group = Processes(jax.process_count(), jax.process_index())

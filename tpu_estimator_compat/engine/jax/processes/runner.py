@@ -37,9 +37,8 @@ class ProcessesRunner(GroupRunner[Processes]):
     Where processes that should be fed the same (see `JaxTopology`) read different elements, all
     take the elements of the first of them.
 
-    Args:
-      trains: whether steps train. When one process stops a training, all stop; in an evaluation or
-        prediction, the others raise an error.
+    When one process stops a training (`trains`), all stop; in an evaluation or prediction, the
+    others raise an error.
     """
 
     def __init__(
