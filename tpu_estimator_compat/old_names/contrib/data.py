@@ -32,14 +32,12 @@ Transformation = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 
 def batch_and_drop_remainder(batch_size: int) -> Transformation:
-    """`batch(batch_size, drop_remainder=True)` as a transformation."""
     return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
 
 
 def padded_batch_and_drop_remainder(
     batch_size: int, padded_shapes: Any, padding_values: Any = None
 ) -> Transformation:
-    """`padded_batch(..., drop_remainder=True)` as a transformation."""
     return lambda dataset: dataset.padded_batch(
         batch_size, padded_shapes, padding_values, drop_remainder=True
     )

@@ -169,8 +169,7 @@ class Refused:
 def module(root: Any, path: str) -> Any:
     """The module at a dotted path such as `contrib.tpu` below a `Namespace`; the root for "".
 
-    Raises:
-      ModuleNotFoundError: there is no such module; the message has the table's advice.
+    If there is none, ModuleNotFoundError has the table's advice.
     """
     node = root
     done = root._path
@@ -199,11 +198,7 @@ def _behind(package: Any, name: str) -> Any:
 
 
 def member(parent: Any, path: str, name: str) -> Any:
-    """The value of `from path import name`.
-
-    Raises:
-      ImportError: there is no such name; the message has the table's advice.
-    """
+    """The value of `from path import name`; its ImportError has the table's advice."""
     try:
         return getattr(parent, name)
     except AttributeError:

@@ -129,11 +129,7 @@ class Experiment:
         return self._train_and_evaluate(self._local_eval_frequency)
 
     def train_and_evaluate(self) -> tuple[dict[str, Any], list[Any]]:
-        """Trains; evaluates new checkpoints during training and at the end.
-
-        Returns:
-          (metrics of the last evaluation, results of its exports).
-        """
+        """Trains and evaluates checkpoints; returns (last metrics, results of the last exports)."""
         return self._train_and_evaluate(self._min_eval_frequency)
 
     def _train_and_evaluate(self, frequency: int | None) -> tuple[dict[str, Any], list[Any]]:
