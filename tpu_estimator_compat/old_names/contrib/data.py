@@ -80,8 +80,7 @@ def sliding_window_batch(
 ) -> Transformation:
     """Batches of `window_size` elements; starts of batches are `window_shift` apart, by default 1.
 
-    `stride` is the old name of `window_shift`; `window_stride` is the distance of elements in a
-    window.
+    `stride` is the old `window_shift`; `window_stride` is the distance of elements in a window.
     """
     if stride is not None and window_shift is not None:
         raise ValueError("Cannot specify both `stride` and `window_shift`")

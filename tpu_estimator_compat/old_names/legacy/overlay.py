@@ -22,7 +22,6 @@ class Namespace(types.ModuleType):
     """A clone of a module with the table's names; attributes are made on first access.
 
     Args:
-      name: the module's `__name__`.
       path: the module's path in the table, such as `tf.contrib.tpu`.
       bases: namespaces to search for names that the table lacks, in order.
       children: name to namespace, for special namespaces below this one.

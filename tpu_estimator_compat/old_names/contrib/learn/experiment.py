@@ -183,8 +183,7 @@ class Experiment:
     ) -> None:
         """Evaluates and exports new checkpoints, until one has reached `train_steps`.
 
-        None for a delay means the constructor's. The predicate is that of
-        `continuous_train_and_eval`.
+        Delays are by default the constructor's; the predicate is as in `continuous_train_and_eval`.
         """
         goes_on = _predicate(continuous_eval_predicate_fn)
         throttle = self._throttle_secs if throttle_delay_secs is None else throttle_delay_secs

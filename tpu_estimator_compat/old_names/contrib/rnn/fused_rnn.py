@@ -115,7 +115,6 @@ class LSTMBlockFusedCell(Layer):
           inputs: [time, batch, depth], or a list of `time` tensors [batch, depth].
           initial_state: the cell's state and output, each [batch, units]; None for zeros of
             `dtype`.
-          dtype: dtype of those zeros.
           sequence_length: integers [batch]; from there on, outputs are zero and the state stays.
         """
         if initial_state is None and dtype is None:
