@@ -49,7 +49,6 @@ def _is_count(value: Any) -> bool:
 
 
 def check_number(value: Any, name: str, least: float | None = None) -> None:
-    """Raises TypeError unless `value` is a real number, ValueError where it is below `least`."""
     if not isinstance(value, numbers.Real | np.number):
         raise TypeError(f"{name} must be a number, got {type(value)}: {value!r}")
     if least is not None and value < least:
@@ -63,18 +62,15 @@ def check_type(value: Any, name: str, types: type | tuple[type, ...], wanted: st
 
 
 def check_path(value: Any, name: str) -> None:
-    """Raises TypeError unless `value` is str, bytes or os.PathLike."""
     check_type(value, name, (str, bytes, os.PathLike), "a path (str or os.PathLike)")
 
 
 def check_callable(value: Any, name: str, advice: str) -> None:
-    """Raises TypeError, with `advice`, unless `value` can be called."""
     if not callable(value):
         raise TypeError(f"`{name}` must be callable, given: {value!r}. {advice}")
 
 
 def check_input_fn(input_fn: Any) -> None:
-    """Raises TypeError, in words about data, unless `input_fn` can be called."""
     if not callable(input_fn):
         raise TypeError(
             f"`input_fn` must be callable, given: {input_fn}. Give a function that makes and "
@@ -83,10 +79,7 @@ def check_input_fn(input_fn: Any) -> None:
 
 
 def as_list(values: Iterable[Any] | None, name: str, element: str) -> list[Any]:
-    """A list of the values of an argument such as `hooks`, empty for None.
-
-    A single object raises TypeError; `element` is the name of the elements' type in the message.
-    """
+    """A list of an argument's values, empty for None; in the message, `element` is their type."""
     if values is None:
         return []
     if not isinstance(values, collections.abc.Iterable):
@@ -107,10 +100,9 @@ def all_of(kind: Any, given: Iterable[Any] | None, rule: str) -> list[Any]:
 
 
 def check_params(params: Any, *, settable: bool) -> None:
-    """Raises TypeError for hyperparameters without names: a number, text, list, set or the like.
+    """Raises TypeError unless `params` are a dict, an object such as HParams, or None.
 
-    Accepts a dict, an object such as HParams, or None. With `settable`, the object must accept new
-    items, since `batch_size` and the like are added to it.
+    With `settable`, the object must accept new items, since `batch_size` and the like are added.
     """
     if params is None or isinstance(params, collections.abc.MutableMapping):
         return

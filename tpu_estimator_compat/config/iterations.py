@@ -17,7 +17,6 @@ class IterationsPerLoopCounter(NamedTuple):
 
 
 def check_positive_integer(value: Any, name: str) -> None:
-    """Raises TypeError unless `value` is an int or a NumPy integer, ValueError unless positive."""
     if not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be int, got {type(value)}: {value!r}")
     if value <= 0:

@@ -159,10 +159,7 @@ class RunConfig(RunConfigProperties):
             setattr(self, "_" + field, value)
 
     def _maybe_overwrite_session_config_for_distributed_training(self) -> None:
-        """Sets device filters: in between-graph training a task sees itself and parameter servers.
-
-        Sets none under a strategy, where all workers must see each other.
-        """
+        """Sets device filters, except under a strategy, where all workers must see each other."""
         if not self._session_config and self._cluster_spec and not self._train_distribute:
             self._session_config = distributed_session_config(self._task_type, self._task_id)
 
@@ -231,7 +228,6 @@ def _settle_save_interval(config: RunConfig, replaced: dict[str, Any]) -> None:
 def _resolve_model_dir(
     tf_config: dict[str, Any], model_dir: str | os.PathLike[str] | None
 ) -> str | None:
-    """`model_dir`, or TF_CONFIG's when that is None; they must agree when both are given."""
     if model_dir is not None:
         check_path(model_dir, "model_dir")
     given = None if model_dir is None else tf.compat.as_str_any(os.fspath(model_dir))

@@ -60,10 +60,7 @@ _CHECKS: list[tuple[str, Callable[[Any], bool], str]] = [
 
 
 def check_properties(config: Any) -> None:
-    """Raises ValueError, in the original's words, for values out of range; None is always allowed.
-
-    A value that cannot be compared with a number raises TypeError.
-    """
+    """Raises ValueError, in the original's words, for values out of range; None is allowed."""
     for name, is_fine, message in _CHECKS:
         value = getattr(config, name)
         if value is None:

@@ -41,11 +41,7 @@ class Task:
 
 
 def read_tf_config() -> dict[str, Any]:
-    """The TF_CONFIG environment variable as a dict, empty when unset.
-
-    Raises json.JSONDecodeError (a ValueError) where it is not JSON, TypeError where it or its
-    `task` is no JSON object.
-    """
+    """The TF_CONFIG environment variable as a dict, empty when unset."""
     text = os.environ.get("TF_CONFIG", "{}")
     try:
         tf_config = json.loads(text)
@@ -73,8 +69,7 @@ _TF_CONFIG = (
 def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = False) -> Task:
     """This process's task in a parsed TF_CONFIG; worker 0 where that has no cluster.
 
-    `chief_optional` allows a cluster without a chief, in which worker 0 acts as the chief, as under
-    a `tf.distribute.Strategy` over several workers.
+    With `chief_optional`, worker 0 acts as a missing chief, as in a strategy of several workers.
     """
     service = _checked_service(tf_config.get("service"))
     cluster_spec = tf.train.ClusterSpec(tf_config.get("cluster", {}))

@@ -91,7 +91,6 @@ class RunConfig(run_config.RunConfig):
 
     @property
     def tpu_config(self) -> TPUConfig:
-        """The `TPUConfig`."""
         return self._tpu_config
 
     @property

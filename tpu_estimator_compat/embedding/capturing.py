@@ -83,10 +83,6 @@ class CapturedTables:
 
         An activation is float32 of shape [batch, dimension] or [batch, max_sequence_length,
         dimension]. Weights are removed; for a sequence feature, the lengths are added.
-
-        Raises:
-          TypeError: the features are not a dict.
-          ValueError: a feature or its weights are missing, or of the wrong kind.
         """
         if not isinstance(features, dict):
             raise TypeError(
@@ -235,10 +231,7 @@ class CapturedTables:
         self._found[name] = found.after(rows)
 
     def updates(self, host: HostPlaceholders) -> list[tf.Operation]:
-        """Builds one operation of the host part per table, which updates it; none outside TRAIN.
-
-        For sharded tables it also builds the lookups, for the ids of all replicas.
-        """
+        """Builds an update per table in the host part, if TRAIN, and lookups in sharded tables."""
         if self._interception is None:
             return []
         step = tf.compat.v1.train.get_global_step()

@@ -18,8 +18,7 @@ _COLLECTION = "tpu_embedding_dummy_table_variables"
 class Interception:
     """Records the gradients in the default graph; make it before model_fn is called.
 
-    Attributes:
-      gradients: feature key to the recorded gradient, float32 of the activation's shape.
+    `gradients` are by feature key, float32 of the activation's shape.
     """
 
     def __init__(self) -> None:
@@ -61,8 +60,7 @@ class Interception:
     def hide(self) -> None:
         """Keeps the variable, and an optimizer's slots for it, out of checkpoints and warm starts.
 
-        A run without TPU, or with other tables, does not have these variables. Call it after
-        model_fn.
+        A run without TPU, or with other tables, lacks these variables. Call it after model_fn.
         """
         names = tf.compat.v1.GraphKeys
         for collection in (names.GLOBAL_VARIABLES, names.TRAINABLE_VARIABLES):

@@ -134,7 +134,6 @@ def occurrences(
 
 
 def check_rank(name: str, key: str, feature: FeatureConfig, ids: Ids) -> None:
-    """Raises ValueError for ids of a shape that the feature cannot have."""
     rank, sequence = ids.shape.rank, feature.max_sequence_length > 0
     if rank == 2 or (rank == 1 and not sequence):
         return
@@ -146,11 +145,7 @@ def check_rank(name: str, key: str, feature: FeatureConfig, ids: Ids) -> None:
 
 
 def row_gradients(gradient: tf.Tensor, found: Occurrences) -> tf.Tensor:
-    """Gradients with respect to the table's row of each id: float32 of shape [n, dimension].
-
-    `gradient` is the activation's, float32 of shape [outputs, dimension]; `found.outputs` indexes
-    its rows.
-    """
+    """Gradients of each id's row, [n, dimension], from the activation's, [outputs, dimension]."""
     if found.outputs is None:
         return gradient
     gradients = tf.gather(gradient, found.outputs)

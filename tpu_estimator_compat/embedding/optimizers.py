@@ -40,7 +40,6 @@ class Rows:
         )
 
     def put(self, variable: tf.Variable, values: tf.Tensor) -> tf.Operation:
-        """Assigns values to these rows of the table or of a slot."""
         return tf.raw_ops.ResourceScatterUpdate(
             resource=variable.handle, indices=self.ids, updates=values
         )

@@ -23,11 +23,7 @@ def host_stage(
 
 
 def check(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
-    """Raises for an embedding spec that the estimator's other arguments do not allow.
-
-    TypeError for another type, ValueError for a wrong input mode or evaluation off TPU,
-    NotImplementedError for input that is split over the cores of a replica.
-    """
+    """Raises for an embedding spec that the estimator's other arguments do not allow."""
     wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"
     check_type(spec, "embedding_config_spec", EmbeddingConfigSpec, wanted)
     input_mode = tpu_config.per_host_input_for_training

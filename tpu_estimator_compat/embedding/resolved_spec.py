@@ -27,7 +27,6 @@ class Table:
 
     Attributes:
       name: the table's name in messages.
-      config: the sizes, the initializer and the combiner.
       column_key: variable name by which feature columns know the table; None if the variable has
         the table's name.
       parameters: the optimizer; None if the spec names none.
@@ -49,8 +48,7 @@ class Embedding:
 
     Attributes:
       tensor_core_columns: columns whose tables are model_fn's own variables.
-      clipping_limit: absolute value that a row's summed gradients are clipped to; None for no
-        limit.
+      clipping_limit: largest absolute value of a row's summed gradients; None for no limit.
       gradient_multiplier: takes the global step, returns a factor of gradients; None for 1.
     """
 
@@ -72,7 +70,6 @@ class Embedding:
 
 
 def resolve(spec: EmbeddingConfigSpec) -> Embedding:
-    """The tables and features that a spec describes."""
     if spec.feature_columns is None:
         assert spec.table_to_config_dict is not None
         assert spec.feature_to_config_dict is not None

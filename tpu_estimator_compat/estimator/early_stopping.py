@@ -40,9 +40,6 @@ def make_early_stopping_hook(
       run_every_secs: seconds between two calls of `should_stop_fn`; or
       run_every_steps: steps between two calls.
 
-    Returns:
-      A hook for `train` or `TrainSpec`.
-
     Raises:
       TypeError: an argument of another type.
       ValueError: both `run_every_secs` and `run_every_steps`, or a negative number.
@@ -73,8 +70,6 @@ def stop_if_higher_hook(
 ) -> Hook:
     """A hook that ends training when a metric rises above a threshold.
 
-    Errors are those of `make_early_stopping_hook`.
-
     Args:
       estimator: the estimator in training.
       metric_name: a key of the results of `evaluate`, such as `loss`.
@@ -84,9 +79,9 @@ def stop_if_higher_hook(
       run_every_secs: seconds between two reads of the events; or
       run_every_steps: steps between two reads.
 
-    Returns:
-      A hook for `train` or `TrainSpec`. During training it raises KeyError if an evaluation lacks
-      the metric.
+    Raises:
+      KeyError: in training, an evaluation lacks the metric.
+      TypeError, ValueError: as `make_early_stopping_hook`.
     """
     crossed = _crosses(metric_name, threshold, operator.gt, "greater than")
     stop = _watching(crossed, estimator, metric_name, eval_dir, min_steps)
@@ -160,9 +155,6 @@ def make_stop_at_checkpoint_step_hook(
       estimator: the estimator in training.
       last_step: the global step to stop at.
       wait_after_file_check_secs: seconds between a worker's checks for the checkpoint.
-
-    Returns:
-      A hook for `train` or `TrainSpec`.
 
     Raises:
       TypeError: an argument of another type.

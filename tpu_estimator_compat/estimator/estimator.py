@@ -331,7 +331,6 @@ class Estimator(Exporting):
     def _prepared(
         self, rules: Rules, input_fn: InputFn, input_mode: InputMode
     ) -> tuple[ModelFnModel, CapturedMode, DeployedInput]:
-        """The model of a call, its captured mode, and the deployed input."""
         model = self._new_model(rules, input_mode.topology)
         return model, *preparation.prepare(rules, input_fn, input_mode, model.modes.store)
 

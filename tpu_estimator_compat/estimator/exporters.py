@@ -93,7 +93,6 @@ class _SavedModelExporter(Exporter):
         eval_result: Results,
         is_the_final_export: bool,
     ) -> Any:
-        """Exports the checkpoint if an export is due; returns its path, or None."""
         if not self._is_due(estimator, eval_result, is_the_final_export):
             return None
         path = estimator.export_saved_model(

@@ -125,12 +125,7 @@ class Exporting:
         )
 
     def _export_live(self, path: str, spec: Any, save: Callable[[str], str]) -> None:
-        """Writes the SavedModel of a live model to `path`, and replaces a SavedModel there.
-
-        Args:
-          spec: the features: a `tf.TypeSpec`, or a dict of those.
-          save: writes a checkpoint of the model to a directory; returns its path.
-        """
+        """Writes the SavedModel of a live model to `path`, and replaces a SavedModel there."""
         check_path(path, "filepath")
         with directories.replacing(os.fspath(path)) as base:
             values = f"{base}/values"

@@ -52,8 +52,7 @@ def _in_its_process(results: Generator[Any, None, None]) -> Iterator[Any]:
 def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
     """Decorates an estimator's method to log its end, if the class sets `_marks_finished`.
 
-    After a call without an error, the line with `source` is logged `times` times. Errors get
-    shortened tracebacks.
+    A call logs the line with `source` `times` times, or shortens the traceback of its error.
     """
 
     def decorate(method: Method) -> Method:

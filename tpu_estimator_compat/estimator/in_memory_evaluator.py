@@ -79,7 +79,6 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._request = estimator._eval_request(steps, hooks, CheckpointSource(None, None), name)
 
     def begin(self) -> None:
-        """Captures the evaluation in a graph of its own."""
         self._steps = 0
         self._last_evaluated = 0
         with eager.eager_mode():
@@ -94,7 +93,6 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._names = {v.op.name for v in found[1].graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Evaluates the initial values of training."""
         del coord
         if session.graph.get_collection(GraphKeys.SAVEABLE_OBJECTS):
             raise ValueError(

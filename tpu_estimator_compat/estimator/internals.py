@@ -21,12 +21,10 @@ SERVICE_KEY = "service"
 
 
 def check_hooks_type(hooks: Sequence[Any] | None) -> list[Any]:
-    """The hooks as a list; TypeError unless all are SessionRunHooks."""
     return all_of(tf.compat.v1.train.SessionRunHook, hooks, "Hooks must be a SessionRunHook")
 
 
 def check_listeners_type(saving_listeners: Sequence[Any] | None) -> list[Any]:
-    """The listeners as a list; TypeError unless all are CheckpointSaverListeners."""
     wanted = tf.compat.v1.train.CheckpointSaverListener
     return all_of(
         wanted, saving_listeners, "saving_listeners must be a list of CheckpointSaverListener"

@@ -33,15 +33,7 @@ def make(
     metric_names_map: Mapping[str, str] | None,
     export_outputs: Mapping[str, Any] | None,
 ) -> Callable[..., EstimatorSpec]:
-    """The model_fn of a compiled model; replaces a new-style optimizer by its legacy equivalent.
-
-    Args:
-      keras_model: the compiled model.
-      custom_objects: name to class or function, for cloning.
-      object_based: whether checkpoints are object-based.
-      metric_names_map: name of a compiled metric to its name in the spec, or None.
-      export_outputs: name of an output to the class of its signature, or None.
-    """
+    """The model_fn of a compiled model; replaces a new-style optimizer by its legacy equivalent."""
     _convert_optimizer(keras_model)
     optimizer_config = _config_of(keras_model.optimizer)
 

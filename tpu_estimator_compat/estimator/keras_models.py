@@ -58,9 +58,6 @@ def model_to_estimator(
       export_outputs: name of an output to the class of its signature, an `ExportOutput`. The
         default signature predicts all outputs in any case.
 
-    Returns:
-      The estimator.
-
     Raises:
       ValueError: no model or two, a model that is not compiled, a subclassed model that cannot be
         cloned or would need object-based checkpoints, or an unknown format.

@@ -49,8 +49,7 @@ _ALLOWED = frozenset({"latest_checkpoint", "model_fn"})
 def check(base: type, estimator: Any) -> None:
     """Raises if the class of `estimator` overrides members of `base`.
 
-    ValueError if the original refused them, too; NotImplementedError for a method that the original
-    called and this package does not.
+    ValueError if the original refused them; NotImplementedError if only the original calls them.
     """
     cls = type(estimator)
     if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:

@@ -24,8 +24,6 @@ from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
 @dataclasses.dataclass(frozen=True)
 class PlainRules:
-    """The `Rules` of `Estimator`."""
-
     model_fn: ModelFn
     params: Any
     config: RunConfig
@@ -92,7 +90,6 @@ class PlainRules:
 
 
 def check_train_limits(steps: int | None, max_steps: int | None) -> None:
-    """Raises ValueError for both limits or one below 1, TypeError for another type."""
     if steps is not None and max_steps is not None:
         raise ValueError("Can not provide both steps and max_steps.")
     check_steps(steps, "steps")

@@ -23,12 +23,7 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 def resolve(rules: Rules, mode: str) -> InputMode:
-    """The input mode of `mode` on the config's replicas, checked.
-
-    Raises:
-      ValueError: the batch size or the configuration does not suit the replicas.
-      RuntimeError: a TPU or another worker cannot be reached.
-    """
+    """The input mode of `mode` on the config's replicas, checked."""
     topology = topology_lib.resolve(rules.config, mode, tpu_semantics=rules.on_tpu(mode))
     input_mode = rules.input_mode(mode, topology)
     input_mode.check()
@@ -47,10 +42,7 @@ def _new_graph(
 def deploy_input(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> inputs.DeployedInput:
-    """The input of the replicas, without a model. Calls input_fn in a graph of its own.
-
-    `store` gets the live variables.
-    """
+    """Calls input_fn in a graph of its own, for the replicas' input; variables go to `store`."""
     with _new_graph(rules, input_mode):
         return _deployed_input(rules, input_fn, input_mode, store)
 
@@ -68,13 +60,7 @@ def capture(
     store: VariableStore | None = None,
     check_shapes: bool = True,
 ) -> CapturedMode:
-    """Captures a mode: calls model_fn in a new graph, on placeholders.
-
-    Args:
-      element_spec: the input of one replica: structure of `tf.TypeSpec`s.
-      store: live variables to continue with; None for new ones.
-      check_shapes: whether TPU rules require static shapes.
-    """
+    """Captures a mode: calls model_fn in a new graph, on placeholders for one replica's input."""
     # A given store belongs to keras_model(), which does not shard variables.
     stage = rules.host_stage(input_mode, check_shapes, sharded=store is None)
     store = store or runtimes.of(input_mode.topology).new_store()
@@ -86,10 +72,7 @@ def capture(
 def prepare(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
 ) -> tuple[CapturedMode, inputs.DeployedInput]:
-    """Calls input_fn, model_fn and the spec's functions in one new graph.
-
-    `store` receives the live variables.
-    """
+    """Calls input_fn, model_fn and the spec's functions in one graph; variables go to `store`."""
     trains = input_mode.mode == ModeKeys.TRAIN
     with _new_graph(rules, input_mode, reads_step=trains), _announced(input_mode):
         deployed_input = _deployed_input(rules, input_fn, input_mode, store)

@@ -46,9 +46,7 @@ class TPURules:
     Attributes:
       batch_sizes: `ModeKeys` value to global batch size.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
-      make_host_stage: makes the builder of a mode's host stage from a `ModeKeys` value, the rows of
-        a replica's features (None if shapes need not be static), and the machines among which
-        variables are sharded (None for none). None for no host stage.
+      make_host_stage: the result of `embedding.plug.host_stage`; None for no host stage.
     """
 
     model_fn: ModelFn
@@ -67,7 +65,6 @@ class TPURules:
         return self.use_tpu and (mode != ModeKeys.EVAL or self.eval_on_tpu)
 
     def check_train_limits(self, steps: int | None, max_steps: int | None) -> None:
-        """Also refuses training on TPU without a limit."""
         check_train_limits(steps, max_steps)
         if not self.use_tpu:
             return
@@ -82,7 +79,6 @@ class TPURules:
             check_positive_integer(max_steps, "Train max_steps")
 
     def check_eval_steps(self, steps: int | None) -> None:
-        """Also refuses evaluation on TPU without a number of steps."""
         if not self.on_tpu(ModeKeys.EVAL):
             check_steps(steps, "steps")
             return
@@ -125,7 +121,6 @@ class TPURules:
     def input_arguments(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation
     ) -> dict[str, Any]:
-        """The arguments of a call; ValueError if input_fn does not take `params`."""
         context = TPUContext(input_mode, call) if isinstance(input_mode, TPUInputMode) else None
         added = {BATCH_SIZE_KEY: input_mode.input_batch_size, CONTEXT_KEY: context}
         offered = {

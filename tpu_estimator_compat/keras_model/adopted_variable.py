@@ -11,8 +11,6 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 
 
 class AdoptedVariable(keras.Variable):
-    """Shows a live variable of a captured graph to Keras, with its TF1 name as the path."""
-
     def __init__(self, store: VariableStore, name: str, trainable: bool):
         self._store = store
         self._adopted = variable = store[name]

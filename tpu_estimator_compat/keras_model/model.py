@@ -267,11 +267,7 @@ class ModelFnModel(SavedVariables):
             self._eval_metrics[name] = GraphMetric(name, read, ready.reset_metrics)
 
     def close(self) -> None:
-        """Frees the variables of a call's model at once, unless a callback has adopted them.
-
-        Keras makes reference cycles, so the variables would otherwise wait for the garbage
-        collector.
-        """
+        """Frees a call's variables, unless a callback has them: Keras makes reference cycles."""
         if not self._adopted:
             del self.modes, self._prediction, self._optimizer_view
 

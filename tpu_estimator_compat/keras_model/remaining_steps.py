@@ -26,7 +26,6 @@ class RemainingSteps(keras.callbacks.Callback):
         return steps if self._left is None else min(steps, self._left)
 
     def made(self, steps: int) -> None:
-        """Records the number of steps of the last call."""
         self.last = self._first + steps - 1
 
     def in_fit(self, steps: int | None) -> None:

@@ -8,7 +8,6 @@ from tpu_estimator_compat.tf_internals import context
 
 
 def check(method: str) -> None:
-    """Raises RuntimeError if a switch is incompatible with Keras' `method`."""
     backend = keras.backend.backend()
     if backend != "tensorflow":
         raise RuntimeError(

@@ -27,10 +27,6 @@ def as_text(
 
     A row per scope gives its number of values; rows of its variables follow. Trainable variables
     come first. The last lines are sums.
-
-    Args:
-      width: least number of characters of a line; None for the width of the content.
-      show_trainable: whether a fourth column says if a variable is trainable.
     """
     trained = [v for v in variables if v.trainable]
     others = [v for v in variables if not v.trainable]

@@ -15,6 +15,5 @@ class HostCallHook(SummaryWritersHook):
         self.fetches = fetches
 
     def before_run(self, run_context: Any) -> tf.compat.v1.train.SessionRunArgs:
-        """Adds the host call to this step."""
         del run_context
         return tf.compat.v1.train.SessionRunArgs(self.fetches)

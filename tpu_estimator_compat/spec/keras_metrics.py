@@ -37,9 +37,6 @@ def keras_metric_pair(metric: Any) -> tuple[tf.Tensor, tf.Operation]:
     Moves the metric's variables from the collections of global and trainable variables to those of
     local and metric variables: every evaluation starts them from zero, and no checkpoint has them.
     The update op makes all calls of `update_state` in order; the original's made only the first.
-
-    Raises:
-      ValueError: `update_state` was not called, or the metric is not from the default graph.
     """
     variables = [_tf_variable(variable) for variable in metric.variables]
     graph = tf.compat.v1.get_default_graph()

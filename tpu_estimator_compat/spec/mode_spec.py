@@ -44,11 +44,7 @@ class ModeSpec:
 
 
 def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
-    """The `ModeSpec` of a spec from model_fn; call it in model_fn's graph.
-
-    Raises:
-      ValueError: the spec was made for another mode, and lacks a field that `mode` needs.
-    """
+    """The `ModeSpec` of a spec from model_fn; call it in model_fn's graph."""
     hooks = {
         ModeKeys.TRAIN: spec.training_hooks,
         ModeKeys.EVAL: spec.evaluation_hooks,

@@ -16,17 +16,14 @@ class SummaryWritersHook(tf.compat.v1.train.SessionRunHook):
         self._flushes: list[tf.Operation] = []
 
     def begin(self) -> None:
-        """Builds the flush ops, before the graph is finalized."""
         self._initializers = list(summary_ops_v2.summary_writer_initializer_op())
         self._flushes = [
             summary_ops_v2.legacy_raw_flush(writer=op.inputs[0]) for op in self._initializers
         ]
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Opens the writers."""
         del coord
         session.run(self._initializers)
 
     def end(self, session: Any) -> None:
-        """Writes out the summaries."""
         session.run(self._flushes)

@@ -101,9 +101,6 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
 
         Calls `metric_fn`, the host call's function and `scaffold_fn`, in this order; a
         `HostCallHook` in all three modes runs the host call's results.
-
-        Raises:
-          The errors of these functions, and of `EstimatorSpec`.
         """
         eval_metric_ops = None
         if self.eval_metrics is not None:
@@ -126,11 +123,7 @@ class TPUEstimatorSpec(_TPUEstimatorSpecFields):
 
 
 def check_host_call(name: str, host_call: Any) -> None:
-    """Raises unless an `eval_metrics` or `host_call` is None or `(function, tensors)`.
-
-    A function that is not callable raises TypeError, a wrong number of tensors RuntimeError, all
-    else ValueError.
-    """
+    """Raises unless an `eval_metrics` or `host_call` is None or `(function, tensors)`."""
     if host_call is None:
         return
     if not isinstance(host_call, tuple | list):
@@ -160,10 +153,7 @@ def _check_argument_count(name: str, function: Callable[..., Any], tensors: int)
 
 
 def call_on_host(name: str, host_call: HostCall) -> Any:
-    """Calls the function of `eval_metrics` or `host_call` (`name`) with its tensors.
-
-    If the call raises TypeError, a warning says that the tensors may not match the arguments.
-    """
+    """Calls the function of `eval_metrics` or `host_call` (`name`) with its tensors."""
     check_host_call(name, host_call)
     function, tensors = host_call
     if not isinstance(tensors, dict):

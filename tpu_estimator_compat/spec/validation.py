@@ -102,7 +102,6 @@ def checked_hooks(hooks: Iterable[Any] | None) -> tuple[tf.compat.v1.train.Sessi
 
 
 def checked_scaffold(scaffold: Any) -> tf.compat.v1.train.Scaffold:
-    """`scaffold`, or a default one for None."""
     scaffold = scaffold or tf.compat.v1.train.Scaffold()
     if not isinstance(scaffold, tf.compat.v1.train.Scaffold):
         raise TypeError(f"scaffold must be tf.train.Scaffold. Given: {scaffold}")

@@ -68,8 +68,7 @@ def default_warm_start_settings(
     """The settings that an estimator's `warm_start_from` stands for; None for None.
 
     It may be a checkpoint, a directory of checkpoints, ready settings, or a SavedModel's directory
-    (known by `variables/variables.index`), whose variables are read like a checkpoint's. Other
-    types and empty paths raise ValueError.
+    (known by `variables/variables.index`), whose variables are read like a checkpoint's.
     """
     if warm_start_from is None or isinstance(warm_start_from, WarmStartSettings):
         return warm_start_from

@@ -28,7 +28,6 @@ def binary_classification_head(
     loss_fn: LossFn | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for binary classification."""
     return v1._binary_logistic_head_with_sigmoid_cross_entropy_loss(
         weight_column, thresholds, label_vocabulary, loss_reduction, loss_fn, name
     )
@@ -42,7 +41,6 @@ def multi_class_head(
     loss_fn: LossFn | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for classification into one of `n_classes` classes."""
     return v1._multi_class_head_with_softmax_cross_entropy_loss(
         n_classes, weight_column, label_vocabulary, loss_reduction, loss_fn, name
     )
@@ -56,7 +54,6 @@ def regression_head(
     inverse_link_fn: Callable[[tf.Tensor], tf.Tensor] | None = None,
     name: str | None = None,
 ) -> Any:
-    """A head for regression with real values."""
     return v1._regression_head(
         weight_column, label_dimension, loss_reduction, loss_fn, inverse_link_fn, name
     )
@@ -210,7 +207,6 @@ class _MultiLabelHead(v1._Head):
 
 
 def multi_head(heads: Sequence[Any], head_weights: Sequence[float] | None = None) -> Any:
-    """A head that combines several heads."""
     return _MultiHead(merging.MultiHead(heads, head_weights))
 
 

@@ -15,9 +15,7 @@ from typing import Any
 def taken_over(namespace: dict[str, Any], names: Mapping[Any, str]) -> list[str]:
     """Adds names of other modules to a module's globals, and returns the list of names.
 
-    Args:
-      namespace: the globals.
-      names: module to names, separated by spaces; `name=today` renames.
+    `names` maps a module to its names, separated by spaces; `name=today` renames.
     """
     found = {}
     for owner, text in names.items():

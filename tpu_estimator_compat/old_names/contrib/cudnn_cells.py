@@ -12,8 +12,6 @@ from tpu_estimator_compat.old_names.contrib.rnn.fused_rnn import LSTMBlockCell
 
 
 class CudnnCompatibleLSTMCell(LSTMBlockCell):
-    """An LSTM cell compatible with `CudnnLSTM`."""
-
     def __init__(self, num_units: int, reuse: bool | None = None):
         name = "cudnn_compatible_lstm_cell"
         super().__init__(num_units, forget_bias=0, reuse=reuse, name=name)

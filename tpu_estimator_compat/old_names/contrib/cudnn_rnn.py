@@ -167,7 +167,6 @@ class _CudnnRNN(Layer):
           initial_state: a tuple of one tensor, or two for an LSTM, [layers * directions, batch,
             units]; [batch, layers * directions, units] unless `time_major`. None for zeros.
           sequence_lengths: int32 [batch]; None for full length.
-          time_major: whether time is the first dimension.
           training: whether to apply dropout.
         """
         if initial_state is not None and not isinstance(initial_state, tuple):

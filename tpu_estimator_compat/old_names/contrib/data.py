@@ -32,14 +32,12 @@ Transformation = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 
 def batch_and_drop_remainder(batch_size: int) -> Transformation:
-    """`batch(batch_size, drop_remainder=True)` as a transformation."""
     return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
 
 
 def padded_batch_and_drop_remainder(
     batch_size: int, padded_shapes: Any, padding_values: Any = None
 ) -> Transformation:
-    """`padded_batch(..., drop_remainder=True)` as a transformation."""
     return lambda dataset: dataset.padded_batch(
         batch_size, padded_shapes, padding_values, drop_remainder=True
     )
@@ -82,8 +80,7 @@ def sliding_window_batch(
 ) -> Transformation:
     """Batches of `window_size` elements; starts of batches are `window_shift` apart, by default 1.
 
-    `stride` is the old name of `window_shift`; `window_stride` is the distance of elements in a
-    window.
+    `stride` is the old `window_shift`; `window_stride` is the distance of elements in a window.
     """
     if stride is not None and window_shift is not None:
         raise ValueError("Cannot specify both `stride` and `window_shift`")

@@ -74,7 +74,6 @@ class CollectiveAllReduceStrategy(tf.distribute.experimental.MultiWorkerMirrored
 
 
 def require_replica_context(replica_context: tf.distribute.ReplicaContext) -> None:
-    """Raises RuntimeError unless `replica_context` is the current one."""
     current = tf.distribute.get_replica_context()
     if current is not replica_context:
         raise RuntimeError(f"Need to be in the replica context {replica_context}, not {current}.")

@@ -84,7 +84,6 @@ def with_shape(expected_shape: Any, tensor: tf.Tensor) -> tf.Tensor:
 
 
 def with_same_shape(expected_tensor: tf.Tensor, tensor: tf.Tensor) -> tf.Tensor:
-    """`tensor` with the shape of `expected_tensor`; see `with_shape`."""
     static = expected_tensor.shape
     known = static.is_fully_defined()
     return with_shape(static.as_list() if known else tf.shape(expected_tensor), tensor)

@@ -28,8 +28,6 @@ class _Towers:
     """The towers of a graph, while they are built.
 
     Attributes:
-      count: the number of towers.
-      reduction: a `tf.losses.Reduction`.
       now: index of the tower under construction.
       first_scopes: variable scope and name scope of the first tower.
       gradients: per tower, the gradients of each optimizer call, in order.
@@ -71,8 +69,7 @@ def _towers() -> _Towers:
 class TowerOptimizer(tf.train.Optimizer):
     """Applies the gradients of all towers at once, in the last tower.
 
-    With one tower, it acts as the wrapped optimizer, which may be given as a function that makes
-    it.
+    With one tower, it acts as the wrapped optimizer, or the one that a given function makes.
     """
 
     def __init__(self, optimizer_or_optimizer_fn: Any):

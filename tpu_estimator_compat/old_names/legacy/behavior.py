@@ -80,10 +80,7 @@ class Behavior:
         _set(self._before)
 
     def start(self, script: Compiled, asked: Dialect | None) -> Dialect:
-        """Judges the script before it runs; returns the meaning of `tensorflow` in it.
-
-        `asked` is the behavior that the user asked for; None to judge by the names.
-        """
+        """Judges the script, unless the user `asked`; returns its meaning of `tensorflow`."""
         self._names_api = script.names_api
         self._is_sure = asked is not None or script.dialect is not None
         self._note(script)

@@ -57,18 +57,13 @@ class Compiled:
 
 
 def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
-    """Compiles a module; `numpy` says whether it gets the names that NumPy dropped.
-
-    Raises:
-      SyntaxError: with a note, if the source is Python 2.
-    """
+    """Compiles a module; `numpy` says whether it gets the names that NumPy dropped."""
     with python2.explained(source, path):
         tree = ast.parse(source, path)
     return of_tree(tree, path, numpy=numpy)
 
 
 def of_tree(tree: ast.Module, path: str, *, numpy: bool) -> Compiled:
-    """Compiles a module from its syntax tree."""
     found = references(tree)
     shown = told(found), names_api(found), makes_graphs(tree, found)
     code = numpy_methods.mended(tree) if numpy else tree

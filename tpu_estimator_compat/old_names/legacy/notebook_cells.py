@@ -51,8 +51,7 @@ class Magic:
     """A magic: lines that only IPython understands.
 
     Attributes:
-      cell: number of the cell, from 1.
-      line: line in the cell, from 1.
+      cell, line: numbers of the cell and of the line in the cell, from 1.
       text: the magic without an assignment target; for a cell magic, the whole cell.
       assigned: whether its value is assigned.
       automatic: whether the cell omits the `%`; the cell is Python if its first word is a variable.
@@ -73,7 +72,6 @@ class _Replaced:
       line: the original line; empty if there is a `prefix`.
       prefix: the text between `target` and the code that stays.
       target: the assignment target before the prefix.
-      magic: the magic to run.
     """
 
     line: str

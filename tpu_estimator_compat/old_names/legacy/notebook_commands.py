@@ -46,11 +46,8 @@ esac
 class Commands:
     """A folder of shell commands that replace `python` and `pip`; created on first use.
 
-    `python` runs scripts with the names that TensorFlow dropped. `pip` installs nothing in the
-    environment of this process, which must keep working.
-
-    Args:
-      imports: the notebook's; scripts that the commands run get the same settings.
+    `python` runs scripts with the names that TensorFlow dropped, and the settings of `imports`.
+    `pip` installs nothing in the environment of this process, which must keep working.
     """
 
     def __init__(self, imports: LegacyImports) -> None:

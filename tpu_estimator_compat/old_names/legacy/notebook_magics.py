@@ -69,10 +69,8 @@ class _Lines(list[str]):
 class Magics:
     """Runs the magics of a running notebook.
 
-    Args:
-      namespace: globals of its cells.
-      commands: makes the environment of its shell commands.
-      notebook: runs another notebook in the same namespace, for `%run`.
+    `namespace` has the globals of its cells; `commands` makes the environment of its shell
+    commands; `notebook` runs another notebook in the same namespace, for `%run`.
     """
 
     def __init__(
@@ -85,12 +83,9 @@ class Magics:
         self._pushed: list[str] = []
 
     def do(self, magic: Magic, name: str, local: Mapping[str, Any]) -> Any:
-        """Runs a magic and returns its value; prints a message if it cannot.
+        """Runs a magic and returns its value; prints a message, with `name`, if it cannot.
 
-        Args:
-          magic: a magic that is not skipped.
-          name: name of the magic in messages.
-          local: local variables at the magic.
+        `magic` is not a skipped one; `local` has the local variables there.
         """
         line, _, body = magic.text.partition("\n")
         sys.stdout.flush()

@@ -34,11 +34,7 @@ _SHOW = "_shows"
 
 
 class Program:
-    """The compiled cells of a notebook; `numpy` is that of `bytecode.compiled`.
-
-    Raises:
-      NoScriptError: the file is not a Python notebook.
-    """
+    """The compiled cells of a notebook; NoScriptError if the file is not a Python notebook."""
 
     def __init__(self, source: bytes, path: str, *, numpy: bool) -> None:
         try:

@@ -17,9 +17,7 @@ _VALUES = {
     'arrays to stack must be passed as a "sequence"': "np.vstack([*arrays])",
     "only 0-dimensional arrays can be converted to Python scalars": "x.item()",
 }
-"""Fragments of NumPy's messages to the replacement to write, for features that `--numpy-legacy`
-restores.
-"""
+"""Fragments of NumPy's messages to the replacement, for features that `--numpy-legacy` restores."""
 
 _GONE = {
     r"^%\w format: a real number is required, not numpy\.ndarray": "x.item()",
@@ -34,8 +32,7 @@ def advice(
 ) -> str | None:
     """Advice on a NumPy error in line `number` of a frame; None for any other error.
 
-    `legacy` says whether the frame's module may get names that NumPy dropped; `flag` whether it
-    does.
+    `legacy`: whether the frame's module may get names that NumPy dropped; `flag`: whether it does.
     """
     file = frame.f_code.co_filename
     line = linecache.getline(file, number, frame.f_globals)

@@ -1,7 +1,6 @@
 """Array methods and conversions that NumPy dropped, for legacy modules (`--numpy-legacy`).
 
-Python cannot add methods to arrays, so calls in the source are rewritten to functions of this
-module.
+Arrays cannot get methods, so calls in the source are rewritten to functions of this module.
 """
 
 from __future__ import annotations

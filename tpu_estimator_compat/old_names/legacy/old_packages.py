@@ -25,9 +25,7 @@ _MAY_USE = re.compile(
     rb"tensorflow_estimator|\b(tf\w*|tensorflow|v1)\.(contrib|estimator)\b"
     rb"|\bfrom\s+tensorflow\b.*\bimport\b.*\b(contrib|estimator)\b"
 )
-"""Matches the text of all modules that use such a name. Parsing a module takes a hundred times as
-long.
-"""
+"""Matches the text of modules that use such a name; parsing takes a hundred times as long."""
 
 
 class OldPackages:

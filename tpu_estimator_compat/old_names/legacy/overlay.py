@@ -22,7 +22,6 @@ class Namespace(types.ModuleType):
     """A clone of a module with the table's names; attributes are made on first access.
 
     Args:
-      name: the module's `__name__`.
       path: the module's path in the table, such as `tf.contrib.tpu`.
       bases: namespaces to search for names that the table lacks, in order.
       children: name to namespace, for special namespaces below this one.
@@ -169,8 +168,7 @@ class Refused:
 def module(root: Any, path: str) -> Any:
     """The module at a dotted path such as `contrib.tpu` below a `Namespace`; the root for "".
 
-    Raises:
-      ModuleNotFoundError: there is no such module; the message has the table's advice.
+    If there is none, ModuleNotFoundError has the table's advice.
     """
     node = root
     done = root._path
@@ -199,11 +197,7 @@ def _behind(package: Any, name: str) -> Any:
 
 
 def member(parent: Any, path: str, name: str) -> Any:
-    """The value of `from path import name`.
-
-    Raises:
-      ImportError: there is no such name; the message has the table's advice.
-    """
+    """The value of `from path import name`; its ImportError has the table's advice."""
     try:
         return getattr(parent, name)
     except AttributeError:

@@ -31,7 +31,6 @@ def load_into(
     """Makes `module`, perhaps while it is being imported, a copy of a package.
 
     Args:
-      module: the module.
       original: the package to copy; its parent packages are not imported.
       meaning: the meaning of `tensorflow` in its modules.
       instead: module name in the package to a function that makes its names; it is not loaded.

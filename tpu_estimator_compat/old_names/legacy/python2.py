@@ -125,8 +125,7 @@ class Mended:
 def mended(text: str) -> Mended:
     """Converts `print` statements and other certain cases of Python 2 to Python 3.
 
-    Raises:
-      SyntaxError: that of the given text, if the conversion is not certain.
+    If the conversion is not certain, raises the SyntaxError of the given text.
     """
     tree = _parsed(text)
     if _MARKED in text:

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 
 class ArgSpec(NamedTuple):
-    """The result of `inspect.getargspec`."""
-
     args: list[str]
     varargs: str | None
     keywords: str | None

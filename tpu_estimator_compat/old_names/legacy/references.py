@@ -46,7 +46,6 @@ class Reference:
 
     Attributes:
       path: the full path in the module's spelling: `tensorflow.compat.v1.layers.dense`.
-      form: the syntactic form.
       node: the `ast.alias`, `ast.Attribute`, `ast.Call` or `ast.Constant`.
       statement: the import statement; for other forms, the node.
       base: the path of the alias that starts the chain; for an import, the whole path.
@@ -109,8 +108,7 @@ class _Scope:
 class _ScopedVisitor:
     """Visits a module, with `self.scope` as the scope of the current node.
 
-    Like `ast.NodeVisitor`, but in a third of the time: `scan` should read a hundred files in a
-    second.
+    Like `ast.NodeVisitor`, but in a third of the time: `scan` should read 100 files a second.
     """
 
     scope: _Scope
@@ -371,7 +369,6 @@ def _is_followed(node: ast.ImportFrom) -> bool:
 
 
 def _asks_for_python(test: ast.expr) -> bool:
-    """Whether a condition tests the Python version, as `if six.PY2` does."""
     names = {"PY2", "PY3", "version_info"}
     return any(
         isinstance(node, ast.Name | ast.Attribute)

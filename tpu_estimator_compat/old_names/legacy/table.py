@@ -24,8 +24,6 @@ from collections.abc import Iterable
 
 
 class Status(enum.Enum):
-    """The status of a dropped name."""
-
     WORKS = "works"
     DIFFERS = "differs"
     REFUSED = "refused"

@@ -200,7 +200,6 @@ def dense_to_one_hot(labels_dense: np.ndarray, num_classes: int) -> np.ndarray:
 
 
 def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
-    """The path of a file in a folder; downloads a missing file."""
     tf.io.gfile.makedirs(work_directory)
     path = os.path.join(work_directory, filename)
     if not tf.io.gfile.exists(path):
@@ -233,7 +232,6 @@ def load_csv_with_header(
 def load_csv_without_header(
     filename: str, target_dtype: Any, features_dtype: Any, target_column: int = -1
 ) -> Dataset:
-    """A table from a CSV file without a header; otherwise as `load_csv_with_header`."""
     with tf.io.gfile.GFile(filename) as file:
         rows = list(csv.reader(file))
     return Dataset(*_columns(rows, target_dtype, features_dtype, target_column))

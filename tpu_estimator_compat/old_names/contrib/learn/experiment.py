@@ -129,11 +129,7 @@ class Experiment:
         return self._train_and_evaluate(self._local_eval_frequency)
 
     def train_and_evaluate(self) -> tuple[dict[str, Any], list[Any]]:
-        """Trains; evaluates new checkpoints during training and at the end.
-
-        Returns:
-          (metrics of the last evaluation, results of its exports).
-        """
+        """Trains and evaluates checkpoints; returns (last metrics, results of the last exports)."""
         return self._train_and_evaluate(self._min_eval_frequency)
 
     def _train_and_evaluate(self, frequency: int | None) -> tuple[dict[str, Any], list[Any]]:
@@ -187,8 +183,7 @@ class Experiment:
     ) -> None:
         """Evaluates and exports new checkpoints, until one has reached `train_steps`.
 
-        None for a delay means the constructor's. The predicate is that of
-        `continuous_train_and_eval`.
+        Delays are by default the constructor's; the predicate is as in `continuous_train_and_eval`.
         """
         goes_on = _predicate(continuous_eval_predicate_fn)
         throttle = self._throttle_secs if throttle_delay_secs is None else throttle_delay_secs

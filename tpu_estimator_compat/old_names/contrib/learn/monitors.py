@@ -50,10 +50,7 @@ class BaseMonitor:
         self._begun = False
 
     def step_begin(self, step: int) -> list[Any]:
-        """Called before the step that leads to global step `step`.
-
-        Returns tensors, or their names; `step_end` gets their values.
-        """
+        """Called before the step to global step `step`; returns tensors or names for `step_end`."""
         if step < 0 or (self._max_steps is not None and step > self._max_steps):
             raise ValueError(f"Invalid step {step}.")
         self._current_step = step
@@ -86,12 +83,10 @@ class EveryN(BaseMonitor):
         self._every_n_step_begin_called = False
 
     def every_n_step_begin(self, step: int) -> list[Any]:
-        """`step_begin` for steps in which the monitor acts."""
         del step
         return []
 
     def every_n_step_end(self, step: int, outputs: dict[Any, Any]) -> bool:
-        """`step_end` for steps in which the monitor acts."""
         del step, outputs
         return False
 
@@ -225,8 +220,6 @@ class ValidationMonitor(EveryN):
 
 
 class RunHookAdapterForMonitors(tf.train.SessionRunHook):
-    """The hook that calls monitors in order."""
-
     def __init__(self, monitors: Sequence[BaseMonitor]):
         self._monitors = monitors
 

@@ -63,9 +63,7 @@ class CategoricalVocabulary:
     def trim(self, min_frequency: int, max_frequency: int = -1) -> None:
         """Drops categories that are too rare or too frequent, and renumbers the rest by frequency.
 
-        Args:
-          min_frequency: categories with this count or less are dropped.
-          max_frequency: categories with this count or more are dropped; below 1 for no limit.
+        Too rare: at most `min_frequency`; too frequent: at least `max_frequency`, if above 0.
         """
         by_name = sorted(self._freq.items(), key=lambda item: (isinstance(item[0], str), item[0]))
         by_frequency = sorted(by_name, key=lambda item: item[1], reverse=True)

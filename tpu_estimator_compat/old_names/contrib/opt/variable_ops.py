@@ -10,10 +10,7 @@ import tensorflow.compat.v1 as tf
 def training_op(name: str, variables: dict[str, Any], **arguments: Any) -> tf.Operation:
     """Applies a gradient with an op such as `ApplyAdam`, or `ResourceApplyAdam` for resources.
 
-    Args:
-      name: name of the op for refs.
-      variables: argument name to variable; all are refs, or all are resources.
-      **arguments: the op's other arguments.
+    `name` is that of the op for refs; `variables`, by argument name, are all refs or all resources.
     """
     if variables["var"].dtype._is_ref_dtype:
         return getattr(tf.raw_ops, name)(**variables, **arguments).op

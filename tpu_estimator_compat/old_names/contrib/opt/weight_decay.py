@@ -117,8 +117,6 @@ def extend_with_decoupled_weight_decay(
 
 
 class MomentumWOptimizer(DecoupledWeightDecayExtension, tf.train.MomentumOptimizer):
-    """Momentum with decoupled weight decay."""
-
     def __init__(
         self,
         weight_decay: Any,
@@ -139,8 +137,6 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, tf.train.MomentumOptimiz
 
 
 class AdamWOptimizer(DecoupledWeightDecayExtension, tf.train.AdamOptimizer):
-    """Adam with decoupled weight decay."""
-
     def __init__(
         self,
         weight_decay: Any,

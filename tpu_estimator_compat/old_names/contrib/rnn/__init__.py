@@ -54,7 +54,6 @@ def best_effort_input_batch_size(flat_input: list[tf.Tensor]) -> Any:
 
 
 def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:
-    """Swaps the first two dimensions."""
     x = tf.convert_to_tensor(x)
     rank = x.shape.rank
     if rank is not None and rank < 2:

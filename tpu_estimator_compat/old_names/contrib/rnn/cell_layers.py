@@ -44,8 +44,7 @@ def known_depth(shape: Any) -> int:
 def linear(inputs: list[tf.Tensor], width: int, with_bias: bool = True) -> tf.Tensor:
     """A linear layer on tensors [batch, depth]: returns [batch, width].
 
-    Variables are the scope's `kernel` and `bias`. The bias starts with zeros, and is never
-    partitioned.
+    Variables are the scope's `kernel` and `bias`; the bias, at first zeros, is never partitioned.
     """
     shapes = [tensor.shape for tensor in inputs]
     if any(shape.rank != 2 for shape in shapes):

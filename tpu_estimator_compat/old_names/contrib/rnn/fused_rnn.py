@@ -14,8 +14,7 @@ from tpu_estimator_compat.old_names.contrib.rnn.cell_layers import LSTMState
 class LSTMBlockCell(LSTMCell):
     """`tf.nn.rnn_cell.LSTMCell` with other arguments, and the same variable names.
 
-    `cell_clip` is the largest absolute value of the cell's state; None, 0 or a negative number for
-    no limit.
+    `cell_clip` limits the absolute value of the cell's state, unless None, 0 or negative.
     """
 
     def __init__(
@@ -116,7 +115,6 @@ class LSTMBlockFusedCell(Layer):
           inputs: [time, batch, depth], or a list of `time` tensors [batch, depth].
           initial_state: the cell's state and output, each [batch, units]; None for zeros of
             `dtype`.
-          dtype: dtype of those zeros.
           sequence_length: integers [batch]; from there on, outputs are zero and the state stays.
         """
         if initial_state is None and dtype is None:

@@ -111,8 +111,6 @@ class _IndependentCell(OneTensorState, LayerRNNCell):
 
 
 class IndRNNCell(_IndependentCell):
-    """An independently recurrent network's cell."""
-
     def __init__(
         self,
         num_units: int,

@@ -50,8 +50,7 @@ def _of_same_shape(old: Any, new: Any) -> Any:
 class AttentionWrapper(RNNCell):
     """Feeds the last attention to a cell, and attends with the cell's output as query.
 
-    Variables of attention layers, scores and query layers are in this cell's scope,
-    `attention_wrapper`.
+    Variables of attention, score and query layers are in this cell's scope, `attention_wrapper`.
     """
 
     def __init__(

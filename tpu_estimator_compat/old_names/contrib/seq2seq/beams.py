@@ -70,7 +70,6 @@ def traced_beams(parent_ids: tf.Tensor, lengths: Any) -> tf.Tensor:
     lengths = tf.cast(lengths, tf.int32)[:, tf.newaxis]
 
     def earlier(carried: tuple[Any, Any], of_time: tuple[Any, Any]) -> tuple[Any, Any]:
-        """The parent of each beam, and the beam at this time."""
         time, parents = of_time
         beams = carried[0]
         counts = tf.broadcast_to(time < lengths, tf.shape(beams))

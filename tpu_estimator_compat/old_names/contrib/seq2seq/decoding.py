@@ -81,7 +81,6 @@ def dynamic_decode(
 
 
 def check_cell(cell: Any) -> None:
-    """Raises TypeError if `cell` lacks an attribute of RNN cells."""
     missing = [
         text
         for found, text in (

@@ -126,7 +126,6 @@ class TrainingHelper(_SamplingHelper):
 
     @property
     def inputs(self) -> Any:
-        """The given inputs."""
         return self._inputs
 
     @property

@@ -67,8 +67,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 class ScheduledOutputTrainingHelper(TrainingHelper):
     """Feeds a step's output in place of the given input, with a probability.
 
-    `next_inputs_fn`, such as a layer, computes an input from an output. `auxiliary_inputs` are
-    appended.
+    `next_inputs_fn`, such as a layer, maps an output to an input; `auxiliary_inputs` are appended.
     """
 
     def __init__(
