@@ -41,10 +41,12 @@ def write(folder: pathlib.Path, **modules: str) -> None:
 
 def run(folder: pathlib.Path, *args: str, plugin: str = PLUGIN, **env: str) -> Session:
     """A session in a process of its own, with no other plugin than those that are named."""
+    # The session is no worker of the one that tests it.
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST")}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", plugin, *args],
         cwd=folder,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **env},
+        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **env},
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
