@@ -25,7 +25,7 @@ def directory(name: str) -> pathlib.Path:
 def root() -> pathlib.Path:
     """The folder of this package's cache: in $XDG_CACHE_HOME, or in ~/.cache.
 
-    Without a home, as in some containers, it is the user's in the folder of temporary files.
+    Without a home, as in some containers, the folder of temporary files has one per user.
     """
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the XDG specification ignores relative paths
@@ -39,8 +39,8 @@ def root() -> pathlib.Path:
 def is_private() -> bool:
     """Creates the cache for this user alone; returns whether no other user can write to it.
 
-    The cache holds programs. If another user could have put them there, the result is False, and a
-    warning comes once per process.
+    The cache holds programs. If another user could have put them there, returns False and warns,
+    once per process.
     """
     folder = root()
     try:
@@ -67,9 +67,9 @@ def _warn_of_others(folder: pathlib.Path) -> None:
 
 
 def write(path: pathlib.Path, content: bytes) -> None:
-    """Writes a file atomically, after a line with the content's SHA-256; then trims the cache.
+    """Writes a file atomically, with the content's SHA-256 as first line; then trims the cache.
 
-    Does nothing where the directory is not writable.
+    Does nothing where the directory is not writable, or the cache not private.
     """
     in_cache = path.is_relative_to(root())
     if in_cache and not is_private():
@@ -89,7 +89,7 @@ def write(path: pathlib.Path, content: bytes) -> None:
 
 
 def read(path: pathlib.Path) -> bytes | None:
-    """The content of a file that `write` made; None where there is none.
+    """The content of a file that `write` made; None if there is none, or the cache is not private.
 
     Deletes a damaged file, such as one that a power failure left, with a log line.
     """

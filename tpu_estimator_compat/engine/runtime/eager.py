@@ -29,5 +29,5 @@ def _entered() -> Iterator[None]:
 
 
 def forget_end_of_data() -> None:
-    """Clears the end of data from remote hosts' executors, which would fail the next operation."""
+    """Clears the end of data in remote hosts' executors; it would fail the next operation."""
     context.context().clear_executor_errors()

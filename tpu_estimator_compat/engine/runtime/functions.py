@@ -33,7 +33,7 @@ class _TracedFunction(PolymorphicFunction):
 def function(call: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
     """A tf.function of `call`, without AutoGraph and without the warning of frequent retracing.
 
-    All programs are made on one line of this package: TensorFlow would count them as retraces.
+    One line of this package makes all functions: TensorFlow would count them as retraces of one.
     """
     if not getattr(call, "__name__", "step").isidentifier():
         # TPUStrategy names ops after the function, and `<lambda>` is not a valid name.
@@ -67,8 +67,8 @@ class SharedFunction:
 class IteratorFunction:
     """A function of an iterator, and tensors of fixed types, that remembers the last trace.
 
-    A tf.function looks for the trace in every call, which for an iterator takes 0.35 of the call's
-    0.5 ms. Functions with equal `contents` share their traces.
+    A tf.function looks for the trace in every call: for an iterator, 0.35 ms of the call's 0.5 ms.
+    Functions with equal `contents` share their traces.
     """
 
     def __init__(self, call: Callable[..., Any], contents: Contents | None = None):
@@ -148,7 +148,7 @@ def call_options(
     Args:
       executor: TensorFlow's name of the executor; empty for the default.
       optimize: whether Grappler rewrites a function before its first call. For a function that
-        runs once this costs more than it saves, and folds large zeros into constants that stay.
+        runs once this costs more than it saves, and large zeros become constants in memory.
       branches: whether the functions may have branches (`tf.cond`), or loops besides that of steps.
     """
     current = context.context()
@@ -162,7 +162,7 @@ def call_options(
 
 
 def executor() -> str:
-    """The executor of functions that are called here."""
+    """This thread's executor of functions; see `call_options`."""
     name: str = context.context().function_call_options.executor_type
     return name
 
@@ -183,9 +183,9 @@ def _call_options(
 def _without_idle_passes(options: Any, branches: bool) -> None:
     """Limits Grappler to one round, without idle passes; keeps the user's settings.
 
-    Of 12 s for the step of an encoder of 12 layers, 6 s went into passes that changed at most 1 %
-    of the nodes: the second round (3.6 s), and in the first the layout optimizer and the memory
-    optimizer, which are for GPUs, and the pass that sinks operations into branches.
+    For an encoder of 12 layers, 6 of 12 s went into passes that changed at most 1 % of the nodes:
+    the second round (3.6 s), and in the first round, the layout and memory optimizers, which are
+    for GPUs, and the pass that sinks operations into branches.
     """
     config = rewriter_config_pb2.RewriterConfig
     if options.meta_optimizer_iterations == config.DEFAULT_NUM_ITERS:

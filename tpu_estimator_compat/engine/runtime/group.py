@@ -2,8 +2,8 @@
 
 Each machine runs the whole script: the same model_fn, on its own data, with its own hooks. Within a
 step, replicas exchange values by collectives, in which a machine waits for all others, forever if
-one does not come. So before each step the machines agree that all of them make it. They meet: each
-machine comes to a place in the script with its `State`, and goes on when it has all states.
+one does not come. So before each step the machines agree that all of them make it. They meet: at a
+place in the script, each machine sends its `State`, and goes on when it has all states.
 
 A training, place by place (`loop/group_runner.py` implements it, with the runners
 `session/workers_runner.py` and `jax/processes/runner.py`):
@@ -31,12 +31,12 @@ at the end     READY        It has stopped, and has written its files. Once all 
 
 A save, or another read of values of which each machine holds a part:
 
-1. One machine (the chief, for a save) comes with ASKING to the next meeting place of the others. It
-   does not wait for them to stop: they see its state before their next step.
+1. One machine (the chief, for a save) sends ASKING at the next meeting place of the others. It does
+   not wait for them to stop: they see its state before their next step.
 2. All others serve: they call the last of the group's `servers`, which sends the values (rows of
    tables: `state/sharded_variables.py`; parts on JAX's devices: `jax/variables.py`).
-3. They come to the same place again, with the same state. All wait for the machine that asked,
-   which goes on with its script and comes here with READY or LEAVING.
+3. These come to the same place again, with the same state. All wait for the machine that asked,
+   which goes on with its script and comes here with its next state.
 
 Where a machine is lost before it can tell that it failed, the exchange breaks down, and all
 machines that wait in it raise MachineLostError.
@@ -48,7 +48,7 @@ there while others are READY, the others raise an error: their result is not com
 Two transports implement `Group`. `runtime/workers.py`, between machines of a
 MultiWorkerMirroredStrategy: TensorFlow's collectives. Places are names, and loops exchange states
 within their graph. `jax/processes/group.py`, between processes of JAX: the key-value store of JAX's
-coordinator. Meetings are numbered, and records have the steps of a dispatch beside the state.
+coordinator. Meetings are numbered, and each machine also sends how many steps it can make.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Group(abc.ABC):
     def fail(self, place: str, *, owes_step: bool) -> None:
         """Tells the others at the next meeting, at `place`, that this machine has failed.
 
-        With `owes_step`, it had agreed to a step that it does not make; the others may be in it.
+        With `owes_step`, it agreed to a step and does not make it; the others may be in this step.
         """
 
     @abc.abstractmethod

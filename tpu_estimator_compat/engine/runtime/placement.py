@@ -29,7 +29,7 @@ def common_device(strategy: tf.distribute.Strategy) -> str | None:
 
     Logical CPUs share processors, memory and threads. On several of them, TensorFlow partitions a
     function, adds copies between the partitions, and optimises each partition. On one of them, it
-    optimises the function that all replicas call once.
+    optimises only once the function that all replicas call.
     """
     extended = strategy.extended
     if isinstance(extended, collective_all_reduce_strategy.CollectiveAllReduceExtended):
@@ -51,7 +51,7 @@ def settle(assigned: Iterable[tuple[str, str]], *, soft: bool) -> None:
     """Turns on soft placement where an operation is assigned to a device that does not exist.
 
     A TF1 session moved the operation or failed, as its config said. TensorFlow 2's eager context
-    moves it, but not the context that a TensorFlow 1 script starts.
+    moves it; the context that a TensorFlow 1 script starts does not.
 
     Args:
       assigned: names of operations, each with the device that it is explicitly assigned to, or "".

@@ -18,7 +18,7 @@ class _Exit:
 
 
 def set_exit_code(code: int) -> None:
-    """Sets the status with which the process ends, if it ends without waiting."""
+    """Sets the exit status for an end without waiting; an uncaught exception's replaces it."""
     _Exit.code = code
 
 
@@ -48,7 +48,7 @@ def end_now(code: int) -> None:
 
 @atexit.register
 def _exit() -> None:
-    """Runs after the scripts' atexit functions and before TensorFlow's: the last comes first."""
+    """Runs, as atexit reverses the order, after the script's functions and before TensorFlow's."""
     if _Exit.waits:
         return
     uncaught = getattr(sys, "last_type", None)

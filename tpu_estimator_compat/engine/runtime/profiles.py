@@ -21,7 +21,7 @@ from tpu_estimator_compat.tf_internals import timeline_lib
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _KERNEL = re.compile(r"(?P<name>[^:\s]+):(?P<type>[A-Z_]\w*)")
-"""The event of a kernel of TensorFlow, such as "dense/MatMul:MatMul"."""
+"""The name of a TensorFlow kernel's event, such as "dense/MatMul:MatMul"."""
 
 ALL_OPERATIONS = tf.profiler.experimental.ProfilerOptions(host_tracer_level=3)
 """Without this, TensorFlow's profiler leaves out cheap operations."""
@@ -145,8 +145,8 @@ def _of_step(op_name: str) -> str:
 def _names(programs: dict[int, dict[str, str]], program: int, used: set[str]) -> dict[str, str]:
     """The graph's names for a program's instructions.
 
-    Events of a program from a cache have another id. Then the program is taken to be the smallest
-    one with all `used` instructions.
+    Events of a program from a cache have another id. For these, it takes the smallest program that
+    has all `used` instructions.
     """
     if program in programs:
         return programs[program]
@@ -160,7 +160,7 @@ def _number(statistics: Mapping[str, Any]) -> int:
 
 
 def _of_plane(plane: Any) -> Iterator[_Operation]:
-    """The operations of a plane; XLA's under XLA's names."""
+    """The operations of a plane; XLA's have XLA's names."""
     device = plane.name if plane.name.startswith("/device:") else _CPU
     for thread, line in enumerate(plane.lines):
         for event in line.events:
@@ -170,7 +170,7 @@ def _of_plane(plane: Any) -> Iterator[_Operation]:
                 name = _LOOP_OF_STEPS.sub("", kernel["name"])
                 yield _Operation(device, thread, name, kernel["type"], *times, None)
                 continue
-            # Events of XLA's operations have this statistic; so do the events of their ends.
+            # XLA's operations have two events with this statistic: the second marks the end.
             statistics = {plane.stat_metadata[s.metadata_id].name: s for s in event.stats}
             if "hlo_op" in statistics and not text.startswith("end: "):
                 yield _Operation(device, thread, text, text, *times, _number(statistics))

@@ -20,7 +20,7 @@ from tpu_estimator_compat.engine.runtime.cancelling import Canceller
 _INTERVAL = 0.2  # seconds between two checks of the main thread
 _BUSY = 0.2  # of a core: a process that uses less computes nothing
 _UNWINDING = 2.0  # seconds that the main thread has to come back once its function is cancelled
-_LATE = 0.5  # seconds by which this thread may learn of a signal after its handler has run
+_LATE = 0.5  # seconds, at most, from a signal's handler until this thread learns of the signal
 
 
 _open: list[SignalWatch] = []
@@ -83,7 +83,7 @@ class SignalWatch:
         return self._cancelled is not None
 
     def close(self) -> None:
-        if self not in _open:  # of a fork's parent
+        if self not in _open:  # a fork has closed its copy
             return
         _open.remove(self)
         signal.set_wakeup_fd(self._before)
@@ -121,7 +121,7 @@ class SignalWatch:
                 os.write(self._before, numbers)
         for number in numbers:
             ours = self._is_ours(number)
-            # A training within this one passes its signals on at its end.
+            # At its end, a training within this one calls this one's handler.
             if ours or _open[-1:] != [self]:
                 self._number, self._count = number, self._count + 1
             if ours:

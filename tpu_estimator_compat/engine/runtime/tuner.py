@@ -38,8 +38,8 @@ class Pace:
     """The number of steps that fit in a time, from the time of the last run.
 
     Args:
-      *first: the numbers of steps of the first runs. The time of the last of them is the first that
-        counts: earlier ones trace and compile.
+      *first: the numbers of steps of the first runs. Of these, only the last one's time counts:
+        earlier ones trace and compile.
     """
 
     def __init__(self, *first: int):
@@ -59,12 +59,12 @@ class Pace:
 class Tuner:
     """Decides the calls of one loop.
 
-    Size: a call takes a second, or a twentieth where something waits for its end.
+    Size: a call takes a second; a twentieth while executors are tried, or something waits for it.
 
     Form: without `patience`, the loop is traced first. The function without a loop is traced once
     consecutive loops of one small step took as long as tracing takes. With patience, the first
-    steps have a call each. The loop is traced once the later calls took `patience` times as long as
-    the first call, which traces; for small steps, as long as the first call.
+    steps have a call each. The loop is traced once the later calls took `patience` times (for small
+    steps, at most once) as long as the first call, which traces.
 
     Executor: the single-threaded one where it is clearly faster; see `_Executors`.
 
@@ -89,7 +89,7 @@ class Tuner:
 
         Args:
           waited_for: whether something besides the caller waits for the call's end.
-          trial: whether executors may be tried; False for steps that will be traced anew.
+          trial: False for steps that will be traced anew: the default executor runs them.
         """
         looped = self._loop_pays
         if looped:
@@ -164,7 +164,7 @@ class _Executors:
         if len(default) >= tuning.turns and min(default) > tuning.small_step:
             self._chosen = DEFAULT
         elif len(single) >= tuning.turns:
-            # Without its first runs, before the turns, the default has as many runs as the other.
+            # Leaves out the default's runs before the turns: both have as many.
             best = min(default[tuning.turns - 1 :])
             faster = min(single) < tuning.clearly_faster * best
             self._chosen = SINGLE_THREADED if faster else DEFAULT

@@ -20,16 +20,16 @@ class Tuning:
     Attributes:
       piece: [beside_bare] seconds of a call. While the devices run, Python gets no signals: a loop
         of an hour would leave SIGTERM and Ctrl-C unanswered for an hour. Without TPU semantics,
-        where a script sets no length of loops, hooks get control as often: some go by a clock, and
-        a person wants to see progress.
+        where a script sets no length of loops, hooks get control at the same intervals: some go by
+        a clock, and a person wants to see progress.
       short_piece: [listening, predict] seconds of a call while executors take turns, and where
         host calls in a queue, or a caller who wants one prediction, wait for its end.
       few_steps: [first_step] steps of the first call, before any step is timed. Runs of fewer steps
         are not compared: Python takes the larger part of their time.
       small_step: [steps, every_step] seconds of the longest small step. Calls and loops cost larger
         steps only a small part of their time.
-      tracing: [every_step, predict] seconds that tracing a function takes at least. For a small
-        step, a call costs 0.3 ms more than a loop, and a loop of one step 0.2 ms more than none.
+      tracing: [every_step, predict] seconds that tracing a function takes at least. A small step
+        costs 0.3 ms more in its own call than in a loop; a loop of one, 0.2 ms more than no loop.
       many_ops: [first_step] operations of the smallest large step, which has a call of its own at
         first. To trace, partition and optimise a loop around it would take a fourth of the time
         before the first step.
@@ -45,9 +45,9 @@ class Tuning:
       trial_calls: [listening] host calls that are timed: enough to include a summary that is
         written every 100 steps.
       quick_call: [listening] mean seconds of a host call up to which it is a part of its step. A
-        queue costs a step 0.04 to 0.08 ms of two cores, and saves at most the time of the call, if
-        a core is free: it pays for calls that take some times longer than that. The time of the
-        step makes no difference.
+        queue costs a step 0.04 to 0.08 ms of two cores, and if a core is free, saves at most the
+        time of the call: it pays for calls that take several times as long as it costs. The time of
+        the step makes no difference.
       dispatch_steps: [runtimes] steps that the JAX runtime hands to the devices at once.
       dispatch_bytes: [memory] bytes of a dispatch's input and results on a replica. The results of
         one dispatch wait for the host while the devices run the next.
@@ -75,7 +75,7 @@ class Tuning:
     def patience(self, ops: int, replicas: int) -> float:
         """The multiple of the first call's time for which steps of `ops` ops have a call each.
 
-        Infinite for several replicas, around which a loop costs several times as much.
+        0 below `many_ops`; above, infinite for several replicas: loops cost several times as much.
         """
         if ops < self.many_ops:
             return 0.0
@@ -90,9 +90,9 @@ class Tuning:
         """The number of steps of one JAX dispatch, on devices that are quick in loops.
 
         Args:
-          size: bytes of a replica's input and results in one step; None where that is not known: a
-            dispatch then makes one step.
-          loop: steps between two times that the host has control; None where that is not known.
+          size: bytes of a replica's input and results in one step; None where that is not known:
+            then a dispatch makes one step.
+          loop: steps after which the host has control again; None where that is not known.
         """
         if size is None:
             return 1

@@ -50,7 +50,7 @@ def is_link(path: str) -> bool:
 
 
 def remove_tree(path: str) -> None:
-    """Removes a folder. Links in it are removed, not followed; a link in its place is refused."""
+    """Removes a folder, and links in it, not their targets; refuses a `path` that is a link."""
     if is_local(path):
         shutil.rmtree(local(path))
     else:
@@ -91,8 +91,7 @@ def _put_back(aside: str, path: str, error: BaseException) -> None:
 def sync(paths: Iterable[str]) -> None:
     """Makes the system write local files, or the names in local folders, to the disk.
 
-    Does nothing where the user has switched it off. Raises an OpError where the disk is full, or
-    fails otherwise.
+    Does nothing where the user has switched it off. Raises an OpError if the write fails.
     """
     for path in paths:
         if not is_local(path) or not environment.syncs_files():
@@ -154,7 +153,7 @@ def literal(path: Path) -> str:
 
 
 def readable(path: Path) -> str:
-    """A path of the checkpoint `path` that has no characters of patterns in its folder.
+    """A path of the checkpoint `path` whose folder has no glob characters.
 
     TensorFlow reads paths of checkpoints as patterns. Where the folder has such characters, the
     result leads through an open descriptor, and is valid in this process only.
@@ -185,7 +184,7 @@ def _opened(descriptor: int) -> str:
 
 
 def _leads_to(descriptor: int, folder: str) -> bool:
-    """Whether an open folder is still the one at its path, and open."""
+    """Whether an open folder is still open, and the one at `folder`."""
     with contextlib.suppress(OSError):
         return os.path.samefile(_opened(descriptor), folder)
     return False

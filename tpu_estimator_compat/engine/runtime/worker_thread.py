@@ -57,7 +57,7 @@ class _Task(Generic[Result]):
 
     @property
     def will_be_cancelled(self) -> bool:
-        """Whether its function waits for no Python code, so that a `SignalWatch` will cancel it."""
+        """Whether a `SignalWatch` will cancel it: in a function that waits for no Python code."""
         waits = self._canceller is not None and self._canceller.since is not None
         return waits and not cancelling.runs_python()
 
@@ -86,8 +86,8 @@ class WorkerThread:
         """Runs `call` in the thread; outside of the main thread, directly.
 
         Raises:
-          StillBlockedError: the caller should stop, and Python code for which the call waits did
-            not return for some seconds.
+          StillBlockedError: the call did not return for some seconds after its caller should stop,
+            and no `SignalWatch` will cancel it.
           KeyboardInterrupt: Ctrl-C; the call may still go on.
         """
         if threading.current_thread() is not threading.main_thread():

@@ -2,8 +2,8 @@
 
 TensorFlow numbers collective ops in the order in which a process builds them, and matches them
 across machines by number: all machines would have to build and run the same functions in the same
-order. Here they need not: only the chief writes summaries, and loops may differ in length. So the
-number of an exchange is a hash of its name, which is the same on all machines, as the graph is.
+order. Here they do not: only the chief writes summaries, and loops may differ in length. So the
+number of an exchange is a hash of its name, which is the same on all machines.
 
 The match also includes an op's position in a loop. So exchanges run in functions of their own: see
 `isolated`.
@@ -82,7 +82,7 @@ class Workers(Group):
         sizes = self._of_all(own, f"sizes {name}")
         ends = tf.cumsum(sizes)
         before, total = ends[self.index] - own, ends[-1]
-        # TensorFlow wants one size for all exchanges with one number: the next power of two.
+        # TensorFlow wants one size per number: pad to a power of two, which alters the number.
         powers = tf.constant([2**i for i in range(31)])
         power = tf.searchsorted(powers, total[tf.newaxis])[0]
         sent = tf.pad(value, [[before, powers[power] - before - own]])
@@ -99,13 +99,13 @@ class Workers(Group):
         )
 
     def send(self, value: tf.Tensor, name: str, machine: int) -> None:
-        """Sends `value` to or from the chief, eagerly; the other machine calls `receive`."""
+        """Sends `value` eagerly to `machine`, which calls `receive`; one of both is the chief."""
         pair, number = self._pair(value, name, machine, machine)
         with tf.device("/cpu:0"):
             _sending()(value, tf.constant(pair), tf.constant(number))
 
     def receive(self, spec: tf.TensorSpec, name: str, machine: int) -> tf.Tensor:
-        """Receives a tensor like `spec` from a machine that calls `send`."""
+        """Receives a tensor like `spec` from `machine`, which calls `send`."""
         pair, number = self._pair(spec, name, machine, self.index)
         with tf.device("/cpu:0"):
             return _receiving(spec.dtype)(
@@ -147,7 +147,7 @@ class Workers(Group):
             return functions.function(lambda: self._of_all(own, f"number {name}"))().numpy()
 
     def states(self, state: Any, place: str = BEFORE_A_STEP, *, timeout: float = 0) -> tf.Tensor:
-        """The states of all machines, built in a graph and without serving: int32 [count]."""
+        """A tensor of all machines' states, int32 [count]; serves no machine."""
         return self._of_all(tf.cast(state, tf.int32), f"states {place}", timeout=timeout)
 
     def _of_all(self, own: tf.Tensor, name: str, *, timeout: float = 0) -> tf.Tensor:
@@ -162,7 +162,7 @@ class Workers(Group):
             return functions.function(lambda: self.states(state, place, timeout=timeout))().numpy()
 
     def served(self, states: np.ndarray, state: State, place: str = BEFORE_A_STEP) -> np.ndarray:
-        """Serves the chief, the only machine that asks here, while it asks; returns new states."""
+        """Serves the chief while it asks; here no other machine asks. Returns the last states."""
         while self.servers and states[CHIEF] == State.ASKING and State.FAILED not in states:
             self.servers[-1]()
             states = self._meet_once(state, place)
@@ -234,7 +234,7 @@ def _packed(
 def _number(name: str, value: tf.Tensor | tf.TensorSpec) -> int:
     """The number of an exchange of `value`, the same in every process.
 
-    TensorFlow remembers a number's first dtype and shape, while graphs of other modes or batch
-    sizes may use a name for other ones.
+    TensorFlow remembers a number's first dtype and shape; under the same name, graphs of other
+    modes or batch sizes may have others.
     """
     return zlib.crc32(f"{name} {value.dtype.name} {value.shape}".encode()) & 0x7FFFFFFF

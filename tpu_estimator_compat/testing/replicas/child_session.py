@@ -14,13 +14,13 @@ import pytest
 
 from tpu_estimator_compat.testing.replicas import entries, marked_tests
 
-# Plugins that print, or write files that are those of the process that started this one.
+# Plugins that print, or write files that belong to the parent process.
 _LEFT_OUT = ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin", "pytest_cov")
 
 
 def run(request: dict[str, Any], folder: pathlib.Path) -> None:
     captured = (folder / f"captured{i}" for i in itertools.count())
-    # What was captured until the process is killed could not be read in files without a name.
+    # Files with names: the parent reads them if this process is killed.
     _pytest.capture.TemporaryFile = lambda **kw: next(captured).open("w+b", **kw)  # type: ignore
     args = [*request["args"], *itertools.chain(*(("-p", f"no:{name}") for name in _LEFT_OUT))]
     if request["has_xdist"]:
@@ -49,7 +49,7 @@ class ReplicaProcess:
         config.args = [self._request["test"]]
         if self._request["workerinput"] is not None:
             config.workerinput = self._request["workerinput"]  # type: ignore[attr-defined]
-        if self._request["seed"] is not None:  # pytest-randomly's
+        if self._request["seed"] is not None:  # of pytest-randomly
             config.option.randomly_seed = self._request["seed"]
         for name, value in _options(self._request["basetemp"]).items():
             setattr(config.option, name, value)
@@ -59,7 +59,7 @@ class ReplicaProcess:
         test, nodeid = self._request["test"], self._request["nodeid"]
         items[:] = [item for item in items if marked_tests.named(item) == test]
         for item in items:
-            # Outside of pytest's root, it depends on pytest's arguments.
+            # Outside of pytest's root, an id depends on pytest's arguments.
             item._nodeid = nodeid  # type: ignore[attr-defined]
 
     @pytest.hookimpl(tryfirst=True)
@@ -90,7 +90,7 @@ class ReplicaProcess:
         nodeid: str,
         location: tuple[str, int, str] | None,
     ) -> None:
-        if when == "runtest":  # else the process that started this one has had it
+        if when == "runtest":  # else the parent has reported it
             said = {"when": when, "nodeid": nodeid, "location": location}
             self._send("warning", {"warning_message": _portable(warning_message), **said})
 
@@ -114,7 +114,7 @@ class ReplicaProcess:
 
 
 def _options(basetemp: str) -> dict[str, Any]:
-    """Options of pytest and of known plugins that select other tests, or write files."""
+    """Values of options that would otherwise select other tests, or write the parent's files."""
     return {
         "basetemp": basetemp,
         "log_file": os.devnull,
@@ -133,7 +133,7 @@ def _options(basetemp: str) -> dict[str, Any]:
 
 
 def _portable(message: warnings.WarningMessage) -> warnings.WarningMessage:
-    """A warning that another process can read; one of a category that it may not have is plain."""
+    """The warning, to be pickled; a plain `Warning` that names its category if it cannot be."""
     try:
         pickle.loads(pickle.dumps(message.message))
     except Exception:

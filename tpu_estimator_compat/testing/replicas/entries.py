@@ -32,15 +32,14 @@ def run_test(folder: str) -> None:
     """Runs pytest with one test, and answers with its reports."""
     request = _take_request(folder)
     set_devices(request["replicas"])
-    from tpu_estimator_compat.testing.replicas import (
-        child_session,  # pytest need not be there for `call`
-    )
+    # Not imported above: `call` needs no pytest.
+    from tpu_estimator_compat.testing.replicas import child_session
 
     child_session.run(request, pathlib.Path(folder))
 
 
 def set_devices(replicas: int) -> None:
-    """Has TensorFlow and JAX make that many logical CPUs, and no GPU; else raises RuntimeError."""
+    """Gives TensorFlow and JAX that many logical CPUs, no GPU; RuntimeError once others exist."""
     import tensorflow as tf
 
     [cpu, *_] = tf.config.list_physical_devices("CPU")
@@ -56,7 +55,7 @@ def set_devices(replicas: int) -> None:
                 f"{replicas} alone are asked for"
             ) from None
     os.environ["JAX_NUM_CPU_DEVICES"] = str(replicas)
-    if "jax" in sys.modules:  # which has read its variables
+    if "jax" in sys.modules:  # it has read this variable
         _set_jax_devices(sys.modules["jax"], replicas)
 
 
@@ -73,12 +72,12 @@ def _take_request(folder: str) -> dict[str, Any]:
 
 
 def _prepare(main: dict[str, Any]) -> None:
-    """Imports the main script, as processes of `multiprocessing` do that were spawned."""
+    """Imports the main script, as a process that `multiprocessing` spawned does."""
     import multiprocessing
     from multiprocessing import spawn
 
     process: Any = multiprocessing.current_process()
-    process._inheriting = True  # a script that is not protected is told how to be
+    process._inheriting = True  # a script without a `__main__` guard fails with advice
     try:
         spawn.prepare(main)
     finally:
@@ -97,7 +96,7 @@ def _pickled(answer: tuple[bool, Any]) -> bytes:
 
 
 def _pickled_error(error: BaseException) -> bytes:
-    """The error, if it can be pickled; else a RuntimeError that has its words."""
+    """The answer for an error; a RuntimeError with its message if it cannot be pickled."""
     lines = "".join(traceback.format_exception(error))
     note = f"\nIn the process that ran it:\n{lines}"
     try:

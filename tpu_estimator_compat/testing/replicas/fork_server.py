@@ -4,12 +4,12 @@ A script, not a module: it knows nothing of tests, and runs under any Python fro
 
     fork_server.py SOCKET PID MODULE...
 
-It listens on the Unix socket SOCKET, and ends with the process PID, or by SIGTERM. The socket's
-folder is its own: it removes that then, with all that clients left there. A client sends one line
-of JSON: `words` (what stands behind `python`: a script, `-m MODULE` or `-c CODE`, and arguments),
-`cwd`, `env` (the whole environment) and `files` (paths of stdin, stdout and stderr; the last two
-may be one). It is told the number of the script's process, and in the end the status with which
-that ended, negative for a signal. A client that hangs up has the process killed.
+It listens on the Unix socket SOCKET, and ends with the process PID, or by SIGTERM. At its end, it
+removes the socket's folder with all contents. A client sends one line of JSON: `words` (what
+follows `python`: a script, `-m MODULE` or `-c CODE`, and arguments), `cwd`, `env` (the whole
+environment) and `files` (paths of stdin, stdout and stderr; the last two may be one). The server
+answers with the script's process id, and after the script with its exit status, negative for a
+signal. If the client hangs up, the server kills the script.
 """
 
 import contextlib
@@ -29,8 +29,8 @@ def serve(address, pid):
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address + ".new")
     listener.listen(16)
-    os.rename(address + ".new", address)  # who sees the socket can connect
-    running = {}  # connections by process
+    os.rename(address + ".new", address)  # at this path, it accepts connections
+    running = {}  # connections by process id
     told_to_stop = []
     signal.signal(signal.SIGTERM, lambda *unused_signal: told_to_stop.append(True))
     while _is_alive(pid) and not told_to_stop:
@@ -113,7 +113,7 @@ def _folders(environment):
 def main():
     address, pid, modules = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     if sys.path[:1] == [os.path.dirname(os.path.abspath(__file__))]:
-        del sys.path[0]  # modules beside this file are no top-level ones
+        del sys.path[0]  # this file's neighbours are not top-level modules
     for module in modules:
         importlib.import_module(module)
     gc.collect()

@@ -1,7 +1,7 @@
 """The client of `fork_server.py`: starts a server, and processes that it forks.
 
-To import TensorFlow takes seconds, a fork takes none. A process that was forked has imported the
-server's modules, and nothing of TensorFlow has run there.
+Importing TensorFlow takes seconds, a fork does not. A forked process has imported the server's
+modules, and has run nothing of TensorFlow.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ START_LIMIT = 300.0  # seconds; it takes 3 on a quiet machine
 
 
 class Server:
-    """A server, which is starting when this is made, and ends with the process `owner`.
+    """A server that is started on construction, and ends with the process `owner`.
 
     Args:
       modules: names of modules that it imports before it forks.
       environment: all variables of its environment.
 
     Attributes:
-      folder: a folder with its socket and its log. The server removes it when it ends.
+      folder: the folder of its socket and its log. The server removes it at its end.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Server:
             )
 
     def address(self) -> str:
-        """The socket's path, once the modules are imported; else RuntimeError, with the log."""
+        """Waits for the imports; returns the socket's path, or raises RuntimeError with the log."""
         end = time.monotonic() + START_LIMIT
         while not os.path.exists(self._address):
             if self._process.poll() is not None or time.monotonic() > end:
@@ -70,7 +70,7 @@ class Server:
         """Ends it, with the processes that it forked."""
         self._process.terminate()
         self._process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)  # if it had not begun to serve
+        shutil.rmtree(self.folder, ignore_errors=True)  # left if it had not begun to serve
 
 
 def job(
@@ -81,7 +81,7 @@ def job(
 ) -> dict[str, Any]:
     """The message to a server that asks for a process `python WORDS...`.
 
-    `files` are paths of stdin, stdout and stderr; `cwd` and `env` are this process' by default.
+    `files` are paths of stdin, stdout and stderr; `cwd` and `env` default to this process's.
     """
     return {
         "words": list(map(str, words)),
@@ -92,7 +92,7 @@ def job(
 
 
 class Forked:
-    """A script's process. Used as a context, it is killed in the end, unless it has ended.
+    """A script's process. At the end of a `with`, it is killed unless it has ended.
 
     `returncode` is its exit status, negative for a signal; None before it has ended.
     """
@@ -122,7 +122,7 @@ class Forked:
         return int(line)
 
     def wait(self, timeout: float) -> int:
-        """Its status, once it has ended; raises TimeoutError where that takes longer."""
+        """Waits for its exit status; raises TimeoutError after `timeout` seconds."""
         if self.returncode is None:
             self.returncode = self._next_number(timeout)
         return self.returncode

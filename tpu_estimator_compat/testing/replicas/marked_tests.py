@@ -12,14 +12,14 @@ import pytest
 from tpu_estimator_compat.testing.replicas import entries, marks, processes
 
 IS_CHILD = pytest.StashKey[bool]()
-"""Of the config: this process is one of those, and has one test."""
+"""In a config: whether this process was started for one marked test."""
 
 NUMBER = pytest.StashKey[int]()
-"""Of the config: the number of replicas of the test that runs in this process."""
+"""In a config: the number of replicas of the test that runs in this process."""
 
 
 class ReplicaTests:
-    """Runs the marked tests of a session; its hooks are those of pytest."""
+    """The plugin that runs a session's marked tests."""
 
     def __init__(self) -> None:
         self._started_with: dict[str, str] | None = None
@@ -40,14 +40,14 @@ class ReplicaTests:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Starts the server; notes variables and paths, which tests and fixtures may change."""
+        """Starts the server; notes variables and paths before tests and fixtures change them."""
         config = session.config
         marked = any(marks.number_of(item) for item in session.items)
         if config.option.collectonly or not marked or _debugs(config):
             return
         self._environment, self._directory = dict(os.environ), str(config.invocation_params.dir)
         self._path = processes.absolute_path()
-        if self._started_with not in (None, _early_variables()):  # a module has set some
+        if self._started_with not in (None, _early_variables()):  # an imported module set some
             processes.start_server_anew()
         processes.kept_server()
 
@@ -69,7 +69,7 @@ class ReplicaTests:
             when="call",
             reraise=(KeyboardInterrupt, pytest.exit.Exception),
         )
-        if run.excinfo is not None:  # it ended early, or a plugin ran out of patience
+        if run.excinfo is not None:  # reports are missing, or a plugin's time limit is over
             _log(item, run)
         _end_previous(item, nextitem)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -88,7 +88,7 @@ class ReplicaTests:
 
     def _run_in_process(self, item: pytest.Item, number: int) -> None:
         config = item.config
-        if wrong := marks.fault(item):  # of a mark that a hook added after the collection
+        if wrong := marks.fault(item):  # of a mark that a hook added after collection
             pytest.fail(wrong, pytrace=False)
         request = {
             "replicas": number,
@@ -108,7 +108,7 @@ class ReplicaTests:
 
 
 def named(item: pytest.Item) -> str:
-    """The argument of pytest that is the test, in any folder."""
+    """The argument by which pytest selects the test, in any working directory."""
     return f"{item.path}::{item.nodeid.partition('::')[2]}"
 
 
@@ -119,7 +119,7 @@ def _early_variables() -> dict[str, str]:
 
 
 def _take(item: pytest.Item, number: int, ended: processes.Ended) -> None:
-    """Logs the reports that a process sent, and fails if they are not a whole test's."""
+    """Logs a process's reports and warnings; fails if its message `finished` is missing."""
     hook = item.config.hook
     kinds = set()
     for kind, content in ended.answers:
@@ -144,7 +144,7 @@ def _log(item: pytest.Item, run: pytest.CallInfo[Any]) -> None:
 
 
 def _end_previous(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Ends this process's fixtures that the last test left and the next one does not need."""
+    """Tears down this process's fixtures that the next test does not need."""
     state = item.session._setupstate
     run = pytest.CallInfo.from_call(
         lambda: state.teardown_exact(nextitem),
@@ -156,7 +156,7 @@ def _end_previous(item: pytest.Item, nextitem: pytest.Item | None) -> None:
 
 
 def _own_basetemp(config: pytest.Config) -> str:
-    """A folder for `tmp_path` within that of this process: pytest empties the one it is given."""
+    """A basetemp within this process's, for the child: pytest empties the one that it is given."""
     factory: pytest.TempPathFactory = config._tmp_path_factory  # type: ignore[attr-defined]
     return tempfile.mkdtemp(prefix="replicas", dir=factory.getbasetemp())
 
@@ -167,7 +167,7 @@ def _debugs(config: pytest.Config) -> bool:
 
 
 def _run_here(item: pytest.Item, number: int) -> bool | None:
-    """Sets the devices of this process, and leaves the test to pytest; True if it cannot."""
+    """Sets this process's devices and lets pytest run the test; True if that fails the test."""
     run = pytest.CallInfo.from_call(lambda: _set_devices_here(number), when="setup")
     if run.excinfo is None:
         item.config.stash[NUMBER] = number

@@ -32,7 +32,7 @@ def numbers(mark: pytest.Mark) -> list[int]:
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Makes a test of each number, where a mark has several. `fault` tells of a wrong mark."""
+    """Makes one test per number, where a mark has several; `fault` reports a wrong mark."""
     mark = metafunc.definition.get_closest_marker("replicas")
     if mark is None or _wrong(mark) or len(found := numbers(mark)) == 1:
         return
@@ -57,7 +57,7 @@ def fault(item: pytest.Item) -> str:
         return ""
     if wrong := _wrong(mark):
         return f"{item.nodeid}: the mark `replicas` is wrong: {wrong}"
-    if sum(own.name == "replicas" for own in item.own_markers) > 1:  # the others are not closest
+    if sum(own.name == "replicas" for own in item.own_markers) > 1:  # only the closest is read
         return (
             f"{item.nodeid}: the test has two marks `replicas`, of its parameter perhaps: use one"
         )

@@ -50,7 +50,7 @@ class Ended:
     Attributes:
       status: its exit status, negative for a signal.
       answers: the values that it sent, in order.
-      output: the end of what it printed; with what it had captured, if it was killed.
+      output: the end of what it printed, and of what pytest captured if it was killed.
     """
 
     status: int
@@ -84,10 +84,11 @@ def with_replicas(replicas: int, function: Callable[..., T], /, *args: Any, **kw
       What the function returned, which is pickled.
 
     Raises:
-      Exception: what the function raised; a note has its traceback.
+      Exception: what the function raised, with a note of its traceback; or what `pickle` raised
+        for an argument.
       RuntimeError: the process ended before the function did.
-      TypeError: `function` is a lambda, or is defined in a function; or an argument, or what it
-        returned, cannot be pickled.
+      TypeError: `function` is a lambda, or is defined in a function or at a prompt; or what it
+        returned cannot be pickled.
       ValueError: `replicas` is not a whole number from 1 on.
 
     Example:
@@ -119,7 +120,7 @@ def with_replicas(replicas: int, function: Callable[..., T], /, *args: Any, **kw
 
 
 def whole_number(replicas: Any) -> int:
-    """The number of replicas that somebody asks for; raises ValueError for one that is none."""
+    """`replicas` as an int; raises ValueError unless it is a whole number from 1 on."""
     try:
         number = operator.index(replicas)
     except TypeError:
@@ -136,9 +137,9 @@ def run_in_fork(
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Runs a function of `entries.py` in a fork of the server. Interrupted, it kills that.
+    """Runs a function of `entries.py` in a fork of the server; if interrupted, kills the fork.
 
-    With `live`, output appears at once; `cwd` and `env` are this process' by default.
+    With `live`, prints its output here at once; `cwd` and `env` default to this process's.
     """
     server = kept_server()
     folder = pathlib.Path(tempfile.mkdtemp(dir=server.folder))
@@ -180,22 +181,21 @@ def start_server_anew() -> None:
 
 
 def _close(pid: int, server: forks.Server) -> None:
-    if pid == os.getpid():  # not in a fork of it
+    if pid == os.getpid():  # in a fork, the parent still uses it
         server.close()
 
 
 def absolute_path() -> list[str]:
-    """The path of imports, as another working directory does not change it."""
+    """`sys.path` for any working directory."""
     return [os.path.abspath(folder) for folder in sys.path]
 
 
 def _preparation(function: Callable[..., Any]) -> dict[str, Any]:
     """The message by which `multiprocessing` lets a spawned process import the main script."""
     told = multiprocessing.spawn.get_preparation_data("replicas")
-    del told["authkey"]  # which must not be pickled, and nobody needs
-    if (
-        getattr(function, "__module__", "") != "__main__"
-    ):  # the script need not be protected from being imported
+    del told["authkey"]  # cannot be pickled, and is not needed
+    if getattr(function, "__module__", "") != "__main__":
+        # Keeps the script from being imported: it may have no `__main__` guard.
         told = {k: v for k, v in told.items() if not k.startswith("init_main")}
     return told
 
@@ -231,7 +231,7 @@ class _Relay:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def go_on(self) -> None:
-        if not self._path.exists():  # it has not begun
+        if not self._path.exists():  # the process has not begun
             return
         with self._path.open("rb") as file:
             file.seek(self._position)
@@ -256,17 +256,17 @@ def _answers(path: pathlib.Path) -> list[Any]:
             while True:
                 try:
                     found.append(pickle.load(file))
-                except (EOFError, pickle.UnpicklingError):  # it was killed while it wrote
+                except (EOFError, pickle.UnpicklingError):  # the end, or cut off by a kill
                     break
     return found
 
 
 def _last_output(folder: pathlib.Path) -> str:
-    """The ends of its stderr and stdout, and of what pytest was capturing in it."""
+    """The ends of a process's captured output, stderr and stdout."""
     paths = sorted(p for p in folder.iterdir() if p.name.startswith(("captured", "std")))
     found = []
     for path in paths:
         lines = path.read_text(errors="replace").strip().split("\n")
-        # Python's account of a crash has a line with the names of all extension modules.
+        # Where Python crashes, it prints the names of all extension modules in one line.
         found.append("\n".join(line[:_LONGEST_LINE] for line in lines)[-_LAST_OUTPUT:])
     return "\n".join(filter(None, found))

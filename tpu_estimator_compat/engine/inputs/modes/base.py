@@ -35,7 +35,7 @@ class InputMode(abc.ABC):
 
     Attributes:
       batch_size: the global batch size; None if not given.
-      batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
+      batch_axis: the dimension to split, per flat tensor of an element; None for 0 everywhere.
       same_for_all: whether all replicas get the same elements.
     """
 
@@ -69,7 +69,7 @@ class InputMode(abc.ABC):
 
     @abc.abstractmethod
     def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
-        """One dataset per host of this process, in which its replicas' elements alternate.
+        """One dataset per host of this process: the elements of the host's replicas, in turn.
 
         `datasets` has one per call of input_fn, in the order of `invocations`.
         """
@@ -79,8 +79,8 @@ class InputMode(abc.ABC):
 class TPUInputMode(InputMode):
     """An input mode with TPU rules: by default one input_fn call per host.
 
-    The shares of the batch follow the reference document of TPUConfig. With `replicas_span_hosts`,
-    a replica may have more cores than a host has.
+    Replicas share the batch as TPUConfig's documentation says. With `replicas_span_hosts`, a
+    replica may have more cores than a host has.
     """
 
     tpu_config: TPUConfig
@@ -171,7 +171,7 @@ class TPUInputMode(InputMode):
             )
 
     def _check_several_hosts(self) -> None:
-        """Raises ValueError: modes with several hosts override this."""
+        """Raises ValueError; modes that allow several hosts override this."""
         alone = " with num_replicas=1" if self.mode == ModeKeys.PREDICT else ""
         raise ValueError(
             f"TPUEstimator.{_CALLS[self.mode]} is only supported under three conditions: 1. "
@@ -181,7 +181,7 @@ class TPUInputMode(InputMode):
         )
 
     def check_called(self, called: CalledInput) -> None:
-        """Warns also of queues, and of batches of another size than `params['batch_size']`."""
+        """Also warns of queues, and of batches of another size than `params['batch_size']`."""
         warn_of_queues(called)
         if self.mode == ModeKeys.PREDICT:
             check_is_dataset(
@@ -218,7 +218,7 @@ class TPUInputMode(InputMode):
 
     @abc.abstractmethod
     def _per_replica(self, host: int, dataset: Dataset) -> Dataset:
-        """A host's dataset, divided or copied into one element per replica."""
+        """The elements of a host's replicas, in turn, from the host's `dataset`."""
 
 
 def _in_turn(datasets: Sequence[Dataset]) -> Dataset:

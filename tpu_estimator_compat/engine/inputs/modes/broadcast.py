@@ -20,7 +20,7 @@ class Broadcast(TPUInputMode):
         return self.batch_size
 
     def invocations(self) -> list[Invocation]:
-        """The one call, which every process makes for itself."""
+        """The one call; every process makes it."""
         return [Invocation(0, 0)]
 
     def _check_several_hosts(self) -> None:

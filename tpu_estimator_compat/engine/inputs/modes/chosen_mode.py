@@ -35,7 +35,7 @@ def resolve(
 ) -> InputMode:
     """The input mode of `mode`, a `ModeKeys` value; `tpu_config` is None for plain estimators.
 
-    `batch_axis` is as in `InputMode`, and without effect in PREDICT.
+    `batch_axis` is as in `InputMode`; PREDICT ignores it.
     """
     sliced = (
         tpu_config is not None

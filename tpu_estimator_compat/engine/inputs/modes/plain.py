@@ -9,7 +9,7 @@ from tpu_estimator_compat.engine.inputs.modes.base import Dataset, InputMode, In
 
 @dataclasses.dataclass(frozen=True)
 class Plain(InputMode):
-    """Each replica gets the elements of its host's input_fn; SLICED is an error."""
+    """Replicas take the batches of their host's input_fn in turn; SLICED is an error."""
 
     sliced: bool = False
 
