@@ -27,7 +27,7 @@ _LOOPS = frozenset({"While", "StatelessWhile"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _TYPES = ("Tin", "T")
 _INDICES = {"Reshape": "Tshape", "Shape": "out_type", "Slice": "Index"}
-"""Attributes with the type of indices."""
+"""The attribute with the type of indices, by operation."""
 
 
 class Functions:
@@ -71,7 +71,7 @@ class Functions:
         Args:
           arguments: for each argument, a Ref if it becomes a handle, a Read if it shares the memory
             of a variable whose handle is another argument, else None.
-          loops: whether a loop runs it: its first node follows the last node's writes.
+          loops: whether a loop runs it: each iteration follows the writes of the last.
         """
         function = tf.compat.v1.GraphDef().library.function.add()
         function.CopyFrom(self._functions[name])

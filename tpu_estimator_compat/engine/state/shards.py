@@ -68,7 +68,7 @@ def make_slice(variable: tf.Variable, shard: Shard) -> None:
 def grouped(graph: tf.Graph) -> Iterator[None]:
     """Lists each slice twice in the graph's collections, so that TF's warm start sees a slice.
 
-    It would take a slice that is listed once for a whole variable, and refuse its shape.
+    A slice that is listed once would count as a whole variable, and be refused for its shape.
     """
     names = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     before = {name: graph.get_collection(name) for name in names}
