@@ -73,7 +73,7 @@ def dry_run(
     Args:
       script: its path, or with `module` the name of a module.
       *flags: the script's arguments.
-      behavior: "v1" for graphs, "v2" for eager execution, "auto" for what the script shows.
+      behavior: "v1" for graphs, "v2" for eager execution, "auto" to detect it.
       module: as Python's `-m`.
       time_limit: seconds after which the process is killed; None for none.
       replicas: logical CPUs, which are the replicas under `use_tpu=True`; 0 for the plain CPU.

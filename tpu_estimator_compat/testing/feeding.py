@@ -88,7 +88,7 @@ def batches(
       ends.
 
     Raises:
-      ValueError: replicas cannot share the batch or the hosts, or input_fn takes no params.
+      ValueError: batch or replicas cannot be divided evenly, or input_fn takes no params.
       NotImplementedError: queue runners make the elements.
     """
     counts = {"replicas": replicas, "count": count, "hosts": hosts, "batch_size": batch_size}

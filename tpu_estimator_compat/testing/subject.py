@@ -152,7 +152,7 @@ class Subject:
 
 
 def check_hyperparameters(params: Any) -> None:
-    """Raises TypeError for params without names, and ValueError for names that are reserved."""
+    """Raises TypeError for params that are no dict or HParams, ValueError for reserved names."""
     check_params(params, settable=True)
     if taken := [key for key in RESERVED_PARAMS_KEYS if key in (params or {})]:
         raise ValueError(

@@ -55,7 +55,7 @@ class Shard:
 
 
 def make_slice(variable: tf.Variable, shard: Shard) -> None:
-    """Registers a variable of `get_variable` as a slice, for savers and under a slice's name.
+    """Marks a variable as a slice for savers, and registers it under a slice's name.
 
     `init_from_checkpoint` finds slices by the names that `get_variable` gives with a partitioner.
     """

@@ -57,7 +57,7 @@ class StepParts:
       device: the part of every replica. Its feeds are a subset of the plan's `replica_feeds`, then
         `fed`; its fetches are `own`, then `transfers.from_replicas`.
       host: the part that runs once, after the replicas: metrics, fetches that no replica computes.
-      host_calls: host calls, where they are not in `host`.
+      host_calls: the host calls that are not in `host`.
     """
 
     plan: StepPlan

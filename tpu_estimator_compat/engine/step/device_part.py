@@ -111,7 +111,7 @@ class DevicePart:
         replica's fetches, then the tensors that the host takes.
         """
         values = data if self._plan.host_stage else self.flat(data)
-        with tf.device(placement.common_device(self._strategy) or ""):  # "" keeps their devices
+        with tf.device(placement.common_device(self._strategy) or ""):  # "" keeps the device
             outputs = self.program(
                 [*self._placed(values), *fed], self._store.replica_handle, self.streams
             )

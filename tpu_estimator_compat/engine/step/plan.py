@@ -28,8 +28,8 @@ class StepPlan:
       loss: fetched as its mean over replicas; other fetches of the device part are the first
         replica's. None where the mode has no loss.
       replica_ops: names of ops that belong to the replicas even if they ignore the input.
-      host_placeholders: by `key()`, a placeholder of the host part, and the tensor of each replica
-        for which it stands.
+      host_placeholders: by `key()`, a placeholder of the host part, and the tensor for which it
+        stands: of the replicas, or of the host stage.
       host_stage: the host's part of the step before the device part; None for none.
       host_calls: names of the host part's targets that only the chief of several workers runs, such
         as the writing of events.
@@ -80,7 +80,7 @@ class StepPlan:
         )
 
     def is_loss(self, tensor: tf.Tensor) -> bool:
-        return key(tensor) == self._loss_key  # asked for each fetch of each run
+        return key(tensor) == self._loss_key  # called often: hence a cached key
 
     @functools.cached_property
     def _loss_key(self) -> Key | None:
