@@ -11,7 +11,7 @@ from tpu_estimator_compat.tf_internals import context
 
 
 def require(replicas: int) -> None:
-    """Sees that this process has `replicas` logical CPUs, and hides its GPUs if that can be done.
+    """Ensures `replicas` logical CPUs; hides GPUs unless TensorFlow has made its devices.
 
     Raises RuntimeError where TensorFlow, which makes its devices only once, has made fewer.
     """

@@ -41,7 +41,7 @@ class DryRun:
         raise AssertionError(f"The dry run of {self.script} failed.\n\n{self._told()}")
 
     def _told(self) -> str:
-        """The output from its last traceback on, which the table ends; made anew without one."""
+        """The output from its last traceback on, and the table if that is missing."""
         start = max(self.output.rfind("Traceback (most recent call last)"), 0)
         end = "\n".join(self.output[start:].splitlines()[-_LINES:])
         if report_lib.VERDICT in end:
@@ -73,7 +73,7 @@ def dry_run(
     Args:
       script: its path, or with `module` the name of a module.
       *flags: the script's arguments.
-      behavior: "v1" for graphs, "v2" for eager execution, "auto" for what the script shows.
+      behavior: "v1" for graphs, "v2" for eager execution, "auto" to detect it.
       module: as Python's `-m`.
       time_limit: seconds after which the process is killed; None for none.
       replicas: logical CPUs, which are the replicas under `use_tpu=True`; 0 for the plain CPU.
@@ -102,6 +102,6 @@ def dry_run(
 
 
 def _report(path: pathlib.Path) -> Report:
-    """The report of the process, or of its beginning; an empty one where it wrote none."""
+    """The last report that the process wrote, perhaps incomplete; an empty one without any."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     return Report.from_json(text) if text else Report(None)

@@ -32,7 +32,7 @@ class Batch:
     Attributes:
       step, replica, host: 0-based indices; the host is the machine that feeds the replica.
       features, labels: structures of NumPy arrays, examples along axis 0; no labels where None.
-      padding: of predictions, whether a row fills up the last batch; bool, of shape [batch]. Else
+      padding: bool, of shape [batch]: the rows that fill up the last batch of predictions; else
         None.
     """
 
@@ -76,7 +76,7 @@ def batches(
 
     Args:
       input_fn, params, batch_axis: as for `TPUEstimator`; `mode` is a `ModeKeys` value.
-      replicas, count: the numbers of replicas, of all hosts, and of steps to show.
+      replicas, count: the numbers of replicas of all hosts, and of steps to show.
       batch_size: of all replicas; that of `params` in input_fn follows from it.
       hosts: machines that call input_fn.
       tpu_config: its `per_host_input_for_training` and `eval_training_input_configuration` say how
@@ -88,7 +88,7 @@ def batches(
       ends.
 
     Raises:
-      ValueError: replicas cannot share the batch or the hosts, or input_fn takes no params.
+      ValueError: batch or replicas cannot be divided evenly, or input_fn takes no params.
       NotImplementedError: queue runners make the elements.
     """
     counts = {"replicas": replicas, "count": count, "hosts": hosts, "batch_size": batch_size}

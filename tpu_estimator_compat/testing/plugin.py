@@ -42,7 +42,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Makes wrong marks errors of the collection."""
+    """Reports wrong marks as errors of the collection."""
     report = yield
     found = [child for child in report.result or () if isinstance(child, pytest.Item)]
     faults = dict.fromkeys(fault for item in found if (fault := marks.fault(item)))

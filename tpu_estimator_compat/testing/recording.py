@@ -24,8 +24,8 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
 
     Attributes:
       spec, graph: the last result of model_fn, and the graph of that call.
-      most_steps: the training steps after which it asks for an end, also where train_op raises no
-        global step; None for no such number.
+      most_steps: the number of training steps after which it requests a stop, even if train_op
+        leaves the global step unchanged; None for no limit.
     """
 
     def __init__(self, subject: Subject):
@@ -56,7 +56,7 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
         return self.spec
 
     def _note_gradients(self, pairs: list[tuple[Any, Any]]) -> None:
-        """An optimizer within another is called later, with the gradients that are applied."""
+        """Keeps the last gradients: those of an inner optimizer, called later, are applied."""
         self._applied.update((_name(variable), gradient) for gradient, variable in pairs)
 
     def _recorded(self, function: Function) -> Function:
@@ -157,7 +157,7 @@ def _kinds(kind: type) -> Iterator[type]:
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> float:
-    """The largest absolute difference; NaN and infinity differ by nothing from themselves."""
+    """The largest absolute difference; 0 for equal arrays, even with NaN and infinity."""
     if np.array_equal(one, other, equal_nan=True):
         return 0.0
     return float(np.max(np.abs(one.astype(float) - other.astype(float)), initial=0))

@@ -28,13 +28,13 @@ class Result:
       after: the same after the last step.
       trainable: names of the trainable variables.
       gradients: arrays that the optimizer applied in the first step, by variable: summed if
-        the optimizer sums, clipped if model_fn clips. None where there is no gradient. Variables
-        are missing whose optimizer is no `tf.train.Optimizer`, or works within a branch or loop.
+        the optimizer sums, clipped if model_fn clips. None where there is no gradient. Lacks
+        variables whose optimizer is no `tf.train.Optimizer`, or works within a branch or loop.
       disagreement: the largest absolute difference between the replicas' values of a variable
         after the last step, for variables where there is one. Averages that each replica keeps for
         itself may differ, trainable variables must not.
-      summaries: per tag, the (step, value) pairs in the event files: a float, or a
-        `Summary.Value`.
+      summaries: per tag, the (step, value) pairs in the event files; the value is a float for a
+        scalar, else a `Summary.Value`.
       host_calls: the arguments of each call of host_call's function, by name or position.
       global_step: after the last step.
       update_ops_ran: names of the operations in the collection UPDATE_OPS that train_op runs.

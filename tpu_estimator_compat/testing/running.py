@@ -58,7 +58,7 @@ def run(
       use_tpu: False for the rules of training off TPU, on one device. A model_fn that returns an
         `EstimatorSpec` in evaluation or prediction needs it.
       model_dir: a folder whose newest checkpoint gives the variables, and which gets another after
-        training. None for a folder that is removed.
+        training. None for a temporary folder.
       runtime: "tensorflow" or "jax".
 
     Raises:
@@ -83,7 +83,7 @@ def of_subject(
     model_dir: str | None = None,
     recorder: Recorder | None = None,
 ) -> Result:
-    """The result of `run`, for checked arguments; `recorder` knows of steps that fail, too."""
+    """The result of `run`, for checked arguments; `recorder` keeps its values if a step fails."""
     recorder = recorder or Recorder(subject)
     recorder.most_steps = steps
     with _folder(model_dir) as folder:
@@ -148,7 +148,7 @@ def _summaries(folder: str, mode: str) -> dict[str, list[tuple[int, Any]]]:
 
 
 def _plain(value: Any) -> Any:
-    """A float where the summary is a scalar of either version."""
+    """The float of a scalar summary of either version; other values unchanged."""
     if value.WhichOneof("value") == "simple_value":
         return value.simple_value
     is_scalar = value.metadata.plugin_data.plugin_name == "scalars"

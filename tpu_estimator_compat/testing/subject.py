@@ -90,7 +90,7 @@ class Subject:
         return self.examples_per_step or int(next(self._named_arrays())[1].shape[0])
 
     def input_fn(self, passes: int = 1) -> Callable[..., Any]:
-        """The input: without an end, but in predictions, which take `passes` over the examples."""
+        """The input function: repeats the examples endlessly, in predictions `passes` times."""
 
         def input_fn(params: Any, mode: str) -> tf.data.Dataset:
             predicts = mode == ModeKeys.PREDICT
@@ -146,13 +146,13 @@ class Subject:
         )
 
     def call(self, features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
-        """The result of the model_fn, which need not take params, as a TPUEstimator's must."""
+        """The result of the model_fn; unlike a TPUEstimator's, it need not take params."""
         offered = {"mode": mode, "params": params, "config": config}
         return call_model_fn(self.model_fn, features, labels, offered)
 
 
 def check_hyperparameters(params: Any) -> None:
-    """Raises TypeError for params without names, and ValueError for names that are reserved."""
+    """Raises TypeError for params that are no dict or HParams, ValueError for reserved names."""
     check_params(params, settable=True)
     if taken := [key for key in RESERVED_PARAMS_KEYS if key in (params or {})]:
         raise ValueError(
@@ -167,7 +167,7 @@ def check_mode(mode: Any) -> None:
 
 
 def _arrays(name: str, given: Any) -> Any:
-    """The same structure of dicts and tuples, of arrays with the dtypes that TensorFlow gives."""
+    """The same structure of dicts and tuples, with arrays of the dtypes that TensorFlow gives."""
     if isinstance(given, dict):
         return {key: _arrays(f"{name}[{key!r}]", value) for key, value in given.items()}
     if isinstance(given, tuple):

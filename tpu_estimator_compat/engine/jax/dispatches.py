@@ -18,7 +18,7 @@ from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training
 class Chunk:
     """Input of some steps: per feed an array [steps, replicas * batch, ...].
 
-    `of_stage` has the host stage's results over all replicas; then `steps` is 1.
+    `of_stage` has the host stage's results over all replicas; with a stage, `steps` is 1.
     """
 
     steps: int

@@ -30,7 +30,7 @@ class Elements:
         self._error: tf.errors.OpError | None = None
 
     def next(self, iterator: Iterator, steps: int, stage: JaxHostStage | None) -> Chunk:
-        """Elements for `steps` steps, one with a host stage; fewer before the end or an error."""
+        """The next `steps` elements (one, with a host stage); fewer before the end or an error."""
         if stage is not None:
             parts = self.parts_for_stage(iterator)
             return NOTHING if parts is None else staged(parts, stage)

@@ -35,7 +35,7 @@ def exported(step: StepModule, most: int, loss: int | None, platforms: Sequence[
     """The function of up to `most` steps on one device, as `jax.export.deserialize` reads it.
 
     It takes the variables, the feeds [most, ...], and int64 [steps, key, position]: see
-    `StepFunction`. Call it with 64-bit types enabled. `platforms` are "cpu", "cuda", "tpu".
+    `Placed`. Call it with 64-bit types enabled. `platforms` are "cpu", "cuda", "tpu".
     """
     from jax import export
 

@@ -38,7 +38,7 @@ def cut_tail(
 ) -> Tail:
     """Cuts off operations for which XLA has no kernel, and the operations that depend on them.
 
-    An operation that `targets` or `loss` need stays; XLA, or a check before it, refuses it.
+    Operations that `targets` or `loss` need stay; XLA, or a check before it, refuses them.
     """
     stops = {key(t) for t in feeds}
     needed = graph_ops.ancestors([*targets, *([] if loss is None else [loss.op])], stops)

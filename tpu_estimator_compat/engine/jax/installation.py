@@ -17,7 +17,7 @@ from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.runtime import cache_files
 
 OLDEST, NEWEST = "0.10.2", "0.12.0.1"
-"""The oldest and newest tried release of JAX, between which extra `jax` installs one."""
+"""The oldest and newest tried release of JAX; the extra `jax` installs one in between."""
 
 RANGE = f">={OLDEST},<={NEWEST}"
 

@@ -142,7 +142,7 @@ def _abstract(described: Any) -> Any:
 def legalize(module: Any, positions: np.ndarray) -> None:
     """Replaces, in place, ops that TensorFlow's lowering makes and other compilers do not know.
 
-    TensorFlow writes collectives of XLA's replicas; JAX's devices are partitions of one replica.
+    TensorFlow writes collectives of XLA's replicas; JAX's devices are partitions of one of them.
     With a channel and global ids, a group names partitions, which are positions in the mesh. A
     device exchanges values with the devices at its position in other replicas.
     """

@@ -44,7 +44,7 @@ class JaxStep:
 
     Attributes:
       overlaps: whether the host part may run during the next steps: it uses none of their
-        variables, and no host stage might read a variable that it changes.
+        variables, and there is no host stage, which might read one that it changes.
     """
 
     def __init__(

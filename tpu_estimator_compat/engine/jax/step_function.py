@@ -24,7 +24,7 @@ from tpu_estimator_compat.engine.jax.module import ParsedModule
 _KERAS_SEED = "seed_generator_state"
 """The suffix of the states of Keras 3's seed generators: uint32, a seed and a counter."""
 
-# Odd, and far from each other: from MurmurHash3's finalizer.
+# Odd, and far apart: 2**32 / the golden ratio, and a factor of MurmurHash3.
 _BY_REPLICA, _BY_STEP = 0x9E3779B9, 0x85EBCA6B
 
 
@@ -32,8 +32,8 @@ _BY_REPLICA, _BY_STEP = 0x9E3779B9, 0x85EBCA6B
 class Drawing:
     """The key and position from which a dispatch draws its random numbers.
 
-    `key` has 63 bits and is the same for all steps; `position` is the number of the first step,
-    different for each step of a training.
+    `key` has 63 bits and is the same for all steps; `position` is the number of the dispatch's
+    first step in the training.
     """
 
     key: int
@@ -74,14 +74,14 @@ class StepFunction:
       most: the largest number of steps of a dispatch. 1 compiles no loop: XLA's CPU backend runs
         convolutions within loops on a slow path.
       loss, partition: as in `Dispatch`.
-      gathers: whether every device gets the fetches of all replicas: one of several processes sees
-        only its own devices.
+      gathers: whether every device gets the fetches of all replicas, as several processes need:
+        each sees only its own devices.
       returned: indices of feeds that a step returns after its fetches.
       first_replica: the index of the first replica whose input this process has.
 
     Attributes:
       names: of the variables, in the order of the arguments.
-      function: the compiled function, as made by `jax.jit`.
+      function: the function that `jax.jit` made.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class StepFunction:
         return after, made, self._whole(kept)
 
     def _whole(self, fetched: list[Any]) -> list[Any]:
-        """Fetches of one device, with `gathers` of all: [steps, rows, ...]; a scalar is a row."""
+        """Fetches of one replica (`gathers`: of all): [steps, rows, ...]; a scalar is a row."""
         fetched = [f if f.ndim > 1 else f[:, None] for f in fetched]
         if not self._gathers:
             return fetched

@@ -52,7 +52,7 @@ class Steps:
         self._most: int | None = None
 
     def new(self, plan: StepPlan, **kwargs: Any) -> JaxStep:
-        """The step of another plan of the same graph; for the arguments see `JaxStep`."""
+        """The step of a plan of the same graph; for the arguments see `JaxStep`."""
         topology = self._topology
         return JaxStep(
             plan, self._store, topology.mesh, first_replica=topology.first_replica, **kwargs
@@ -106,7 +106,7 @@ class Steps:
     def dispatch(
         self, step: JaxStep, chunk: Chunk, most: int, placed: Placed | None = None
     ) -> StartedSteps:
-        """Starts the steps of a chunk; sends it to the devices unless `placed` is given."""
+        """Starts the steps of a chunk; sends its input unless `placed` is given."""
         placed = placed or self.placed(step, chunk, most)
         assert placed is not None
         dispatched = step.dispatch(placed, most)

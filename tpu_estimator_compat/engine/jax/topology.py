@@ -21,7 +21,7 @@ from tpu_estimator_compat.spec import ModeKeys
 class JaxTopology(Topology):
     """The replicas of a mode on JAX's devices.
 
-    A host, for an input mode, is here one or more processes that are fed the same: one in training,
+    Here, an input mode's host is one or more processes that are fed the same: one in training,
     unless a replica spans processes; all processes where they share an evaluation.
 
     Attributes:

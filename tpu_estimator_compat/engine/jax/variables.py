@@ -92,7 +92,7 @@ class DeviceStore(VariableStore):
         return {name: _replicated(self._on_devices[name]) for name in names}
 
     def peek(self, name: str) -> np.ndarray:
-        """A variable's value, on devices or host, which stays there."""
+        """A copy of a variable's value, which stays where it is, on devices or host."""
         if name in self._away:
             [(_, value)] = self._whole([name])
             return value

@@ -1,6 +1,6 @@
 """Finds the outputs of an operation that share an input's memory in TensorFlow's kernels.
 
-Shapes and arguments may decide it. Where they are unknown before a step, no output counts.
+Where shapes or arguments decide it, and are unknown before a step, no output counts.
 """
 
 from __future__ import annotations

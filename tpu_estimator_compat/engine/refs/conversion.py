@@ -118,7 +118,7 @@ class Conversion:
         return f"{node.name}:{place}" if place else str(node.name)
 
     def call(self, node: NodeDef) -> list[NodeDef] | None:
-        """The nodes in place of one whose functions write to refs; None for other nodes."""
+        """The nodes that replace one whose functions write to refs; None for other nodes."""
 
     def writes_to(self, ref: Ref) -> int:
         """Bits of the writes so far to a variable."""
@@ -140,7 +140,7 @@ class Conversion:
         self._writes[variable] = self._before
 
     def looked_at(self, node: NodeDef, places: Collection[int]) -> list[NodeDef]:
-        """Makes a node use the variables' values just before it; returns the added reads.
+        """Makes a node use the values that variables have when it runs; returns the added reads.
 
         `places` are indices of the inputs that are values; the others are refs.
         """

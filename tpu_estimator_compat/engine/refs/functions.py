@@ -27,7 +27,7 @@ _LOOPS = frozenset({"While", "StatelessWhile"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _TYPES = ("Tin", "T")
 _INDICES = {"Reshape": "Tshape", "Shape": "out_type", "Slice": "Index"}
-"""Attributes with the type of indices."""
+"""The attribute with the type of indices, by operation."""
 
 
 class Functions:
@@ -51,7 +51,7 @@ class Functions:
         return [name for name in names if name in self._functions]
 
     def written_by(self, name: str) -> frozenset[str]:
-        """The ref variables to which a function, or one that it calls, has a ref."""
+        """The ref variables to which a function, or one that it calls, refers."""
         if name not in self._written:
             nodes = self._functions[name].node_def
             own = {n.attr["shared_name"].s.decode() for n in nodes if n.op in ref_ops.VARIABLES}
@@ -71,7 +71,7 @@ class Functions:
         Args:
           arguments: for each argument, a Ref if it becomes a handle, a Read if it shares the memory
             of a variable whose handle is another argument, else None.
-          loops: whether a loop runs it: its first node follows the last node's writes.
+          loops: whether a loop runs it: each iteration follows the writes of the one before.
         """
         function = tf.compat.v1.GraphDef().library.function.add()
         function.CopyFrom(self._functions[name])

@@ -77,7 +77,7 @@ def _blank(spec: tf.TensorSpec) -> tf.Tensor:
 
 
 def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
-    """Returns a function that makes the node of a resource op private to its graph.
+    """A function that makes the node of a resource op private to its graph.
 
     A TF1 session had its own resources. Here all graphs share one eager context, in which two
     resources of the same shared name would be one.
@@ -97,7 +97,7 @@ def _own(op: tf.Operation) -> Callable[[graph_def.NodeDef], None]:
 
 
 def _others_share(op: tf.Operation, name: bytes) -> bool:
-    """Whether other ops of the graph use the resource of this name; true of summary writers."""
+    """Whether other ops of the graph use this name; assumed of all summary writers."""
     return op.type == "SummaryWriter" or any(
         other is not op and other.type == op.type and other.get_attr("shared_name") == name
         for other in op.graph.get_operations()

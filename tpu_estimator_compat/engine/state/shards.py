@@ -55,7 +55,7 @@ class Shard:
 
 
 def make_slice(variable: tf.Variable, shard: Shard) -> None:
-    """Registers a variable of `get_variable` as a slice, for savers and under a slice's name.
+    """Marks a variable as a slice for savers, and registers it under a slice's name.
 
     `init_from_checkpoint` finds slices by the names that `get_variable` gives with a partitioner.
     """
@@ -68,7 +68,7 @@ def make_slice(variable: tf.Variable, shard: Shard) -> None:
 def grouped(graph: tf.Graph) -> Iterator[None]:
     """Lists each slice twice in the graph's collections, so that TF's warm start sees a slice.
 
-    It would take a slice that is listed once for a whole variable, and refuse its shape.
+    A slice that is listed once would count as a whole variable, and be refused for its shape.
     """
     names = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     before = {name: graph.get_collection(name) for name in names}

@@ -77,9 +77,9 @@ class VariableStore:
         """Creates the variables and resources of handle ops, unless they exist.
 
         Args:
-          replicated: whether every replica gets its own component. None where no step uses them:
-            then only TPU cores get components, since what hooks fetch on a core can depend on the
-            core's own variables alone.
+          replicated: whether every replica gets its own component. None if no step uses them: then
+            only TPU cores get components, since operations on a core, which hooks may fetch, can
+            use only the core's own variables.
           trainable: names of the variables to mark as trainable.
         """
         trainable = set(trainable)
@@ -254,7 +254,7 @@ class VariableStore:
                 other.assign(first.read_value())
 
     def broadcast(self, handles: Iterable[tf.Operation]) -> None:
-        """Copies the first component of every variable to the other replicas."""
+        """Copies the first component of each variable of `handles` to the other replicas."""
         with eager.eager_mode():
             for op in handles:
                 first, *others = components(self._variables[op.name])
@@ -275,7 +275,7 @@ def _refuse_reads_before_first_value(variable: tf.Variable, name: str) -> None:
     """Makes reads of a plain variable fail until it has a value, as in TF1.
 
     Before the first assignment, an anonymous handle reads as an empty array; a named one fails.
-    TensorFlow makes a kernel for each name, which would take too long for all variables.
+    Each name costs a kernel: variables that a ready op checks first keep anonymous handles.
     """
     anonymous = variable.handle
     with eager.eager_mode(), tf.device(anonymous.device):

@@ -26,7 +26,7 @@ Received = Callable[[tf.Operation, Sequence[tf.Tensor], int], tf.Tensor]
 
 @dataclasses.dataclass(frozen=True)
 class XlaOp:
-    """A TensorFlow op of the same two inputs that XLA lowers on a CPU.
+    """A TensorFlow op with the collective's inputs, which XLA lowers on a CPU.
 
     `attributes` are string attributes that it has besides the collective's.
     """
@@ -274,7 +274,7 @@ def _is_alone(op: tf.Operation, replicas: int) -> bool:
 def exchange(
     ops: Sequence[tf.Operation], values: Sequence[tf.Tensor], replicas: int
 ) -> dict[tf.Operation, tf.Tensor]:
-    """Exchanges values among CPU or GPU replicas; returns this one's results, by collective.
+    """Exchanges values among CPU or GPU replicas; returns the caller's results, by collective.
 
     Call it on every replica, with `ops` in the same order.
     """

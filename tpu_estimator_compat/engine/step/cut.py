@@ -57,7 +57,7 @@ class StepParts:
       device: the part of every replica. Its feeds are a subset of the plan's `replica_feeds`, then
         `fed`; its fetches are `own`, then `transfers.from_replicas`.
       host: the part that runs once, after the replicas: metrics, fetches that no replica computes.
-      host_calls: host calls, where they are not in `host`.
+      host_calls: the host calls that are not in `host`.
     """
 
     plan: StepPlan
@@ -69,7 +69,7 @@ class StepParts:
     transfers: Transfers
 
     def without_host_calls(self) -> StepParts:
-        """The parts for a machine that makes no host calls but takes the chief's transfers."""
+        """The parts for a machine that makes no host calls; its transfers stay the chief's."""
         names = self.plan.host_calls
         host, calls = self.host.without(names), self.host_calls.without(names)
         return dataclasses.replace(self, host=host, host_calls=calls)
@@ -141,8 +141,8 @@ def _needed_feeds(
 ) -> list[tf.Tensor]:
     """The tensors of a plan's `replica_feeds` that a device part takes.
 
-    Some may be for the host stage alone, such as ids in varying number, which a device that needs
-    static shapes could not take.
+    Others are for the host stage alone, such as ids: their number varies, and some devices take
+    only static shapes.
     """
     if plan.host_stage is None:
         return plan.replica_feeds
@@ -156,8 +156,8 @@ def _needed_feeds(
 def _is_of_host(plan: StepPlan, op: tf.Operation, one_program: bool) -> bool:
     """Whether the host runs `op`, after the replicas.
 
-    An op that depends on neither input nor replicas, and is no host call, is in the device part
-    where one program has both: it sees variables as the step does, and shared ops run once.
+    With `one_program`, an op that depends on neither input nor replicas, and is no host call, is in
+    the device part: it sees variables as the step does, and shared ops run once.
     """
     if op.name in plan.behind_host_placeholders():
         return True

@@ -30,8 +30,8 @@ class DevicePart:
       streams: of its random ops; None where each function has its own streams, as compiled ones do.
     """
 
-    is_plain = True  # a sole replica and the host may share a thread
-    native_collectives = False  # True: devices have kernels for collectives, in one program
+    is_plain = True  # one program can run a sole replica and the host part
+    native_collectives = False  # True: one program runs on all devices, with their collectives
 
     def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
         self._plan, self._parts, self._store = parts.plan, parts, store
@@ -111,7 +111,7 @@ class DevicePart:
         replica's fetches, then the tensors that the host takes.
         """
         values = data if self._plan.host_stage else self.flat(data)
-        with tf.device(placement.common_device(self._strategy) or ""):  # "" keeps their devices
+        with tf.device(placement.common_device(self._strategy) or ""):  # "" keeps the device
             outputs = self.program(
                 [*self._placed(values), *fed], self._store.replica_handle, self.streams
             )

@@ -19,8 +19,8 @@ class HostFunction:
     """One set of fetches, targets and feeds; traced on first use, runs on the host.
 
     Args:
-      optimize: see `functions.call_options`; for a function that runs in every step. It also prunes
-        unused ops of branches and loops, which TF1 did not run.
+      optimize: see `functions.call_options`; for a function that runs in every step. Grappler
+        also prunes unused ops of branches and loops, which TF1 did not run.
       done: operations that have run already: the function neither runs them nor waits for them.
 
     Attributes:
@@ -65,7 +65,7 @@ class HostFunction:
     def tensors(self, values: Sequence[Any], *, reads_all: bool = False) -> list[tf.Tensor]:
         """The fetches as tensors; those of plain reads share the variables' buffers.
 
-        If most variables are read (`reads_all`), as for a checkpoint, no read copies.
+        With `reads_all`, for reads of most variables, as by a checkpoint, no read copies.
         """
         if self._does_nothing:  # such as initialisers of a model without tables
             return []
@@ -84,7 +84,7 @@ class HostFunction:
 def _function_of(
     call: Callable[..., Any], program: ReplicaProgram, store: VariableStore
 ) -> Callable[..., Any]:
-    """A function of a host program, which shares its trace with equal programs."""
+    """A function of a host program; equal programs may share its trace."""
     if any(map(is_handle, [*program.feeds, *program.fetches])):
         return functions.function(call)
     signature = None if _gives_first_values(program) else program.signature()

@@ -30,7 +30,7 @@ class HostPlaceholders:
     def over_replicas(self, tensor: tf.Tensor) -> tf.Tensor:
         """A placeholder for `tensor` concatenated over replicas: [replicas * batch, ...].
 
-        Where the replicas are the same, it has the tensor's own shape; otherwise a scalar raises
+        Where replicas compute the same, it has the tensor's own shape; otherwise a scalar raises
         RuntimeError.
         """
         if tensor.shape.rank == 0 and not self._same:

@@ -1,6 +1,6 @@
 """Makes host calls in a thread while steps go on: each step puts its tensors in a queue.
 
-No queue op ever blocks, since TensorFlow's few threads serve all functions: the loop makes room
+No queue op may block, since TensorFlow's few threads serve all functions. So the loop makes room
 before its steps, and the thread dequeues only calls that are in the queue.
 
 Where the first calls prove quick, later steps make their calls themselves.
@@ -25,7 +25,7 @@ from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 class HostCallQueue:
     """A queue of host calls, which a thread makes in the order of the steps.
 
-    The feeds of `program`, one call, are a step's tensors.
+    `program` computes one call; its feeds are a step's tensors.
 
     Attributes:
       failed: whether a call raised an error. No further call is made then, until `finish`.

@@ -22,13 +22,13 @@ from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
 class HostStage:
     """The computation of a host stage, as a part of a step's plan.
 
-    From the plan's `feeds` it computes, once for every replica, `tensors`, which are input of the
+    From a replica's values of the plan's `feeds`, it computes `tensors`, which are input of the
     device part, and `results`, which are input of the host part.
 
     Attributes:
       tensors: by `key()`, a placeholder of the device part, and the host's tensor that it stands
         for. On a TPU their shapes are static.
-      results: tensors of the stage that `host_placeholders` stand for, in place of the replicas'.
+      results: tensors of the stage, not of the replicas, for which `host_placeholders` stand.
       sharded: variables of which each machine has some rows, with TF's slice info.
       partial: keys of the `tensors` that read sharded variables. The machines compute them once for
         all replicas, from `host_placeholders` of `results`, and add them up; each replica is fed
@@ -58,7 +58,7 @@ class HostStageBuilder(Protocol):
 
     @property
     def stage(self) -> HostStage | None:
-        """The stage, in training after `updates`; None where model_fn used none of its tensors."""
+        """The stage, complete after training's `updates`; None if model_fn used no tensor of it."""
 
     @property
     def variables(self) -> list[tf.Variable]:

@@ -19,7 +19,7 @@ def find(train_ops: Sequence[tf.Operation], trainable: Collection[str]) -> list[
     """The tensors of the one learning rate that all updates of the variables `trainable` use.
 
     An optimizer's op has the rate among its inputs; every other update must depend on the rate.
-    They are a scalar, or several reads of one, of the graph on resource variables (see
+    The tensors are a scalar, or reads of one, in the graph on resource variables (see
     `resource_graph`). Raises ValueError, with the reason, where there is no such rate.
     """
     resources = resource_graph.of(train_ops[0].graph)

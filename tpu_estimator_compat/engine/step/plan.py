@@ -25,14 +25,14 @@ class StepPlan:
       element_spec: structure of `tf.TypeSpec`s of one replica's input element.
       feeds: the tensors that stand for that element, flattened, composites expanded.
       fetches, targets: tensors that each step returns; operations that it runs for their effect.
-      loss: the loss, averaged over replicas where it is fetched; other fetches of the device part
-        are the first replica's. None where a mode has none.
+      loss: fetched as its mean over replicas; other fetches of the device part are the first
+        replica's. None where the mode has no loss.
       replica_ops: names of ops that belong to the replicas even if they ignore the input.
-      host_placeholders: placeholders for tensors of all replicas, by `key()`, each with
-        the replicas' tensor.
+      host_placeholders: by `key()`, a placeholder of the host part, and the tensor for which it
+        stands: of the replicas, or of the host stage.
       host_stage: the host's part of the step before the device part; None for none.
-      host_calls: names of the host's targets that, of several workers, only the chief runs, such as
-        the writing of events.
+      host_calls: names of the host part's targets that only the chief of several workers runs, such
+        as the writing of events.
       host_calls_every: host calls run in every n-th step of a loop, starting with the first.
       same_on_all_replicas: whether all replicas compute the same, so that the first one's tensors
         stand for all.
@@ -40,7 +40,7 @@ class StepPlan:
         None for no partitioning at all.
       jit_compile: whether the device part is compiled with XLA.
       stop_on_nan: whether a loop ends after a step whose loss is NaN.
-      made_of: in place of `feeds`, the tensors of an element that the step computes itself.
+      made_of: the element's tensors, if the step computes them itself; `feeds` is then empty.
     """
 
     graph: tf.Graph
@@ -80,7 +80,7 @@ class StepPlan:
         )
 
     def is_loss(self, tensor: tf.Tensor) -> bool:
-        return key(tensor) == self._loss_key  # asked for each fetch of each run
+        return key(tensor) == self._loss_key  # called often: hence a cached key
 
     @functools.cached_property
     def _loss_key(self) -> Key | None:

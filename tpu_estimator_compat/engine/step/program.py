@@ -48,7 +48,7 @@ class StepProgram:
 
     @property
     def is_flat(self) -> bool:
-        """Whether one replica runs the step, which calls no functions (branches, loop bodies)."""
+        """Whether one replica runs the step, without XLA and calls of functions."""
         one = self.store.strategy.num_replicas_in_sync == 1
         return one and self.device.is_plain and not self.has_branches
 
@@ -74,8 +74,8 @@ class StepProgram:
     def shared_variables(self) -> list[str]:
         """Names of the variables of the replicas and of the host stage.
 
-        Each machine has a copy of a variable of the host stage, and all copies get the same
-        updates; of a sharded variable, it has its rows.
+        Each machine has a copy of a host stage's variable, or its own rows of a sharded one. All
+        copies get the same updates.
         """
         handles = list(self.device.program.handles)
         if self.stage:
@@ -86,7 +86,7 @@ class StepProgram:
         return [name for name in names if name in self.store]
 
     def contents(self) -> Contents | None:
-        """The contents of a function of this step; None where it may share no trace."""
+        """The contents of a function of this step; None if it must not share a trace."""
         keys = [part.cache_key() for part in (self.device, self.host, self.host_calls)]
         if None in keys:
             return None
@@ -156,7 +156,7 @@ def build_step(
 
     Args:
       fed: tensors whose values the caller gives with every step.
-      queued: whether host calls go through a queue, where the rest of the step does not need them.
+      queued: whether host calls may go through a queue; see `queue_for`.
       step_in_loop: counts the steps of a loop on the host; None where every step makes its host
         calls.
       streams: of the replicas' random ops; None where each function has its own streams.

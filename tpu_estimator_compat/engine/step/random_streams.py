@@ -68,7 +68,7 @@ class RandomStreams:
         return node.op in FROM_STATE and bool(node.attr["seed"].i or node.attr["seed2"].i)
 
     def apply(self, graph_def: GraphDef) -> tuple[GraphDef, dict[str, tf.Tensor]]:
-        """`graph_def` with ops that draw from variables, and these variables' handles, by input.
+        """`graph_def` with ops that draw from variables, and their handles, by name of the input.
 
         Call it in replica context: variables are made on the replica's device.
         """

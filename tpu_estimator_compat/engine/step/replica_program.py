@@ -49,11 +49,11 @@ class ReplicaProgram:
     Args:
       replicas: the number of replicas that run this program together; 1 for host work.
       native_collectives: leave collectives in place, for devices with kernels for them (TPU).
-      rewrites: as for `graph_def.subgraph_def`; None for `collectives.ALONE`, or for none with
+      rewrites: as for `graph_def.subgraph_def`; None means `collectives.ALONE`, or no rewrites with
         native collectives.
-      reads_first: read variables as they are before the step, where a read waits for nothing.
+      reads_first: whether a read that waits for nothing comes before all writes.
       waits_for: feeds, or tensors of the program, for which each change of a variable waits, even
-        if it does not depend on them: at the end of the data a step changes no variable.
+        if it does not depend on them, so that a step at the end of the data changes no variable.
       done: operations that have run already, and for which nothing waits.
 
     Attributes:
@@ -129,7 +129,7 @@ class ReplicaProgram:
             if op in before:
                 used |= {key(t) for t in op.inputs if t.dtype == tf.resource}
             elif graph_ops.changes_resource(op) and used.isdisjoint(map(key, op.inputs)):
-                late.append(op.name)  # otherwise a function runs it first, in creation order
+                late.append(op.name)  # others run before the awaited tensors
         if not late:
             return importing.LateControlInputs()
         ops = set(stage.ops)
@@ -165,9 +165,9 @@ class ReplicaProgram:
     def signature(
         self, rewritten: Callable[[graph_def.NodeDef], bool] = lambda node: False
     ) -> Hashable | None:
-        """The key that programs of one replica, or the host, with the same computation share.
+        """The key that programs of the same computation share; None for several replicas.
 
-        None where a kernel keeps state, such as a seeded random op that is not `rewritten`: a
+        None also where a kernel keeps state, such as a seeded random op that is not `rewritten`: a
         shared function would continue from the state that another program left.
         """
         if self.replicas > 1 or self.native_collectives:
@@ -327,7 +327,7 @@ class ReplicaProgram:
 def _given(feeds: Sequence[tf.Tensor]) -> dict[tf.Operation, tf.Tensor]:
     """The operations of the feeds, each with its feed.
 
-    Where feeds are parts of composites of an element, the iterator's operation is among them.
+    For feeds that are parts of an element's composites, this includes the iterator's operation.
     """
     given = {t.op: t for t in feeds}
     for feed in feeds:

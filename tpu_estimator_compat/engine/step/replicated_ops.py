@@ -37,7 +37,7 @@ def rewrites(replica: int | None) -> Rewrites:
 
 
 def of_others(ops: Iterable[tf.Operation], replica: int) -> set[Key]:
-    """Inputs of `ops` that, after `rewrites`, only programs of replicas but `replica` take."""
+    """Inputs of `ops` that, after `rewrites`, only the programs of other replicas take."""
     taken: set[Key] = set()
     others: set[Key] = set()
     for op in ops:
@@ -95,7 +95,7 @@ def _check_input(op: tf.Operation, count: int, replicas: int, compiled: bool) ->
 
 
 def _check_use(ops: Iterable[tf.Operation], own: set[tf.Operation]) -> None:
-    """Refuses ops of every replica that use a variable of one replica."""
+    """Refuses ops that every replica runs, on a variable that one replica owns."""
     for op in ops if own else ():
         for t in op.inputs:
             if t.op in own and op.type != INPUT:
@@ -123,7 +123,7 @@ def _nothing(node: NodeDef) -> None:
 
 
 def _success(node: NodeDef) -> None:
-    """Makes an empty `CompilationResultProto`: a TPU has compiled the computation."""
+    """Makes a constant: the empty `CompilationResultProto` that means success."""
     node.op = "Const"
     node.attr.clear()
     node.attr["dtype"].type = tf.string.as_datatype_enum

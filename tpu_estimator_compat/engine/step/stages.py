@@ -1,7 +1,7 @@
 """Cuts the pruned graph of a replica program into stages, where replicas must exchange values.
 
 Every op gets a level: the number of collectives on its longest path from a feed. Ops of one level
-form a stage; between stages the replicas exchange that stage's collective inputs.
+form a stage; after it, the replicas exchange the inputs of its collectives.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _levels(
     """The stage of each operation.
 
     Creation order is topological: control flow v2 has no back edges. It is also the order of
-    effects on a variable, as within a stage: a read that follows a write, or a write that follows a
+    effects on a variable, across stages too: a read that follows a write, or a write that follows a
     read, is in no earlier stage.
     """
     levels: dict[tf.Operation, int] = {}
