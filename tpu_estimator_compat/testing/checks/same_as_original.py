@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import pathlib
 import pprint
 import textwrap
@@ -22,15 +23,11 @@ from tpu_estimator_compat.tools.compare.report import Report
 from tpu_estimator_compat.tools.compare.terminal import table
 
 _SCRIPT = """\
-import sys
-
 import numpy as np
 import tensorflow.compat.v1 as tf
+import {module} as tested
 
 import tpu_estimator_compat as tpu
-
-sys.path.insert(0, {root!r})
-import {module} as tested
 
 arrays = np.load({arrays!r})
 features = {features}
@@ -108,13 +105,19 @@ def check_same_as_original(
     except environment.Unavailable as error:
         raise unittest.SkipTest(f"The original cannot be run: {error}") from error
     with child_process.temporary_folder("testing_") as folder:
-        path = folder / "script.py"
-        path.write_text(_script(subject, folder, steps))
+        (folder / "script.py").write_text(_script(subject, folder, steps))
         graphs = not tf.compat.v1.executing_eagerly_outside_functions()
-        script = runs.Script(str(path), behavior="v1" if graphs else "v2")
-        runner = runs.Runner(script, folder / "runs", steps, time_limit)
+        script = runs.Script(str(folder / "script.py"), behavior="v1" if graphs else "v2")
+        path = _path_of_imports(model_fn)
+        runner = runs.Runner(script, folder / "runs", steps, time_limit, environment=path)
         report = comparing.with_original(runner, python).without_folders()
     _raise_unless_same(report)
+
+
+def _path_of_imports(model_fn: Callable[..., Any]) -> dict[str, str]:
+    """A PYTHONPATH with the function's module, which is legacy code there, as for `run`."""
+    found = [_home(model_fn)[1], *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYTHONPATH": os.pathsep.join(found)}
 
 
 def _raise_unless_same(report: Report) -> None:
@@ -125,14 +128,13 @@ def _raise_unless_same(report: Report) -> None:
 
 def _script(subject: Subject, folder: pathlib.Path, steps: int) -> str:
     """The text of a script for both sides; arrays go into a file of `folder`."""
-    module, root = _home(subject.model_fn)
+    module, _ = _home(subject.model_fn)
     arrays: dict[str, np.ndarray] = {}
     described = [_described(value, arrays) for value in (subject.features, subject.labels)]
     file = folder / "arrays.npz"
     np.savez(file, **arrays)  # type: ignore[arg-type]
     declared = [n for n in inspect.signature(subject.model_fn).parameters if n != "features"]
     return _SCRIPT.format(
-        root=root,
         module=module,
         name=subject.model_fn.__name__,
         arrays=str(file),

@@ -77,11 +77,7 @@ def with_replicas(replicas: int, function: Callable[..., T], /, *args: Any, **kw
       replicas: the number of logical CPUs.
       function: one that another process can import by its name, such as a function at the top of
         a module.
-      *args: its arguments, which are pickled.
-      **kwargs: its arguments by name, which are pickled.
-
-    Returns:
-      What the function returned, which is pickled.
+      *args, **kwargs: its arguments. They and its result are pickled.
 
     Raises:
       Exception: what the function raised, with a note of its traceback; or what `pickle` raised

@@ -10,7 +10,7 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tpu_estimator_compat.environment import JAX, RUNTIME_VARIABLE, TENSORFLOW
@@ -98,6 +98,7 @@ class Runner:
       folder: the parent of the runs' folders.
       steps: maximum number of training steps of a run.
       time_limit: seconds that a run may take.
+      environment: variables of the runs, besides those of this process.
     """
 
     script: Script
@@ -107,6 +108,7 @@ class Runner:
     progress: Progress = lambda name, steps: None
     new_script: Script | None = None
     first_step: bool = False
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def original(
         self, python: str, name: str, checkpoint: str | None, *, disturb: int | None = None
@@ -167,7 +169,7 @@ class Runner:
         from tpu_estimator_compat.tools.compare.evidence import of_run  # imports TensorFlow
 
         runtime = {RUNTIME_VARIABLE: setting.runtime} if setting.runtime else {}
-        variables = {**_ENVIRONMENT, **os.environ, **runtime}
+        variables = {**_ENVIRONMENT, **os.environ, **self.environment, **runtime}
         failure = self._wait([*command, str(folder / "job.json")], name, folder, variables)
         found = of_run(folder, name, failure)
         side = dataclasses.replace(found.side, script=(script.name, *script.arguments))
