@@ -131,7 +131,7 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
 
 @contextlib.contextmanager
 def _watched_optimizers(note: Callable[[list[tuple[Any, Any]]], None]) -> Iterator[None]:
-    """Within, `note` gets the gradients and variables of each `apply_gradients`."""
+    """A context in which `note` gets the gradients and variables of each `apply_gradients`."""
 
     def watched(apply: Function) -> Function:
         def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:

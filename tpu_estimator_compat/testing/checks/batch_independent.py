@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.testing.checks import evidence
+from tpu_estimator_compat.testing.checks import arrays, evidence
 from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
 from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.testing.running import of_subject
@@ -68,7 +68,7 @@ def check_batch_independent(
             "check_batch_independent needs two examples at least that differ from each other. Got "
             f"{subject.batch_size}, {'equal' if subject.batch_size > 1 else 'no more'}."
         )
-    close = functools.partial(_close, rtol=rtol, atol=atol)
+    close = functools.partial(arrays.close, rtol=rtol, atol=atol)
     findings = _of_predictions(subject, close)
     if padding is not None:
         findings += _of_metrics(subject, padding, close)
@@ -143,12 +143,6 @@ def _padded(subject: Subject, padding: Mapping[str, Any], is_rolled: bool) -> Su
 
 def _are_equal(leaf: Any) -> bool:
     return bool(np.all(np.asarray(leaf) == np.asarray(leaf)[:1]))
-
-
-def _close(one: np.ndarray, other: np.ndarray, rtol: float, atol: float) -> bool:
-    if one.dtype.kind not in "fc":
-        return np.array_equal(one, other)
-    return np.allclose(one, other, rtol, atol, equal_nan=True)
 
 
 def _finding(whole: Result, alone: Result, key: str, kept: np.ndarray) -> Finding:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing.checks import evidence
+from tpu_estimator_compat.testing.checks.arrays import differing, equal
 from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
-from tpu_estimator_compat.testing.results import Arrays, Result
+from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.testing.running import of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 
@@ -64,7 +63,7 @@ def _differences(first: Result, second: Result) -> list[Finding]:
             for name in initial
         ]
     pairs = zip(first.losses, second.losses, strict=True)
-    steps = [i for i, pair in enumerate(pairs, 1) if not _equal(*pair)]
+    steps = [i for i, pair in enumerate(pairs, 1) if not equal(*pair)]
     names = differing(first.after, second.after)
     if not steps and not names:
         return []
@@ -78,12 +77,3 @@ def _differences(first: Result, second: Result) -> list[Finding]:
         "model_fn runs or in a py_func"
     )
     return [Finding(said, advice, python[0] if python else None)]
-
-
-def differing(first: Arrays, second: Arrays) -> list[str]:
-    """Names of the arrays that are not equal; NaN equals NaN."""
-    return [n for n, value in first.items() if not _equal(value, second[n])]
-
-
-def _equal(one: np.ndarray, other: np.ndarray) -> bool:
-    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")

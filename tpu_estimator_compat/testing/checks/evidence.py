@@ -16,10 +16,10 @@ from tpu_estimator_compat.tf_internals import smart_cond
 
 _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "All", "Any"})
 _AXIS_OF = {"ArgMax": 1, "ArgMin": 1, "Cumprod": 1, "Cumsum": 1, "ReverseV2": 1, "Roll": 2}
-"""Which input says along which axis an operation looks."""
+"""The index of the input that holds the axis."""
 
 _SOFTMAXES = frozenset({"Softmax", "LogSoftmax"})
-"""They look along the last axis: for another, TensorFlow transposes their input."""
+"""Operations along the last axis: for another one, TensorFlow transposes their input."""
 
 _BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 

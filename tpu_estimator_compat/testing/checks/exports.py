@@ -13,6 +13,7 @@ from tpu_estimator_compat.engine.capture.user_functions import BATCH_SIZE_KEY
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.estimator import export
 from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.testing.checks.arrays import close
 from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
 from tpu_estimator_compat.testing.results import Arrays
 from tpu_estimator_compat.testing.running import PREDICTIONS, of_subject
@@ -141,11 +142,11 @@ def _wrong(outputs: Arrays, expected: Arrays, rtol: float, atol: float) -> list[
             said.append(
                 f"{key!r}: of shape {output.shape} from the SavedModel, {value.shape} from predict."
             )
-        elif value.dtype.kind not in "fc" and not np.array_equal(output, value):
+        elif close(value, output, atol=atol, rtol=rtol):
+            continue
+        elif value.dtype.kind not in "fc":
             said.append(f"{key!r}: another value from the SavedModel than from predict.")
-        elif value.dtype.kind in "fc" and not np.allclose(
-            output, value, rtol, atol, equal_nan=True
-        ):
+        else:
             worst = np.max(np.abs(output - value))
             said.append(f"{key!r}: from the SavedModel it differs by up to {worst:g} from predict.")
     return said

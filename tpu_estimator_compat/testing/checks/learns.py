@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing.checks import evidence
 from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.devices import check_count
 from tpu_estimator_compat.testing.recording import Recorder
 from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.testing.running import of_subject
@@ -53,7 +53,7 @@ def check_learns(
         not run; a global step that stands still.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
-    check_positive_integer(steps, "steps")
+    check_count(steps, "steps")
     subject = Subject(model_fn, features, labels, params, use_tpu, seed)
     findings = []
     recorder = Recorder(subject)
@@ -123,7 +123,7 @@ def _of_movement(first: Result, last: Result, frozen: tuple[str, ...], steps: in
 def _reason(result: Result, name: str) -> tuple[str, str]:
     if name not in result.gradients:
         shown = (
-            "None of its gradients is seen."
+            "This check cannot see its gradient."
             if not result.gradients
             else "The optimizer leaves it out."
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing import devices
 from tpu_estimator_compat.testing.checks import evidence
@@ -74,15 +75,12 @@ def check_replicas_agree(
         if not str(error).startswith("CrossShardOptimizer must be used"):
             raise
         said = f"No gradient is added up over {replicas} replicas: each would train alone."
-        raise_if_any("check_replicas_agree", [Finding(said, _WRAP, _train_op(one))])
+        alone = Finding(said, _WRAP, as_operation(one.spec.train_op))
+        raise_if_any("check_replicas_agree", [alone])
     if rtol is None:
         rtol = _OF_COARSE if evidence.rounds_coarsely(evidence.of_loss(one)) else _OF_FLOAT
     comparison = _Comparison(one, several, rtol)
     raise_if_any("check_replicas_agree", comparison.findings())
-
-
-def _train_op(result: Result) -> Any:
-    return getattr(result.spec.train_op, "op", result.spec.train_op)
 
 
 _ROUNDING = 1e-6
@@ -108,7 +106,9 @@ class _Comparison:
         loss = self._loss_ratio()
         if not wrong and (self._is_one(loss) or self._is_one(loss * self.several.replicas)):
             return []
-        return [self._difference(wrong), *self._causes(wrong)]
+        ratio = self._common_ratio(wrong) if wrong else None
+        causes = [] if ratio is not None else self._causes(wrong)
+        return [self._difference(wrong, ratio), *causes]
 
     def _differing(self) -> list[str]:
         """Names of the variables whose gradients differ, or which moved differently."""
@@ -140,14 +140,13 @@ class _Comparison:
     def _is_one(self, ratio: float) -> bool:
         return abs(ratio - 1) <= self.rtol
 
-    def _difference(self, wrong: Sequence[str]) -> Finding:
+    def _difference(self, wrong: Sequence[str], ratio: float | None) -> Finding:
         count = self.several.replicas
         told = (
             f"loss: {self.one.loss:g} on one replica, {self.several.loss:g} on {count}, on average."
         )
         if not wrong:
             return Finding(told, _UNEVEN, self.one.spec.loss.op)
-        ratio = self._common_ratio(wrong)
         if ratio is None:
             named = ", ".join(f"{name} ({self._worst(name):.2g})" for name in wrong[:5])
             more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
@@ -181,9 +180,7 @@ class _Comparison:
         return ratio if ratio > 0 and self._is_close(ratio * flat[0], flat[1]) else None
 
     def _causes(self, wrong: Sequence[str]) -> list[Finding]:
-        """Findings on what in the graph explains gradients that differ by no common factor."""
-        if wrong and self._common_ratio(wrong) is not None:
-            return []
+        """Findings that explain, by the graph, gradients that differ by no common factor."""
         ops = evidence.needed([self.several.spec.loss])
         found = [
             Finding(said, advice, op)

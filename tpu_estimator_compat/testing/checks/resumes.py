@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing.checks import evidence
-from tpu_estimator_compat.testing.checks.deterministic import differing
+from tpu_estimator_compat.testing.checks.arrays import close, differing
 from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.devices import check_count
 from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.testing.running import of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
@@ -34,6 +34,7 @@ _RANDOM = (
     "random numbers begin anew: switch dropout and noise off for this check, or draw them by "
     "tf.random.stateless_... from the global step"
 )
+_RTOL, _ATOL = 1e-5, 1e-7
 
 
 def check_resumes(
@@ -67,7 +68,7 @@ def check_resumes(
         is seen: random numbers, an input that goes on elsewhere.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
-    check_positive_integer(steps, "steps")
+    check_count(steps, "steps")
     subject = Subject(
         model_fn,
         features,
@@ -100,7 +101,8 @@ def _lost(first: Result, second: Result) -> list[Finding]:
 
 
 def _differences(whole: Result, first: Result, second: Result) -> list[Finding]:
-    names = [n for n in differing(whole.after, second.after) if not _close(whole, second, n)]
+    ends = whole.after, second.after
+    names = [n for n in differing(*ends) if not close(ends[0][n], ends[1][n], _RTOL, _ATOL)]
     losses = np.concatenate([first.losses, second.losses])
     if not names and np.allclose(whole.losses, losses, _RTOL, equal_nan=True):
         return []
@@ -115,10 +117,3 @@ def _differences(whole: Result, first: Result, second: Result) -> list[Finding]:
         if causes:
             return [Finding(said, advice, op) for op in causes]
     return [Finding(said, _ELSEWHERE)]
-
-
-_RTOL = 1e-5
-
-
-def _close(one: Result, other: Result, name: str) -> bool:
-    return np.allclose(one.after[name], other.after[name], _RTOL, 1e-7, equal_nan=True)

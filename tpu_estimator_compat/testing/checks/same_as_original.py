@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.config import check_positive_integer
+from tpu_estimator_compat.testing.devices import check_count
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.compare import comparing, environment, runs
@@ -98,7 +98,7 @@ def check_same_as_original(
       ValueError: model_fn is no function of a module, or `params` are no plain values.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
-    check_positive_integer(steps, "steps")
+    check_count(steps, "steps")
     subject = Subject(model_fn, features, labels, params, False, seed)
     try:
         python = environment.find_or_make(environment.RELEASES["2.15"])

@@ -102,7 +102,7 @@ class Golden:
         what = f"{file} [{name}]" if name else file
         command = f"pytest {shlex.quote(self._nodeid)} --update-golden"
         if not is_stored:
-            return f"{what} is not there. To write it from the values of now:\n  {command}"
+            return f"{what} is not there. To write it from the current values:\n  {command}"
         head = f"{len(found)} values are not those of {what}"
         if len(found) == 1:
             head = f"a value is not that of {what}"

@@ -42,11 +42,11 @@ def set_devices(replicas: int) -> None:
     """Gives TensorFlow and JAX that many logical CPUs, no GPU; RuntimeError once others exist."""
     import tensorflow as tf
 
-    [cpu, *_] = tf.config.list_physical_devices("CPU")
-    asked_for = [tf.config.LogicalDeviceConfiguration()] * replicas
+    from tpu_estimator_compat.engine.runtime import placement
+
     try:
         tf.config.set_visible_devices([], "GPU")
-        tf.config.set_logical_device_configuration(cpu, asked_for)
+        placement.split_cpu(replicas)
     except RuntimeError:  # "cannot be modified after being initialized"
         made = len(tf.config.list_logical_devices("CPU"))
         if made != replicas or tf.config.list_logical_devices("GPU"):

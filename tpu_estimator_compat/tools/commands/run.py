@@ -268,10 +268,8 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
 
 def _split_cpu(count: int) -> None:
     with _imports():
-        import tensorflow as tf
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    parts = [tf.config.LogicalDeviceConfiguration()] * count
-    tf.config.set_logical_device_configuration(cpu, parts)
+        from tpu_estimator_compat.engine.runtime import placement
+    placement.split_cpu(count)
 
 
 def strip(error: BaseException | None) -> None:

@@ -6,9 +6,8 @@ import functools
 import json
 import sys
 
-import tensorflow as tf
-
 from tpu_estimator_compat import estimator
+from tpu_estimator_compat.engine.runtime import placement
 from tpu_estimator_compat.old_names.legacy import script
 from tpu_estimator_compat.tools.compare.sides import recorder
 
@@ -18,9 +17,7 @@ def main(path: str) -> int:
     with open(path) as file:
         job = json.load(file)
     if job["logical_cpus"]:
-        cpu = tf.config.list_physical_devices("CPU")[0]
-        parts = [tf.config.LogicalDeviceConfiguration()] * job["logical_cpus"]
-        tf.config.set_logical_device_configuration(cpu, parts)
+        placement.split_cpu(job["logical_cpus"])
     run = functools.partial(
         script.run,
         job["script"],
