@@ -166,10 +166,24 @@ def is_untouched():
 
 
 def test_devices_that_are_made_are_not_changed():
-    made = len(tf.config.list_logical_devices("CPU"))
-    entries.set_devices(made)
-    with pytest.raises(RuntimeError, match=f"has made its devices already, {made} logical CPUs"):
-        entries.set_devices(made + 1)
+    made, error = testing.with_replicas(2, set_devices_again)
+    assert made == 2
+    assert "has made its devices already, 2 logical CPUs, where 3 alone" in error
+
+
+def set_devices_again():
+    entries.set_devices(len(tf.config.list_logical_devices("CPU")))
+    with pytest.raises(RuntimeError) as raised:
+        entries.set_devices(3)
+    return len(tf.config.list_logical_devices("CPU")), str(raised.value)
+
+
+def test_crash_keeps_its_reason_however_long_the_stack_is(tmp_path):
+    dump = ["Fatal Python error: Segmentation fault", *[f'  File "{"f" * 80}"'] * 100]
+    (tmp_path / "stderr").write_text("\n".join(["loading"] * 900 + ["printed", *dump]))
+    output = processes._last_output(tmp_path)
+    assert "printed\nFatal Python error: Segmentation fault\n  File" in output
+    assert len(output) <= 2 * processes._LAST_OUTPUT
 
 
 SCRIPT = """

@@ -260,9 +260,13 @@ def _answers(path: pathlib.Path) -> list[Any]:
 def _last_output(folder: pathlib.Path) -> str:
     """The ends of a process's captured output, stderr and stdout."""
     paths = sorted(p for p in folder.iterdir() if p.name.startswith(("captured", "std")))
-    found = []
-    for path in paths:
-        lines = path.read_text(errors="replace").strip().split("\n")
-        # Where Python crashes, it prints the names of all extension modules in one line.
-        found.append("\n".join(line[:_LONGEST_LINE] for line in lines)[-_LAST_OUTPUT:])
-    return "\n".join(filter(None, found))
+    return "\n".join(filter(None, (_end(p.read_text(errors="replace")) for p in paths)))
+
+
+def _end(text: str) -> str:
+    """The last lines; of a crash, the lines around the words that name it."""
+    # Where Python crashes, it prints the names of all extension modules in one line.
+    text = "\n".join(line[:_LONGEST_LINE] for line in text.strip().split("\n"))
+    crash = text.rfind("Fatal Python error: ")  # the innermost frames come next
+    end = len(text) if crash < 0 else crash + _LAST_OUTPUT
+    return text[:end][-_LAST_OUTPUT if crash < 0 else -2 * _LAST_OUTPUT :]
