@@ -20,6 +20,8 @@ _FOR_MODEL = {
 }
 _CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
 _EXPORTS = ["original", "ours"]
+_SERVED = ["original", "ours"]
+_SERVED_EXAMPLES = 500
 _LISTENING = [
     "bare",
     "bare_host_call",
@@ -131,7 +133,7 @@ def first_step(plan: Plan, model: str) -> dict[str, Samples]:
     seconds: Samples = {}
     cpu: Samples = {}
     imports: Samples = {}
-    variants = _STARTS + (_REPLICA_STARTS if model.endswith("encoder") else [])
+    variants = _STARTS + (_REPLICA_STARTS if model.startswith("encoder") else [])
     for _ in range(plan.rounds):
         for variant in plan.choose(variants):
             with fleet([variant], model, "train", plan.original, loop=1) as workers:
@@ -190,6 +192,19 @@ def calls(plan: Plan, model: str, task: str) -> dict[str, Samples]:
                     rate = (examples - done["first"]) / (done["seconds"] - done["seconds_to_first"])
                     steady.setdefault(worker.variant, []).append(rate)
     return {task: whole, f"{task}_steady": steady}
+
+
+def served(plan: Plan, model: str) -> dict[str, Samples]:
+    """Microseconds of an example, where `predict` is kept open and fed one at a time."""
+    found: Samples = {}
+    with fleet(plan.choose(_SERVED), model, "served", plan.original) as workers:
+        for worker in workers:
+            worker.do(examples=_SERVED_EXAMPLES)
+        for turn in range(plan.rounds):
+            for worker in _turn(workers, turn):
+                seconds = worker.do(examples=_SERVED_EXAMPLES)["seconds"]
+                found.setdefault(worker.variant, []).append(1e6 * seconds / _SERVED_EXAMPLES)
+    return {"served": found}
 
 
 def exports(plan: Plan, model: str) -> dict[str, Samples]:

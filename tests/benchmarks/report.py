@@ -52,6 +52,7 @@ TARGETS = [
     Target("memory", "ours", "keras", 1.1, at_most=True),
     Target("predict", "ours", "original", 2.0),
     Target("predict_steady", "ours", "original", 2.0),
+    Target("served", "ours", "original", 1.0, at_most=True),
     Target("evaluate", "ours", "original", 1.0),
     Target("evaluate_steady", "ours", "original", 1.0),
     Target("export", "ours", "original", 1.2, at_most=True),
@@ -84,6 +85,7 @@ UNITS = {
     "evaluate_steady": "examples/s after the first batch",
     "predict": "examples/s of whole calls",
     "predict_steady": "examples/s after the first examples",
+    "served": "us of an example, predict kept open",
     "package_first_import": "ms of CPU to import 50 modules, without any cache",
     "package_import": "ms of CPU to import them again",
 }

@@ -21,7 +21,7 @@ from support import original
 
 from benchmarks import input_modes, large_model, legacy_package, measures, report
 
-# "deep_encoder" is for first_step and again.
+# "encoder_12", "encoder_24" and "encoder_48", deeper encoders, are for first_step and again.
 MODELS = ("small", "mlp", "convnet", "encoder", "tables")
 TRAINED_ONLY = ("tables",)
 EXPORTED = ("encoder",)  # the only one that takes features by name, as receivers give them
@@ -36,6 +36,7 @@ WHAT = (
     "runtimes",
     "evaluate",
     "predict",
+    "served",
     "export",
     "growth",
     "large",
@@ -69,6 +70,8 @@ def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measu
     for task in ("evaluate", "predict"):
         if task in what:
             add(measures.calls(plan, model, task))
+    if "served" in what:
+        add(measures.served(plan, model))
     if "export" in what and model in EXPORTED:
         add(measures.exports(plan, model))
     return found

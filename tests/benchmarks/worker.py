@@ -21,7 +21,7 @@ sys.path[0] = str(pathlib.Path(__file__).parent.parent)
 from benchmarks import sides  # noqa: E402
 from benchmarks.gate import Channel, Gate  # noqa: E402
 
-TASKS = ("train", "evaluate", "predict", "export", "again")
+TASKS = ("train", "evaluate", "predict", "served", "export", "again")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""One command for him who has a GPU or a TPU: runs the JAX runtime on it, and leaves a record.
+"""Runs the JAX runtime on a GPU or a TPU, and leaves a record.
 
     python tests/chips/record.py --topology h100:1
 
@@ -6,13 +6,15 @@ It runs the steps of five models as `preflight --save-step` saves them, compares
 and their memory with what preflight expected; then the package itself with `runtime="jax"`:
 `doctor`, the digits example, trainings beside the bare loop of the same step, host calls and
 metrics, a checkpoint that another training begins with, and SIGKILL and going on. It takes half an
-hour, and writes `tests/chips/DEVICE.json`. A part that fails is in the record, with its last words,
-and makes the exit status 1. No names of hosts or paths get into the record.
+hour, or less with `--minutes`: the most important parts come first. It writes
+`tests/chips/DEVICE.json` after each part. A part that fails is in the record, with the last lines
+of its output, and makes the exit status 1. No names of hosts or paths get into the record.
 """
 
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
 import platform
@@ -34,13 +36,18 @@ COMMAND = (sys.executable, "-m", "tpu_estimator_compat")
 ON_JAX = (*COMMAND, "run", "--runtime", "jax", TRAIN)
 PACKAGES = ("jax", "jaxlib", "tensorflow", "keras", "numpy")
 
-SIZES = {"convnet": (256,), "encoder": (64,), "bert_base": (8, 16, 32, 64), "resnet50": (64,)}
-SMALL = {"convnet": (8,), "encoder": (8,), "resnet": (2,)}
+BERT = [("bert_base", batch) for batch in (32, 8, 16, 64)]
+SIZES = [BERT[0], ("convnet", 256), ("encoder", 64), ("resnet50", 64), *BERT[1:]]
+SMALL = [("encoder", 8), ("convnet", 8), ("resnet", 2)]
 """For CPUs, where the record is tried."""
 
 
 class FailedError(Exception):
-    """A part of the record failed; the text is what it said last."""
+    """A part of the record failed; the text has the last lines of its output."""
+
+
+class TimeIsUpError(Exception):
+    """The time of `--minutes` ended within a part, or before it."""
 
 
 class Runs:
@@ -48,21 +55,28 @@ class Runs:
         self,
         folder: pathlib.Path,
         topology: str | None,
-        sizes: dict[str, tuple[int, ...]],
+        sizes: list[tuple[str, int]],
         steps: int,
+        minutes: float = math.inf,
     ):
         self._folder, self._topology, self._sizes, self._steps = folder, topology, sizes, steps
+        self._end = time.monotonic() + 60 * minutes
 
     def parts(self) -> Iterator[tuple[str, Callable[[], Any]]]:
+        """Names and functions of the parts, the most important first."""
+        first, *others = self._sizes
         yield "doctor", self.doctor
-        for model, batches in self._sizes.items():
-            for batch in batches:
-                yield f"{model}, batch {batch}", lambda m=model, b=batch: self.step(m, b)
-        yield "bfloat16", self.bfloat16
         yield "digits", self.digits
+        yield self._step(*first)
         yield "host calls, dropout, evaluation", self.whole
         yield "killed and started again", self.killed
         yield "begun with a checkpoint", self.begun
+        for model, batch in others:
+            yield self._step(model, batch)
+        yield "bfloat16", self.bfloat16
+
+    def _step(self, model: str, batch: int) -> tuple[str, Callable[[], Any]]:
+        return f"{model}, batch {batch}", lambda: self.step(model, batch)
 
     def doctor(self) -> Any:
         return json.loads(self._output(*COMMAND, "doctor", "--json"))
@@ -85,8 +99,8 @@ class Runs:
 
     def bfloat16(self) -> dict[str, Any]:
         """Speed with the model in bfloat16, as scripts for TPUs ask for it."""
-        model = list(self._sizes)[-2]
-        flags = {"model": model, "batch": self._sizes[model][-1], "loop": self._steps // 5}
+        model, batch = self._sizes[0]
+        flags = {"model": model, "batch": batch, "loop": self._steps // 5}
         plain = self.train(steps=self._steps, **flags)
         short = self.train(steps=self._steps, bfloat16=True, **flags)
         return {
@@ -127,9 +141,12 @@ class Runs:
         words = [*ON_JAX, *_flags(**flags, model_dir=model_dir)]
         with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
             # Once a second checkpoint is being written, the first one is complete.
-            while run.poll() is None and not (model_dir / "model.ckpt-200.index").exists():
-                time.sleep(0.01)
-            run.send_signal(signal.SIGKILL)
+            try:
+                while run.poll() is None and not (model_dir / "model.ckpt-200.index").exists():
+                    self._seconds_left()
+                    time.sleep(0.01)
+            finally:
+                run.send_signal(signal.SIGKILL)
         again = json.loads(self._output(*words).splitlines()[-1])
         begun = again["losses"][0][0]
         last, other = through["losses"][-1], again["losses"][-1]
@@ -158,13 +175,27 @@ class Runs:
         allowed: tuple[int, ...] = (0,),
         environment: dict[str, str] | None = None,
     ) -> str:
-        done = subprocess.run(
-            words, capture_output=True, text=True, env={**os.environ, **(environment or {})}
-        )
+        try:
+            done = subprocess.run(
+                words,
+                capture_output=True,
+                text=True,
+                env={**os.environ, **(environment or {})},
+                timeout=self._seconds_left(),
+            )
+        except subprocess.TimeoutExpired:
+            raise TimeIsUpError("ended before it was done") from None
         if done.returncode not in allowed:
             last = (done.stdout + done.stderr).strip().splitlines()[-5:]
             raise FailedError(self._without_paths("\n".join(last)))
         return done.stdout
+
+    def _seconds_left(self) -> float | None:
+        """Seconds until the end of `--minutes`; None without it."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeIsUpError("not begun")
+        return None if left == math.inf else left
 
     def _without_paths(self, text: str) -> str:
         for path in (self._folder, REPOSITORY, pathlib.Path.home()):
@@ -212,7 +243,8 @@ def _told(*words: str) -> str | None:
     return done.stdout.splitlines()[0]
 
 
-def record(runs: Runs, only: list[str]) -> dict[str, Any]:
+def record(runs: Runs, only: list[str], keep: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    """Runs the parts whose names have a word of `only`; `keep` gets what is known after each."""
     found: dict[str, Any] = {}
     for name, part in runs.parts():
         if only and not any(word in name for word in only):
@@ -222,8 +254,11 @@ def record(runs: Runs, only: list[str]) -> dict[str, Any]:
             found[name] = part()
         except (FailedError, ValueError, LookupError, OSError) as error:
             found[name] = {"failed": f"{type(error).__name__}: {error}"}
-        said = "FAILED" if "failed" in found[name] else "ok"
+        except TimeIsUpError as error:
+            found[name] = {"left_out": f"The time was up: {error}."}
+        said = "FAILED" if "failed" in found[name] else found[name].get("left_out", "ok")
         print(f"{name}: {said}, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+        keep(found)
     return found
 
 
@@ -235,14 +270,21 @@ def main() -> int:
     parser.add_argument("--out", help="file to write; default: tests/chips/DEVICE.json")
     parser.add_argument("--only", action="append", default=[], help="parts with this in their name")
     parser.add_argument("--small", action="store_true", help="models for a CPU")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="the most; no part begins after them"
+    )
     given = parser.parse_args()
     about = machine()
     sizes, steps = (SMALL, 10) if given.small else (SIZES, 500)
-    with tempfile.TemporaryDirectory() as folder:
-        parts = record(Runs(pathlib.Path(folder), given.topology, sizes, steps), given.only)
     name = re.sub(r"\W+", "_", about["device"].lower()).strip("_")
     out = pathlib.Path(given.out or HERE / f"{name}.json")
-    out.write_text(json.dumps({"machine": about, "parts": parts}, indent=1) + "\n")
+
+    def keep(parts: dict[str, Any]) -> None:
+        out.write_text(json.dumps({"machine": about, "parts": parts}, indent=1) + "\n")
+
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(pathlib.Path(folder), given.topology, sizes, steps, given.minutes)
+        parts = record(runs, given.only, keep)
     print(f"The record is in {out}. Please send it in: a pull request, or an issue.")
     return int(any("failed" in part for part in parts.values()))
 

@@ -41,13 +41,29 @@ def test_a_part_that_fails_is_in_the_record(tmp_path, capsys):
             yield "one", lambda: {"losses": [1.0]}
             yield "other", fails
 
-    found = record.record(Runs(tmp_path, None, {}, 1), [])
+    kept = []
+    found = record.record(Runs(tmp_path, None, [], 1), [], lambda parts: kept.append(dict(parts)))
     assert found == {"one": {"losses": [1.0]}, "other": {"failed": "FailedError: no kernel"}}
+    assert kept == [{"one": found["one"]}, found]
     assert "other: FAILED" in capsys.readouterr().err
 
 
+def test_parts_after_the_time_is_up_are_left_out(tmp_path, capsys):
+    class Runs(record.Runs):
+        def parts(self):
+            yield "slow", lambda: self._output("sleep", "60")
+            yield "next", lambda: self._output("sleep", "0")
+
+    found = record.record(Runs(tmp_path, None, [], 1, minutes=0.005), [], lambda parts: None)
+    assert found == {
+        "slow": {"left_out": "The time was up: ended before it was done."},
+        "next": {"left_out": "The time was up: not begun."},
+    }
+    assert "slow: The time was up" in capsys.readouterr().err
+
+
 def test_paths_do_not_get_into_the_record(tmp_path):
-    runs = record.Runs(tmp_path, None, {}, 1)
+    runs = record.Runs(tmp_path, None, [], 1)
     with pytest.raises(record.FailedError) as raised:
         runs._output(sys.executable, "-c", f"raise SystemExit({str(tmp_path / 'x')!r})")
     assert str(raised.value) == ".../x"

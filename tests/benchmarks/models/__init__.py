@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-NAMES = ("small", "mlp", "convnet", "encoder", "deep_encoder", "tables")
+NAMES = ("small", "mlp", "convnet", "encoder", "encoder_12", "encoder_24", "encoder_48", "tables")
 _STORED_EXAMPLES = 2048
 _NUMPY: dict[str, Any] = {}
 
 
-def load(name: str) -> types.ModuleType:
-    module = importlib.import_module(f"benchmarks.models.{name}")
+def load(name: str) -> Any:
+    """The module of a model; of "encoder_12", what a module of twelve layers would have."""
+    kind, _, layers = name.partition("_")
+    module: Any = importlib.import_module(f"benchmarks.models.{kind}")
+    if layers:
+        module = module.with_layers(name, int(layers))
     _NUMPY[name] = module.examples(_STORED_EXAMPLES)
     return module
 

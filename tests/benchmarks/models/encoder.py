@@ -1,5 +1,7 @@
 """Model: a BERT-like encoder of two layers, with clipped gradients and an optimizer of its own."""
 
+import functools
+import types
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,17 @@ def examples(count: int) -> tuple[Any, Any]:
     lengths = rng.randint(LENGTH // 2, LENGTH + 1, size=count)
     mask = (np.arange(LENGTH)[None, :] < lengths[:, None]).astype(np.int32)
     return {"ids": ids * mask, "mask": mask}, (ids[:, 0] % CLASSES).astype(np.int32)
+
+
+def with_layers(name: str, layers: int) -> types.SimpleNamespace:
+    """A deeper encoder, whose start takes longer than many of its steps."""
+    return types.SimpleNamespace(
+        NAME=name,
+        OPTIMIZER=OPTIMIZER,
+        BATCH=BATCH,
+        examples=examples,
+        logits=functools.partial(logits, layers=layers),
+    )
 
 
 def _dense(get: Any, x: tf.Tensor, units: int, name: str) -> tf.Tensor:

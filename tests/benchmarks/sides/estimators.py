@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import queue
 import tempfile
 import time
 import types
@@ -131,7 +132,12 @@ def _model_fn_of(model: types.ModuleType, settings: Settings) -> Any:
     return model_fn
 
 
-def _estimator(model: types.ModuleType, settings: Settings, save_steps: int | None) -> Any:
+def _estimator(
+    model: types.ModuleType,
+    settings: Settings,
+    save_steps: int | None,
+    predict_batch_size: int | None = None,
+) -> Any:
     tpu = _Namespace.tpu
     config = tpu.RunConfig(
         model_dir=settings.model_dir,
@@ -148,7 +154,7 @@ def _estimator(model: types.ModuleType, settings: Settings, save_steps: int | No
         use_tpu=settings.use_tpu,
         train_batch_size=model.BATCH,
         eval_batch_size=model.BATCH,
-        predict_batch_size=model.BATCH,
+        predict_batch_size=predict_batch_size or model.BATCH,
         **_tables(model, settings),
     )
 
@@ -241,8 +247,10 @@ class _FirstStepHook(tf.train.SessionRunHook):
         self._timing.piece(self._examples)
 
 
-def _trained(model: types.ModuleType, settings: Settings) -> Any:
-    estimator = _estimator(model, settings, _ENDLESS)
+def _trained(
+    model: types.ModuleType, settings: Settings, predict_batch_size: int | None = None
+) -> Any:
+    estimator = _estimator(model, settings, _ENDLESS, predict_batch_size)
     estimator.train(lambda params: models.dataset(model), max_steps=1)
     return estimator
 
@@ -273,6 +281,32 @@ def predict(model: types.ModuleType, settings: Settings) -> Any:
             timing.piece(1)
             found.append(example)
         assert len(found) == examples, len(found)
+        return timing.end()
+
+    return call
+
+
+def served(model: types.ModuleType, settings: Settings) -> Any:
+    """Keeps `predict` open, as servers do; returns a function that asks for n examples in turn."""
+    estimator = _trained(model, settings, predict_batch_size=1)
+    features, _ = model.examples(64)
+    one = tf.nest.map_structure(lambda values: values[0], features)
+    types_of = tf.nest.map_structure(lambda value: value.dtype, one)
+    shapes = tf.nest.map_structure(lambda value: value.shape, one)
+    asked = queue.SimpleQueue()
+
+    def input_fn(params: Any) -> Any:
+        source = tf.data.Dataset.from_generator(lambda: iter(asked.get, None), types_of, shapes)
+        return source.batch(1, drop_remainder=True)
+
+    answers = estimator.predict(input_fn)
+
+    def call(examples: int) -> Timing:
+        timing = Timing()
+        for _ in range(examples):
+            asked.put(one)
+            timing.piece(1)
+            next(answers)
         return timing.end()
 
     return call

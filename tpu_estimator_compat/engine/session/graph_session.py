@@ -238,7 +238,9 @@ class GraphSession(tf.compat.v1.Session):
             ]
 
     def direct_read(self, tensor: tf.Tensor) -> Any:
-        """The value of the variable behind `tensor`; None for other tensors."""
+        """The value of a constant, or of the variable behind `tensor`; None for other tensors."""
+        if tensor.op.type == "Const" and tensor.shape.rank:
+            return tf.get_static_value(tensor)  # without a function
         variable = self.variable_behind(tensor)
         if variable is None:
             return None

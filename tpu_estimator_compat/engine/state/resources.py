@@ -28,7 +28,11 @@ class Resource:
 
     def no_data(self) -> tf.data.Dataset:
         """An empty dataset with the elements of this iterator."""
-        return tf.data.Dataset.range(0).map(self._blank_element)
+        if any(spec.dtype == tf.variant for spec in self._element_spec):
+            return tf.data.Dataset.range(0).map(self._blank_element)
+        # To trace a function takes as long as to predict many batches.
+        rows = [tf.zeros([0, *_sizes(spec)], spec.dtype) for spec in self._element_spec]
+        return tf.data.Dataset.from_tensor_slices(tuple(rows))
 
     def read(self, dataset: tf.data.Dataset) -> None:
         """Makes an iterator read this dataset, which frees its former one."""
@@ -66,8 +70,13 @@ def _element_spec(iterator: tf.Operation) -> tuple[tf.TensorSpec, ...]:
     )
 
 
+def _sizes(spec: tf.TensorSpec) -> list[int]:
+    """A shape that fits the spec: unknown sizes are 1, and a tensor of unknown rank is a scalar."""
+    return [size or 1 for size in spec.shape.as_list()] if spec.shape.rank else []
+
+
 def _blank(spec: tf.TensorSpec) -> tf.Tensor:
-    sizes = [size or 1 for size in spec.shape.as_list()] if spec.shape.rank else []
+    sizes = _sizes(spec)
     if spec.dtype != tf.variant:
         return tf.zeros(sizes, spec.dtype)
     nothing = tf.raw_ops.EmptyTensorList(

@@ -12,6 +12,7 @@ from tpu_estimator_compat.engine.runtime.traces import Contents
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
+_LARGE = 2**16  # bytes
 _HANDLES = frozenset({tf.resource.as_datatype_enum, tf.variant.as_datatype_enum})
 
 
@@ -39,6 +40,11 @@ class HostFunction:
         done: Collection[tf.Operation] = (),
     ):
         program = ReplicaProgram(graph, feeds, fetches, targets, done=done)
+        # A dataset of arrays is a graph of large constants, and its function runs once.
+        self._constants = _large_constants(program) if any(map(is_handle, fetches)) else []
+        if self._constants:
+            feeds = [*feeds, *self._constants]
+            program = ReplicaProgram(graph, feeds, fetches, targets, done=done)
         if unfed := program.unfed_placeholders():
             raise tf.errors.InvalidArgumentError(
                 None,
@@ -75,10 +81,17 @@ class HostFunction:
             if reads_all:
                 self.store.share_reads(self.read)
             with self.store.host_view(self.read), call_options:
+                values = [*values, *map(tf.get_static_value, self._constants)]
                 tensors = list(map(tf.convert_to_tensor, values, self._dtypes))
                 results: list[tf.Tensor] = self._function(*tensors)
             self.store.broadcast(self._written)
         return results
+
+
+def _large_constants(program: ReplicaProgram) -> list[tf.Tensor]:
+    """Constants of a program that TensorFlow would copy several times while it makes a function."""
+    outputs = [op.outputs[0] for op in program.ops if op.type == "Const"]
+    return [t for t in outputs if (t.shape.num_elements() or 0) * t.dtype.size > _LARGE]
 
 
 def _function_of(

@@ -95,8 +95,8 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=64,
         metavar="MIB",
-        help="with --save-step: the most MiB of variables to save; larger ones get random values; "
-        "default: 64",
+        help="with --save-step: the most MiB of variables and inputs to save; random values replace "
+        "larger ones; default: 64",
     )
 
 

@@ -3,18 +3,21 @@
     python run_step.py
 
 The script needs only JAX and NumPy. It compares the step's results with those of another machine's
-CPU, measures time and memory, prints the figures, and writes them to `result.json`. The exit status
-is 1 if the step, with products in float32, differs from the CPU by more than `--bound`.
+CPU, measures time and memory, prints the figures, and writes them to `result.json`, each as soon as
+it is known. The exit status is 1 if the step, with products in float32, differs from the CPU by
+more than `--bound`.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import pathlib
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -34,22 +37,26 @@ class Step:
         self.about = json.loads((HERE / "step.json").read_text())
         self.values = np.load(HERE / "values.npz")
         self.device = jax.devices()[0]
-        self.feeds = [
-            typed(self.values[f"feed{i}"], dtype) for i, dtype in enumerate(self.about["feeds"])
-        ]
+        self.feeds = [self.value("feed", i) for i in range(len(self.about["feeds"]))]
 
-    def variables(self) -> list[Any]:
-        made = []
-        for i, given in enumerate(self.about["variables"]):
-            if given["saved"]:
-                value = typed(self.values[f"variable{i}"], given["dtype"])
-            elif given["deviation"]:
-                drawn = np.random.RandomState(given["seed"]).standard_normal(given["shape"])
-                value = drawn * given["deviation"] + given["mean"]
-            else:
-                value = np.full(given["shape"], given["mean"])
-            made.append(np.asarray(value).astype(jax.numpy.dtype(given["dtype"])))
-        placed: list[Any] = jax.device_put(made, self.device)
+    def value(self, kind: str, i: int) -> Any:
+        given = self.about[f"{kind}s"][i]
+        if given["saved"]:
+            value = typed(self.values[f"{kind}{i}"], given["dtype"])
+        elif given["deviation"]:
+            drawn = np.random.RandomState(given["seed"]).standard_normal(given["shape"])
+            value = drawn * given["deviation"] + given["mean"]
+        else:
+            value = np.full(given["shape"], given["mean"])
+        return np.asarray(value).astype(jax.numpy.dtype(given["dtype"]))
+
+    @functools.cached_property
+    def first(self) -> list[Any]:
+        """First values of the variables, on the host."""
+        return [self.value("variable", i) for i in range(len(self.about["variables"]))]
+
+    def variables(self, device: Any = None) -> list[Any]:
+        placed: list[Any] = jax.device_put(self.first, device or self.device)
         return placed
 
     def compiled(self, name: str, device: Any = None) -> Any:
@@ -66,7 +73,7 @@ class Step:
     def ran(self, name: str, device: Any = None) -> tuple[list[float], list[Any]]:
         """Losses of the compared steps, and elements of the variables after them."""
         function = self.compiled(name, device)
-        variables = jax.device_put(self.variables(), device or self.device)
+        variables = self.variables(device)
         losses = []
         for i in range(len(self.feeds[0])):
             feeds = [feed[i : i + 1] for feed in self.feeds]
@@ -84,7 +91,7 @@ class Step:
 
     def compared(self, found: Any, reference: Any) -> dict[str, Any]:
         """The largest relative differences of losses, of variables, and of their changes."""
-        first = [self.sampled(value) for value in self.variables()]
+        first = [self.sampled(value) for value in self.first]
         values, updates = {}, {}
         for name, before, ours, theirs in zip(
             self.about["names"], first, found[1], reference[1], strict=True
@@ -134,15 +141,15 @@ def difference(ours: Any, theirs: Any) -> float:
 
 
 def compile_seconds(step: Step, folder: str) -> dict[str, float]:
-    """Seconds to compile a step without a cache, and to load it from one."""
+    """Seconds to compile a step where the cache `folder` is empty, and to load it from there."""
+    CONFIG.update("jax_compilation_cache_dir", folder)
     found = {}
-    for name, cache in (("without", None), ("fills", folder), ("with", folder)):
-        CONFIG.update("jax_compilation_cache_dir", cache)
+    for name in ("without", "with"):
         CLEAR()
         begun = time.perf_counter()
         step.compiled("one.default")
         found[name] = time.perf_counter() - begun
-    return {"without": found["without"], "with": found["with"]}
+    return found
 
 
 def main() -> int:
@@ -154,39 +161,42 @@ def main() -> int:
     CONFIG.update("jax_enable_x64", True)
     CONFIG.update("jax_persistent_cache_min_compile_time_secs", 0)
     CONFIG.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as cache:
-        result = measured(Step(), arguments.seconds, cache)
+        for found in measured(Step(), arguments.seconds, cache):
+            result |= found
+            pathlib.Path(arguments.result).write_text(json.dumps(result, indent=1))
     report(result)
-    pathlib.Path(arguments.result).write_text(json.dumps(result, indent=1))
     if max(result["highest"]["loss"], result["highest"]["variables"]) <= arguments.bound:
         return 0
     print(f"FAILURE: the step differs by more than {arguments.bound:g}. Do not train here.")
     return 1
 
 
-def measured(step: Step, seconds: float, cache: str) -> dict[str, Any]:
+def measured(step: Step, seconds: float, cache: str) -> Iterator[dict[str, Any]]:
+    """The entries of the result, in the order of their worth: a time limit may end the script."""
     device = step.device
-    print(f"{device.device_kind} ({device.platform}), JAX {jax.__version__}")
-    result = {
+    print(f"{device.device_kind} ({device.platform}), JAX {jax.__version__}", flush=True)
+    yield {
         "device": device.device_kind,
         "platform": device.platform,
         "jax": jax.__version__,
         "estimates": step.about["estimates"],
-        "compile_seconds": compile_seconds(step, cache),
-        "reference": "TensorFlow on the CPU",
     }
-    reference = step.reference()
-    if step.about["draws"]:
-        # TensorFlow's random numbers differ; the compiled step draws the same ones everywhere.
-        result["reference"] = "JAX on the CPU"
-        reference = step.ran("one.highest", jax.devices("cpu")[0])
-    for precision in ("highest", "default"):
-        result[precision] = step.compared(step.ran(f"one.{precision}"), reference)
-    result["seconds_per_step"] = step.speed(seconds)
-    result["steps_per_second"] = 1 / result["seconds_per_step"]
-    result["steps_of_loop"] = step.about["loop"]
-    result["peak_bytes"] = (device.memory_stats() or {}).get("peak_bytes_in_use")
-    return result
+    yield {"compile_seconds": compile_seconds(step, cache)}
+    draws = step.about["draws"]
+    # TensorFlow's random numbers differ; the compiled step draws the same ones everywhere.
+    reference = step.ran("one.highest", jax.devices("cpu")[0]) if draws else step.reference()
+    yield {"reference": "JAX on the CPU" if draws else "TensorFlow on the CPU"}
+    yield {"default": step.compared(step.ran("one.default"), reference)}
+    seconds_per_step = step.speed(seconds)
+    yield {
+        "seconds_per_step": seconds_per_step,
+        "steps_per_second": 1 / seconds_per_step,
+        "steps_of_loop": step.about["loop"],
+        "peak_bytes": (device.memory_stats() or {}).get("peak_bytes_in_use"),
+    }
+    yield {"highest": step.compared(step.ran("one.highest"), reference)}
 
 
 def report(result: dict[str, Any]) -> None:

@@ -75,7 +75,7 @@ class Saved:
     module: StepModule
     loss: int | None
     variables: dict[str, Value]
-    feeds: list[np.ndarray]
+    feeds: list[Value]
     losses: list[float] = dataclasses.field(default_factory=list)
     after: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
@@ -86,9 +86,12 @@ class Saved:
         return RANDOM_STATE in self.module.variables or bool(seeds)
 
 
-def within(values: Mapping[str, np.ndarray], largest: int) -> dict[str, Value]:
-    """First values: saves the smallest, at most `largest` bytes, and describes the others."""
-    found: dict[str, Value] = {}
+def within(values: Mapping[Any, np.ndarray], largest: int) -> dict[Any, Value]:
+    """Saves the smallest values, at most `largest` bytes, and describes the others.
+
+    Integers and the like are always saved: random ones would not be valid ids or labels.
+    """
+    found: dict[Any, Value] = {}
     left = largest
     for seed, (name, value) in enumerate(sorted(values.items(), key=lambda item: item[1].nbytes)):
         shape, dtype = value.shape, value.dtype.name
@@ -116,7 +119,8 @@ def write(
 ) -> pathlib.Path:
     path = pathlib.Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    bytes_of_step = sum(feed.nbytes // len(feed) for feed in saved.feeds)
+    feeds = [feed.array() for feed in saved.feeds]
+    bytes_of_step = sum(feed.nbytes // len(feed) for feed in feeds)
     loop = DEFAULTS.steps_of_dispatch(bytes_of_step, None)
     functions = {
         "one.highest": (exporting.precise(saved.module), 1),
@@ -133,7 +137,7 @@ def write(
         "loss": saved.loss,
         "names": list(saved.variables),
         "variables": [value.described() for value in saved.variables.values()],
-        "feeds": [feed.dtype.name for feed in saved.feeds],
+        "feeds": [value.described() for value in saved.feeds],
         "draws": saved.draws,
         "samples": SAMPLES,
         "losses": saved.losses,
@@ -146,12 +150,13 @@ def write(
 
 
 def _arrays(saved: Saved) -> dict[str, Any]:
-    arrays = {
-        f"variable{i}": _plain(value.saved)
-        for i, value in enumerate(saved.variables.values())
+    kinds = {"variable": saved.variables.values(), "feed": saved.feeds}
+    arrays: dict[str, Any] = {
+        f"{kind}{i}": _plain(value.saved)
+        for kind, values in kinds.items()
+        for i, value in enumerate(values)
         if value.saved is not None
     }
-    arrays |= {f"feed{i}": _plain(feed) for i, feed in enumerate(saved.feeds)}
     arrays |= {
         f"after{i}": sampled(saved.after[name])
         for i, name in enumerate(saved.variables)

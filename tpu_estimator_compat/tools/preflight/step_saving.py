@@ -46,7 +46,8 @@ def save_step(
     Args:
       estimator: the model; its variables get initial values, as in a new training.
       folder: must not exist, or be empty.
-      largest: the most bytes of values to save; larger variables get random values instead.
+      largest: the most bytes of variables and inputs to save; random values replace the larger
+        variables and the larger inputs of floating-point numbers.
       platforms: JAX platforms, such as ("cpu", "cuda", "tpu").
       estimates: bytes of memory that preflight expects, by topology.
     """
@@ -101,17 +102,21 @@ class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         self.element_spec = session.input.deployed_input.element_spec
         feeds = runner.feeds(session.iterator(), STEPS)
         function = step.function(1)
-        values = {name: np.asarray(runner.store.peek(name)) for name in function.names}
+        if any(len(feed) < STEPS for feed in feeds):
+            raise _Collected
+        variables = {name: np.asarray(runner.store.peek(name)) for name in function.names}
+        numbered = {i: np.asarray(feed) for i, feed in enumerate(feeds)}
+        values = step_folder.within({**numbered, **variables}, self._largest)
         self._saved = step_folder.Saved(
             step.module,
             step.number_of_loss,
-            step_folder.within(values, self._largest),
-            [np.asarray(feed) for feed in feeds],
+            {name: values[name] for name in variables},
+            [values[i] for i in numbered],
         )
         raise _Collected
 
     def saved(self) -> Saved:
-        if self._saved is None or any(len(feed) < STEPS for feed in self._saved.feeds):
+        if self._saved is None:
             raise ValueError(f"The data ended before {STEPS} steps; --save-step needs them.")
         return self._saved
 
@@ -148,7 +153,8 @@ class _Reference(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
 def _again(saved: Saved, element_spec: Any) -> InputFn:
     def input_fn(params: Any) -> tf.data.Dataset:
         del params
-        parts = zip(saved.feeds, tf.nest.flatten(element_spec), strict=True)
+        feeds = [feed.array() for feed in saved.feeds]
+        parts = zip(feeds, tf.nest.flatten(element_spec), strict=True)
         shaped = [feed.reshape(len(feed), *spec.shape) for feed, spec in parts]
         return tf.data.Dataset.from_tensor_slices(tf.nest.pack_sequence_as(element_spec, shaped))
 
