@@ -65,11 +65,11 @@ class Runs:
     def parts(self) -> Iterator[tuple[str, Callable[[], Any]]]:
         """Names and functions of the parts, the most important first."""
         first, *others = self._sizes
-        yield "doctor", self.doctor
         yield "digits", self.digits
         yield self._step(*first)
         yield "host calls, dropout, evaluation", self.whole
         yield "killed and started again", self.killed
+        yield "doctor", self.doctor  # several minutes, for much that the others show as well
         yield "begun with a checkpoint", self.begun
         for model, batch in others:
             yield self._step(model, batch)
@@ -229,10 +229,17 @@ def machine() -> dict[str, Any]:
         "driver": _told("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
         "python": platform.python_version(),
         "cores": os.cpu_count(),
-        **{package: metadata.version(package) for package in PACKAGES},
+        **{package: _version(package) for package in PACKAGES},
         "commit": _told("git", "-C", str(REPOSITORY), "rev-parse", "HEAD"),
         "date": datetime.date.today().isoformat(),
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # TensorFlow's build for CPUs has a name of its own
+        return metadata.version(f"{package}-cpu")
 
 
 def _told(*words: str) -> str | None:

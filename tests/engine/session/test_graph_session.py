@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.engine.runtime import functions, traces
+from tpu_estimator_compat.engine.runtime import eager, functions, traces
 
 
 @pytest.mark.parametrize("use_resource", [True, False])
@@ -98,3 +98,40 @@ def test_what_gives_first_values_is_not_kept(graph, session, monkeypatch):
     assert not len(kept)
     assert session.run(double).tolist() == [0.0, 0.0, 0.0]
     assert len(kept) == 1
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.string, tf.uint8, tf.complex64])
+def test_constants_are_read_as_a_session_reads_them(dtype, graph, session):
+    constant = tf.constant([["", "a", "\0b"]] if dtype == tf.string else [[0, 1, 1]], dtype)
+    (found,), computed = session.run([[constant], tf.identity(constant)])
+    alone = session.run(constant)
+    for each in (found, alone):
+        assert type(each) is type(computed)
+        assert each.dtype == computed.dtype
+        np.testing.assert_array_equal(each, computed)
+    alone.fill(alone[0, 0])  # it is the caller's
+    np.testing.assert_array_equal(session.run(constant), computed)
+
+
+@pytest.mark.parametrize("use_resource", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.str_])
+def test_arrays_of_a_dataset_are_no_constants_of_its_function(
+    use_resource, dtype, graph, session, monkeypatch
+):
+    """TensorFlow would copy them several times while it makes the function."""
+    traced = []
+    original = functions.function
+
+    def function(call):
+        return original(lambda *values: traced.append(tf.get_default_graph()) or call(*values))
+
+    monkeypatch.setattr(functions, "function", function)
+    tf.get_variable("variable", [2], use_resource=use_resource)
+    values = np.arange(40_000).astype(dtype)
+    dataset = tf.data.Dataset.from_tensor_slices(values).batch(40_000)
+    [variant] = session.run([dataset._variant_tensor])
+    with eager.eager_mode():
+        [element] = tf.data.experimental.from_variant(variant, dataset.element_spec)
+        assert element.numpy().astype(dtype).tolist() == values.tolist()
+    [made] = traced
+    assert all(len(op.node_def.SerializeToString()) < 2**16 for op in made.get_operations())

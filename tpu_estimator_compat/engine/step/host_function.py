@@ -91,7 +91,12 @@ class HostFunction:
 def _large_constants(program: ReplicaProgram) -> list[tf.Tensor]:
     """Constants of a program that TensorFlow would copy several times while it makes a function."""
     outputs = [op.outputs[0] for op in program.ops if op.type == "Const"]
-    return [t for t in outputs if (t.shape.num_elements() or 0) * t.dtype.size > _LARGE]
+    return [t for t in outputs if (t.shape.num_elements() or 0) * _size(t.dtype) > _LARGE]
+
+
+def _size(dtype: tf.DType) -> int:
+    """Bytes of an element; of a string, what a short one takes."""
+    return 8 if dtype == tf.string else int(dtype.size)
 
 
 def _function_of(

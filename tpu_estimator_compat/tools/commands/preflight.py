@@ -87,16 +87,16 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save-step",
         metavar="DIR",
-        help="also save the training step in this new folder, with a script that needs only JAX, "
-        "compares the step on a chip with this CPU, and measures its speed",
+        help="also save the training step in this new folder, with a script that needs no "
+        "TensorFlow, compares the step on a chip with this CPU, and measures its speed",
     )
     parser.add_argument(
         "--save-values",
         type=float,
         default=64,
         metavar="MIB",
-        help="with --save-step: the most MiB of variables and inputs to save; random values replace "
-        "larger ones; default: 64",
+        help="with --save-step: the most MiB of variables and inputs to save; random values "
+        "replace larger ones; default: 64",
     )
 
 

@@ -5,7 +5,7 @@ values.npz: values of variables and of the input, as far as they are saved; and 
   variables after the compared steps.
 one.highest, one.default, loop.default: functions of one step and of a loop of steps, as
   `jax.export.deserialize` reads them, with products in float32 or in the chip's own precision.
-run_step.py: needs JAX and NumPy alone.
+run_step.py: needs JAX, NumPy and flatbuffers alone.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Saved:
       variables: first values by name.
       feeds: inputs of the compared steps, each of shape [steps, ...].
       losses, after: losses, and variables after the last step, of TensorFlow on the CPU.
+      noise: by variable, how much a rounding error in the first values changes it, relatively.
     """
 
     module: StepModule
@@ -78,6 +79,7 @@ class Saved:
     feeds: list[Value]
     losses: list[float] = dataclasses.field(default_factory=list)
     after: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    noise: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def draws(self) -> bool:
@@ -141,6 +143,7 @@ def write(
         "draws": saved.draws,
         "samples": SAMPLES,
         "losses": saved.losses,
+        "noise": dict(saved.noise),
         "estimates": dict(estimates),
     }
     (path / "step.json").write_text(json.dumps(described, indent=1))

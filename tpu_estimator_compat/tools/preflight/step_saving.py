@@ -8,6 +8,7 @@ import dataclasses
 import inspect
 import pathlib
 import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tpu_estimator_compat.config.arguments import check_empty_folder
 from tpu_estimator_compat.environment import JAX, TENSORFLOW
 from tpu_estimator_compat.estimator.rules import InputFn
 from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
-from tpu_estimator_compat.tools.preflight import step_folder
+from tpu_estimator_compat.tools.preflight import run_step, step_folder
 from tpu_estimator_compat.tools.preflight.step_folder import Saved
 
 STEPS = 2
@@ -40,8 +41,9 @@ def save_step(
     """Writes the folder that `step_folder.py` describes, and returns the script in it.
 
     The step is that of `runtime="jax"` on one device with the whole batch. As a reference,
-    TensorFlow runs two steps on this machine's CPU, from the same values. Nothing is written to
-    model_dir.
+    TensorFlow runs two steps on this machine's CPU, from the same values; and two more from values
+    that differ by a rounding error, which tells how exactly each variable can be compared. Nothing
+    is written to model_dir.
 
     Args:
       estimator: the model; its variables get initial values, as in a new training.
@@ -57,9 +59,18 @@ def save_step(
         _train(estimator, JAX, input_fn, taker)
     saved = taker.saved()
     if not saved.draws:
-        reference = _Reference(saved.variables)
-        _train(estimator, TENSORFLOW, _again(saved, taker.element_spec), reference)
-        saved = dataclasses.replace(saved, losses=reference.losses, after=reference.after)
+        again = _again(saved, taker.element_spec)
+        first = {name: value.array() for name, value in saved.variables.items()}
+        reference = _Reference(first)
+        _train(estimator, TENSORFLOW, again, reference)
+        nudged = _Reference({name: run_step.nudged(value) for name, value in first.items()})
+        _train(estimator, TENSORFLOW, again, nudged)
+        saved = dataclasses.replace(
+            saved,
+            losses=reference.losses,
+            after=reference.after,
+            noise=run_step.noise(reference.after, nudged.after),
+        )
     return step_folder.write(saved, folder, platforms, estimates)
 
 
@@ -124,7 +135,7 @@ class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
 class _Reference(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
     """Assigns first values to the variables, and records losses and last values."""
 
-    def __init__(self, first: Any):
+    def __init__(self, first: Mapping[str, np.ndarray]):
         self._first = first
         self.losses: list[float] = []
         self.after: dict[str, np.ndarray] = {}
@@ -138,7 +149,7 @@ class _Reference(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
     def after_create_session(self, session: Any, coord: Any) -> None:
         del coord
         for name, value in self._first.items():
-            session.store.assign(name, value.array())
+            session.store.assign(name, value)
 
     def before_run(self, run_context: Any) -> Any:
         return tf.compat.v1.train.SessionRunArgs(self._loss)
