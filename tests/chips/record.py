@@ -139,7 +139,8 @@ class Runs:
         through = self.train(**flags)
         model_dir = self._new("killed")
         words = [*ON_JAX, *_flags(**flags, model_dir=model_dir)]
-        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        nowhere = subprocess.DEVNULL
+        with subprocess.Popen(words, stdout=nowhere, stderr=nowhere, env=_environment()) as run:
             # Once a second checkpoint is being written, the first one is complete.
             try:
                 while run.poll() is None and not (model_dir / "model.ckpt-200.index").exists():
@@ -180,7 +181,7 @@ class Runs:
                 words,
                 capture_output=True,
                 text=True,
-                env={**os.environ, **(environment or {})},
+                env=_environment(**(environment or {})),
                 timeout=self._seconds_left(),
             )
         except subprocess.TimeoutExpired:
@@ -201,6 +202,12 @@ class Runs:
         for path in (self._folder, REPOSITORY, pathlib.Path.home()):
             text = text.replace(str(path), path.name if path == REPOSITORY else "...")
         return text
+
+
+def _environment(**more: str) -> dict[str, str]:
+    """This process's, in which scripts find the package even where it is not installed."""
+    paths = [str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
 def _flags(**values: Any) -> list[str]:
