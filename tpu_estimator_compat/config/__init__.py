@@ -1,8 +1,8 @@
 """Configuration of a run: validated values that say how to train, with no behaviour of their own.
 
 `RunConfig` is the plain `tf.estimator.RunConfig`; `TPURunConfig` is `tf.estimator.tpu.RunConfig`,
-and holds a `TPUConfig`. Values are checked when they are made, and a pair that cannot go together
-is refused with both named. All rooms read configurations; none writes them. Begin with
+and holds a `TPUConfig`. A constructor checks its arguments; the error about two that contradict
+each other names both. All rooms read configurations; none writes them. Begin with
 `run_config.py`, and for TPUs with `tpu_config.py`.
 """
 

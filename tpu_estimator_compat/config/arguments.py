@@ -17,7 +17,7 @@ import numpy as np
 
 
 def check_empty_folder(path: str) -> None:
-    """Raises FileExistsError unless `path` is free for a new folder, or an empty folder."""
+    """Raises FileExistsError unless `path` does not exist, or is an empty folder."""
     if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
         raise FileExistsError(f"{path} exists, and is no empty folder. Name a new folder.")
 
@@ -25,8 +25,8 @@ def check_empty_folder(path: str) -> None:
 def check_steps(value: Any, name: str) -> None:
     """Raises TypeError or ValueError unless `value` is None or a positive number.
 
-    Fractions and infinity are accepted: scripts written for Python 2 divide numbers of steps. The
-    first step beyond a limit is the last one.
+    Fractions and infinity are accepted: scripts written for Python 2 divide numbers of steps. With
+    a limit of 2.5 steps, the third step is the last.
     """
     if value is None:
         return
@@ -79,7 +79,7 @@ def check_input_fn(input_fn: Any) -> None:
 
 
 def as_list(values: Iterable[Any] | None, name: str, element: str) -> list[Any]:
-    """A list of an argument's values, empty for None; in the message, `element` is their type."""
+    """A list of an argument's values, empty for None; `element` is their type, for the message."""
     if values is None:
         return []
     if not isinstance(values, collections.abc.Iterable):
@@ -91,7 +91,7 @@ def as_list(values: Iterable[Any] | None, name: str, element: str) -> list[Any]:
 
 
 def all_of(kind: Any, given: Iterable[Any] | None, rule: str) -> list[Any]:
-    """The given values as a list; raises TypeError, with `rule`, for a value of another type."""
+    """The given values as a list; raises TypeError, beginning with `rule`, if one is no `kind`."""
     found = list(given or [])
     for each in found:
         if not isinstance(each, kind):

@@ -49,20 +49,20 @@ class RunConfig(RunConfigProperties):
       tf_random_seed: seed of the initializers; None draws one.
       save_summary_steps: steps between two summaries.
       save_checkpoints_steps: steps between two checkpoints. Not with `save_checkpoints_secs`.
-      save_checkpoints_secs: seconds between two checkpoints; 600 when neither is given. Both None
-        saves none.
+      save_checkpoints_secs: seconds between two checkpoints; 600 when neither is given. If both
+        are None, there are no checkpoints.
       session_config: a `tf.compat.v1.ConfigProto`, or None.
       keep_checkpoint_max: number of recent checkpoints kept; None or 0 keeps all.
       keep_checkpoint_every_n_hours: hours between two checkpoints that are kept for good.
       log_step_count_steps: steps between two reports of loss and speed.
       train_distribute: a `tf.distribute.Strategy` for training.
-      device_fn: takes an op, returns its device.
+      device_fn: takes an op, returns its device; not called, and a warning says so.
       protocol: None, `grpc` or `grpc+verbs`.
       eval_distribute: a `tf.distribute.Strategy` for evaluation.
       experimental_distribute: an object with `train_distribute` and `eval_distribute`, another way
         to give the two.
-      experimental_max_worker_delay_secs: longest wait of a worker before its start, in seconds.
-      session_creation_timeout_secs: longest wait for a session, in seconds.
+      experimental_max_worker_delay_secs: no effect: workers start at once.
+      session_creation_timeout_secs: longest wait for the other workers to start, in seconds.
       checkpoint_save_graph_def: whether graph and meta graph are written beside the checkpoints.
       jit_compile: not in the original. Whether the step is compiled with XLA; None follows
         `session_config.graph_options.optimizer_options.global_jit_level`.
@@ -151,7 +151,7 @@ class RunConfig(RunConfigProperties):
                 setattr(self, "_" + name, strategy)
         check_strategies(self._train_distribute, self._eval_distribute)
 
-    # The two methods below keep the original's names: subclasses in the field override them.
+    # The two methods below keep the original's names: existing subclasses override them.
     def _init_distributed_setting_from_environment_var(self, tf_config: dict[str, Any]) -> None:
         chief_optional = bool(self._train_distribute or self._eval_distribute)
         task = task_from_tf_config(tf_config, chief_optional=chief_optional)

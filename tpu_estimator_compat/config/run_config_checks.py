@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.environment import RUNTIME_VARIABLE, RUNTIMES
 
-# The original read arguments with this function, so wrappers and partials count the same.
+# The original's function: it finds the same arguments of wrappers and partials.
 from tpu_estimator_compat.tf_internals import function_utils
 
 
@@ -74,7 +74,7 @@ def check_properties(config: Any) -> None:
 
 
 def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
-    """Raises ValueError for TF2's `ParameterServerStrategy`, TypeError for other types."""
+    """Raises TypeError for a non-strategy, ValueError for TF2's `ParameterServerStrategy`."""
     for strategy in strategies:
         if type(strategy) is tf.distribute.experimental.ParameterServerStrategy:
             raise ValueError(

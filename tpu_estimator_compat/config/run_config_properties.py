@@ -1,6 +1,6 @@
 """The properties of a `RunConfig`, each read from `_<its name>`.
 
-Scripts and subclasses in the field set the underscored attributes: they are part of the contract.
+Existing scripts and subclasses set these underscored attributes, so their names must not change.
 """
 
 import operator
@@ -14,7 +14,7 @@ from tpu_estimator_compat.config.session_config import asks_for_jit
 
 
 def _stored(name: str, doc: str = "") -> Any:
-    """A read-only property that returns `_<name>`; `RunConfig` documents its own arguments."""
+    """A read-only property that returns `_<name>`; no `doc` where `RunConfig` documents it."""
     return property(operator.attrgetter(f"_{name}"), doc=doc)
 
 

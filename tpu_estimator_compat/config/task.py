@@ -69,7 +69,7 @@ _TF_CONFIG = (
 def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = False) -> Task:
     """This process's task in a parsed TF_CONFIG; worker 0 where that has no cluster.
 
-    With `chief_optional`, worker 0 acts as a missing chief, as in a strategy of several workers.
+    With `chief_optional`, worker 0 is the chief of a cluster without the job `chief` or `master`.
     """
     service = _checked_service(tf_config.get("service"))
     cluster_spec = tf.train.ClusterSpec(tf_config.get("cluster", {}))
@@ -84,7 +84,7 @@ def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = Fal
                 "Rename the `master` job in TF_CONFIG to `chief`."
             )
         evaluation_master = tf_config.get("eval_session_master", LOCAL_MASTER)
-        # Without a cluster: a process with one waits for its tasks.
+        # An empty cluster: with another one, the evaluator would wait for its tasks.
         outside = tf.train.ClusterSpec({})
         return Task(service, outside, task_type, task_id, evaluation_master=evaluation_master)
     count = {job: cluster_spec.num_tasks(job) for job in cluster_spec.jobs}

@@ -67,13 +67,13 @@ class TPUConfig(_TPUConfigFields):
       eval_training_input_configuration: `PER_HOST_V1` (follow `per_host_input_for_training`) or
         `SLICED` (call `input_fn` on host 0 and slice its batches over the replicas).
       experimental_host_call_every_n_steps: steps between two host calls within a loop.
-      experimental_allow_per_host_v2_parallel_get_next: whether replicas may fetch batches out of
-        order under `PER_HOST_V2`.
-      experimental_feed_hook: a class that replaced the original's infeed/outfeed session hook.
+      experimental_allow_per_host_v2_parallel_get_next: whether datasets may give elements out of
+        order, in any input mode.
+      experimental_feed_hook: ignored; the class of the original's infeed/outfeed session hook.
 
     Raises:
-      TypeError: `num_shards`, `initial_infeed_sleep_secs` or
-        `experimental_host_call_every_n_steps` is not an int.
+      TypeError: `num_shards`, `initial_infeed_sleep_secs` or `experimental_host_call_every_n_steps`
+        is not an int, or `input_partition_dims` is not a list.
       ValueError: a value is out of its range, or two of them contradict each other.
 
     Example:
@@ -172,7 +172,7 @@ def _input_mode(per_host_input_for_training: bool | int) -> int:
         return InputPipelineConfig.PER_SHARD_V1
     if per_host_input_for_training is True:
         return InputPipelineConfig.PER_HOST_V1
-    # The original took None for the default, too.
+    # As in the original, None is allowed, too.
     if per_host_input_for_training is not None and per_host_input_for_training not in _INPUT_MODES:
         raise ValueError(
             "per_host_input_for_training must be True, False or a value of InputPipelineConfig:"

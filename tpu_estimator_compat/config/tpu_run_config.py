@@ -15,7 +15,7 @@ class RunConfig(run_config.RunConfig):
 
     Args:
       tpu_config: a `TPUConfig`; None for the default one.
-      evaluation_master: address used for evaluation; None for the same as training.
+      evaluation_master: address used for evaluation; None for TF_CONFIG's, or the one of training.
       master: address of the TPU worker; None to take TF_CONFIG's or the cluster's.
       cluster: a `tf.distribute.cluster_resolver.ClusterResolver`; None or "" for none.
       **kwargs: the arguments of the plain `RunConfig`, `jit_compile` among them.
@@ -53,7 +53,7 @@ class RunConfig(run_config.RunConfig):
                 check_type(address, name, (str, bytes), "the address of a worker (str)")
         self._set_masters(master, evaluation_master)
         if cluster not in (None, ""):
-            # A resolver that found no TPU is false, and may raise for its cluster.
+            # A resolver that found no TPU is false, and its `cluster_spec()` may raise.
             self._join_cluster(cluster.cluster_spec() if cluster else None)
 
     def _set_masters(self, master: str | None, evaluation_master: str | None) -> None:
@@ -109,7 +109,7 @@ class RunConfig(run_config.RunConfig):
 
 
 def _checked(tpu_config: Any) -> Any:
-    """Raises TypeError unless it has TPUConfig's fields, as a vendored copy of the class has."""
+    """Returns `tpu_config`, which may be of a vendored copy of the class; else raises TypeError."""
     if isinstance(tpu_config, type) or not hasattr(tpu_config, "iterations_per_loop"):
         raise TypeError(
             f"tpu_config must be a TPUConfig, got {type(tpu_config)}: {tpu_config!r}. Give"

@@ -64,7 +64,7 @@ class CapturedTables:
 
     @property
     def stage(self) -> HostStage | None:
-        """The lookups before a step, or None; those in sharded tables exist after `updates`."""
+        """The lookups before a step, or None; `updates` adds the lookups in sharded tables."""
         if not self._tensors:
             return None
         results = [t for found in self._found.values() for t in _results(found)]

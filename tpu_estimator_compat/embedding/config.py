@@ -65,7 +65,7 @@ class EmbeddingConfigSpec(_SpecFields):
         gradients of tables; None for 1.
       feature_to_config_dict: feature key to `FeatureConfig`, for every feature of ids.
       table_to_config_dict: table name to `TableConfig`.
-      partition_strategy: "div" or "mod"; ignored: a table is held in the order of its ids.
+      partition_strategy: "div", or "mod" if `use_tpu` and `eval_on_tpu`; has no effect.
       profile_data_directory: ignored: nothing is profiled.
 
     Attributes:

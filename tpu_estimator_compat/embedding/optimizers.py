@@ -1,4 +1,4 @@
-"""The optimizers of tables: update the rows that a step looked up by their gradients.
+"""The optimizers of tables: apply gradients to the rows that a step looked up.
 
 `OPTIMIZERS` has the slots and the formula of each. The references are those of
 `tensorflow/core/protobuf/tpu/optimization_parameters.proto`.

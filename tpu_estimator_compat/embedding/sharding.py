@@ -44,7 +44,7 @@ def initializer(given: Any, shard: Shard) -> Initializer:
 
 @contextlib.contextmanager
 def _seed_of(shard: Shard) -> Iterator[None]:
-    """Adds the shard's first row to the graph's seed, or all machines would draw alike."""
+    """Adds the index of a shard's first row to the graph's seed: machines draw different values."""
     graph = tf.compat.v1.get_default_graph()
     before = graph.seed
     if shard.first:

@@ -120,8 +120,8 @@ def stop_if_no_increase_hook(
     The other arguments, return value and errors are those of `stop_if_higher_hook`.
 
     Args:
-      max_steps_without_increase: training ends at the first evaluation that is this many steps
-        after the best one.
+      max_steps_without_increase: training ends at the first evaluation that is at least this
+        many steps after the best one.
     """
     stalled = _stalls(metric_name, max_steps_without_increase, operator.gt, "increase")
     stop = _watching(stalled, estimator, metric_name, eval_dir, min_steps)

@@ -187,9 +187,9 @@ class Estimator(Exporting):
           This estimator.
 
         Raises:
-          ValueError: both limits, one below 1, or a bad model_fn or input.
-          TypeError: a hook or listener of another type, a fractional number of steps, or an
-            input_fn that is not callable.
+          ValueError: both limits, one that is not positive, or a bad model_fn or input.
+          TypeError: a hook or listener of another type, a number of steps that is no number (or
+            no int, with TPU rules), or an input_fn that is not callable.
         """
         training.check_task(self._config)
         rules = self._mode_rules
@@ -239,7 +239,7 @@ class Estimator(Exporting):
           Metric name to numpy scalar, with `loss` (mean over steps) and `global_step`.
 
         Raises:
-          ValueError: `steps` below 1, or a bad model_fn or input.
+          ValueError: `steps` is not positive, or a bad model_fn or input.
         """
         rules = self._mode_rules
         rules.check_eval_steps(steps)

@@ -16,7 +16,7 @@ _METRIC_FN_ARGUMENTS = ("features", "labels", "predictions", "config")
 
 
 def add_metrics(estimator: Estimator, metric_fn: Callable[..., Mapping[str, Any]]) -> Estimator:
-    """An estimator with the metrics of `metric_fn` besides, in the same model_dir.
+    """An estimator with the metrics of `metric_fn` in addition, in the same model_dir.
 
     Args:
       estimator: the base estimator; it does not change.

@@ -50,9 +50,9 @@ def _in_its_process(results: Generator[Any, None, None]) -> Iterator[Any]:
 
 
 def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
-    """Decorates an estimator's method to log its end, if the class sets `_marks_finished`.
+    """Decorates an estimator's method: shortens tracebacks; logs the end, if `_marks_finished`.
 
-    A call logs the line with `source` `times` times, or shortens the traceback of its error.
+    A call logs the line with `source` `times` times; a call that fails logs it once.
     """
 
     def decorate(method: Method) -> Method:

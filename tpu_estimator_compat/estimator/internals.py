@@ -1,7 +1,7 @@
 """Private names of the original's modules that scripts and subclasses call nevertheless.
 
 The names table lists each under its old name, such as `_write_dict_to_summary`. For names that the
-package itself needs, such as the check of model_fn's arguments, it points to other modules.
+package itself needs, such as the check of model_fn's arguments, the table names other modules.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def prepare(
 
 
 def _announced(input_mode: InputMode) -> contextlib.AbstractContextManager[None]:
-    """Logs the call of model_fn on TPU, which in the original called the other functions."""
+    """With TPU rules, logs around all user functions: the original's own model_fn called them."""
     return announced() if isinstance(input_mode, TPUInputMode) else contextlib.nullcontext()
 
 

@@ -41,7 +41,7 @@ class Rules(Protocol):
     def check_eval_steps(self, steps: int | None) -> None: ...
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
-        """The number of steps between two runs of the hooks; None if the hooks decide."""
+        """The length of a loop, after which hooks are called; None if the hooks decide."""
 
     def input_mode(self, mode: str, topology: Topology) -> InputMode:
         """The input mode of `mode` on a topology, unchecked."""

@@ -34,7 +34,7 @@ from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec,
 
 
 class ExportSavedModelApiVersion(enum.Enum):
-    """Version of TPU exports: in V1 the estimator wraps the graph, in V2 model_fn does.
+    """Version of TPU exports: in V1 the estimator puts the model on TPU, in V2 model_fn does.
 
     Example:
       >>> ExportSavedModelApiVersion(2)

@@ -1,4 +1,4 @@
-"""The rules of TPU execution: per-replica batches, loops, static shapes, TPU specs."""
+"""TPU rules: per-replica batches, loops, static shapes, TPU specs."""
 
 from __future__ import annotations
 

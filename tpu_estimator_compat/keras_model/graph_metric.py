@@ -9,7 +9,7 @@ import numpy as np
 
 
 class GraphMetric(keras.metrics.Metric):
-    """A Keras metric that the test steps update in the graph; `reset` resets all of the graph's."""
+    """A metric that test steps update in the graph; `reset` resets all metrics of the graph."""
 
     def __init__(self, name: str, read: Callable[[], np.ndarray], reset: Callable[[], None]):
         super().__init__(name=name)

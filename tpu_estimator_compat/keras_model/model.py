@@ -200,7 +200,7 @@ class ModelFnModel(SavedVariables):
         return predictions
 
     def _check_is_free(self, mode: str) -> None:
-        """Raises RuntimeError while a session runs the steps of `mode`: it would miss others."""
+        """Raises RuntimeError while a session runs the steps of `mode`: it must run all of them."""
         if self.modes.in_session == mode:
             raise RuntimeError(
                 f"The {mode} steps of this model are made by the running call of the estimator "

@@ -16,7 +16,7 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 class UnknownRate:
-    """The optimizer of a training step with several learning rates, or not yet captured.
+    """The optimizer of a training step that has no single learning rate, or is not captured yet.
 
     `reason` completes the sentence "model.optimizer has no learning_rate:".
     """

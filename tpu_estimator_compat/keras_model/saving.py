@@ -58,7 +58,7 @@ class SavedVariables(keras.Model):
         """Prints the variables by scope, with shapes and counts, in place of layers.
 
         Args:
-          line_length: least width in characters; None for the width of the longest name.
+          line_length: least width in characters; None for the width of the text.
           positions: ignored.
           print_fn: takes the whole text; None prints it.
           expand_nested: ignored: every scope is shown.

@@ -1,4 +1,4 @@
-"""The hook that runs a spec's `host_call` at every session run, where there is no TPU."""
+"""The hook that runs a spec's `host_call` at every session run, without TPU rules."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tpu_estimator_compat.spec.summary_writers_hook import SummaryWritersHook
 
 
 class HostCallHook(SummaryWritersHook):
-    """Fetches the host call's results at every step; their summaries are written at the end."""
+    """Fetches the host call's results in every run, and flushes their summaries at the end."""
 
     def __init__(self, fetches: Any) -> None:
         super().__init__()

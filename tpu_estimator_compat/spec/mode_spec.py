@@ -20,9 +20,9 @@ class ModeSpec:
     """The result of a model_fn for one mode.
 
     Attributes:
-      loss: a scalar, or of shape [1]; None in PREDICT.
-      train_op: makes a training step; None in other modes.
-      metrics: name to `(value, update_op)` or Keras metric, built in model_fn's graph.
+      loss: a scalar; may be None in PREDICT.
+      train_op: makes a training step; may be None in other modes.
+      metrics: name to `(value, update_op)`, built in model_fn's graph.
       eval_metrics: `(metric_fn, tensors)`, for the host.
       host_call: `(function, tensors)`, for the host.
       called_on_host: ops of host calls that were made in the graph, and that hooks run.

@@ -10,7 +10,7 @@ from tpu_estimator_compat.spec import validation
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
 from tpu_estimator_compat.spec.host_call_hook import HostCallHook
 
-# The original read arguments with these functions, so wrappers and partials count the same.
+# The original's functions: they find the same arguments of wrappers and partials.
 from tpu_estimator_compat.tf_internals import function_utils, tf_inspect
 
 HostCall = tuple[Callable[..., Any], list[Any] | tuple[Any, ...] | dict[str, Any]]

@@ -21,7 +21,7 @@ from tpu_estimator_compat.tf_internals import FuncGraph
 
 _REFS = "_refs_from_outside"
 _FUNCTIONS = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
-"""Classes of users' functions; gradients take tensors of branches in another way."""
+"""Graphs of users' functions; those of gradients take tensors of branches in another way."""
 _create = FuncGraph._create_op_internal
 
 

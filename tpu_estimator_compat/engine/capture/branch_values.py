@@ -37,8 +37,8 @@ def note_caller(graph: tf.Graph, functions: Sequence[Any]) -> None:
 def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor:
     """The tensor that `graph` can take for a branch's `tensor`; other tensors unchanged.
 
-    `consumer` is the name of the operation that takes the tensor: within its scope or, with a slash
-    at its end, whole. Raises ValueError where `tensor` is inside a loop.
+    `consumer` is the name of the operation that takes the tensor: relative to the name scope, or
+    absolute if it ends with a slash. Raises ValueError where `tensor` is inside a loop.
     """
     while tensor.graph is not graph and (caller := _caller(tensor)) is not None:
         if _kind(caller) == "While":
@@ -56,7 +56,7 @@ def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor
 
 
 def awaited(graph: tf.Graph, element: Any) -> Any:
-    """The element that `graph` waits for instead of a branch's or loop's; others unchanged."""
+    """The op that `graph` waits for in place of `element` of a branch or loop; others unchanged."""
     while (caller := _caller(element)) is not None and element.graph is not graph:
         op = element if isinstance(element, tf.Operation) else element.op
         if op not in op.graph.control_outputs:
@@ -77,7 +77,7 @@ def _caller(element: Any) -> tf.Operation | None:
 
 
 def _returned(caller: tf.Operation, tensor: tf.Tensor) -> tf.Tensor:
-    """Has a branch's function return a tensor; the result has a value if the branch is taken."""
+    """Has a branch's function return a tensor; evaluating it fails if the branch is not taken."""
     first = len(caller.outputs)
     for function in getattr(caller, _CALLER):
         own = function is tensor.graph

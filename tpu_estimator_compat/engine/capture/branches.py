@@ -25,7 +25,7 @@ _graph_of = ops._get_graph_from_inputs
 
 @contextlib.contextmanager
 def as_captured(*, of_one_graph: bool) -> Iterator[None]:
-    """A context, for this thread, in which ops that wait for a branch wait for its variable reads.
+    """A context, in this thread, where ops that wait for a branch also wait for its variable reads.
 
     With `of_one_graph`, branches and loops also have the names and the variables that they would
     have in the graph around them; it is ignored inside another `as_captured`.
@@ -95,8 +95,8 @@ def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
     """A branch whose function runs the reads of variables that its results depend on.
 
     In a TF1 graph, the function of a branch need not run its reads. An update that waits for a
-    `tf.cond` because that reads the variable would not wait for the read, and a summary might show
-    the variable before or after the step.
+    `tf.cond`, because a branch reads the variable, would not wait for the read, and a summary might
+    show the variable before or after the step.
     """
 
     def call() -> Any:

@@ -47,7 +47,7 @@ def exchanging_optimizers(replicas: int) -> Iterator[None]:
                 lambda _: lambda loss: loss / replicas,
             )
         )
-        # TensorFlow's own last: namespaces that first look the function up here get the real one.
+        # TensorFlow's own last: other namespaces may first copy the real function from them here.
         for api in reversed(APIS):
             patches.enter_context(
                 patched(api.distribute, "get_strategy", lambda _: lambda: strategy)

@@ -13,7 +13,7 @@ from tpu_estimator_compat.config.arguments import check_callable, check_input_fn
 from tpu_estimator_compat.engine.capture import graph_building
 from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec
 
-# The original read arguments with this function, so wrappers and partials count the same.
+# The original's function: it finds the same arguments of wrappers and partials.
 from tpu_estimator_compat.tf_internals import function_utils
 
 _MODEL_FN_ARGUMENTS = frozenset({"features", "labels", "mode", "params", "self", "config"})

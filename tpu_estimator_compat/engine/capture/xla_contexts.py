@@ -37,7 +37,7 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
 
     def AddOp(self, op: tf.Operation) -> None:
         op._set_control_flow_context(None)  # or it could not be a variable's initial value
-        if self.outer_context is not None:  # marks ops of a TPU's host
+        if self.outer_context is not None:  # it marks ops of a TPU's host
             self.outer_context.AddOp(op)
 
     def get_replicated_var_handle(

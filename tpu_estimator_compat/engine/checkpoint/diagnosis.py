@@ -43,7 +43,7 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
 
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Raises DataLossError for a checkpoint reader's errors about damaged files, as `explained`."""
+    """Raises DataLossError, as `explained` does, for a reader's errors about damaged files."""
     try:
         yield
     except tf.errors.OpError as error:

@@ -3,7 +3,7 @@
 TensorFlow serialises the iterator: the position in every file, the content of shuffle and prefetch
 buffers, and the state of seeded shuffles. (Its symbolic checkpoints hold no buffers, but were seen
 to hang in TF 2.21 on a parallel interleave behind a shuffle.) The files are
-`<checkpoint>.input-00000-of-00001.*`, one set per host.
+`<checkpoint>.input-00000-of-00001.*`.
 """
 
 from __future__ import annotations

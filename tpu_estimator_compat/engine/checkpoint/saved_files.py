@@ -35,7 +35,7 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
     try:
         moves = file_io.has_atomic_move(directory or ".")
         if moves:
-            tf.io.gfile.mkdir(unfinished)  # not makedirs: the save names a missing folder
+            tf.io.gfile.mkdir(unfinished)  # not makedirs: the save's error names a missing folder
     except tf.errors.NotFoundError:
         moves = False
     if not moves:

@@ -34,7 +34,7 @@ class BatchConfig(NamedTuple):
     """The batching of requests before they go to a core.
 
     Attributes:
-      num_batch_threads: threads that form batches, and so batches processed at once.
+      num_batch_threads: threads that form batches; as many batches are processed at once.
       max_batch_size: examples in a batch, at most.
       batch_timeout_micros: microseconds to wait for a batch to fill up.
       allowed_batch_sizes: ascending sizes to which batches are padded, the last one

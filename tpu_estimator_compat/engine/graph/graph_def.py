@@ -22,7 +22,7 @@ _SEED_STRIDE = 1_000_003  # larger than differences between seeds of consecutive
 _SMALL_CONSTANT = 1024  # bytes; TF1 repeated shapes, axes and scalars
 _NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_name")
 _OUTPUTS = {"XlaReplicaId": ("id",), "Unique": ("y", "idx"), "TPUReplicatedOutput": ("outputs",)}
-"""Output names of ops that are rewritten to an op with a single output called `output`."""
+"""Names of outputs, by type, of ops that are rewritten to ops whose outputs are called `output`."""
 BY_REPLICA = frozenset({"XlaReplicaId", "TPUReplicatedInput"})
 """Types of ops whose value differs by replica."""
 _FILLING = frozenset({"Fill", "ZerosLike", "OnesLike"})
@@ -78,9 +78,9 @@ def subgraph_def(
     Args:
       ops: operations in the order in which they are created.
       replica: index of the replica that runs the ops: seeded random ops draw different numbers on
-        each, and `XlaReplicaId` is a constant. None for devices that do so themselves.
+        each, and `XlaReplicaId` is a constant. None where devices tell replicas apart themselves.
       rewrites: functions that change a node, by op type; in functions of the library too.
-      instead: names of operations of one output to leave out, with their replacements.
+      instead: maps operations to leave out, of one output each, to their replacements, by name.
       awaited: names of operations outside `ops`; the import maps those that are control inputs.
     """
     source = _nodes_of(graph)
@@ -222,7 +222,7 @@ def called_by(node: NodeDef) -> Iterator[Any]:
 
 
 def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDef) -> list[NodeDef]:
-    """FunctionDefs of `library` that `nodes` call at any depth, by name."""
+    """FunctionDefs of `library` that `nodes` call at any depth, sorted by name."""
     functions = {f.signature.name: f for f in library.function}
     if not functions:
         return []

@@ -81,7 +81,7 @@ def ancestors(
     """`targets`, and all operations that they depend on, by control inputs too.
 
     Producers of the tensors `stops` (feeds and handles) are not followed, nor are control
-    dependencies of `idle` operations.
+    dependencies on `idle` operations.
     """
     seen: set[tf.Operation] = set()
     stack = list(targets)
@@ -109,7 +109,7 @@ def has_effect(op: tf.Operation) -> bool:
 
 
 def draws(op: tf.Operation) -> bool:
-    """Whether the value of `op` may differ each time: from an iterator, Python or a feed."""
+    """Whether each run of `op` may give another value: random ops, iterators, Python ops, feeds."""
     return op.type.startswith("Placeholder") or has_effect(op)
 
 

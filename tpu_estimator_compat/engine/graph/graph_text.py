@@ -26,9 +26,9 @@ _PRINTED_OTHERWISE = re.compile(
     re.MULTILINE,
 )
 _ATTR = "\nattr {\n"  # no string contains an end of line
-_SMALL = 1000  # bytes of a node that has hardly any constant
+_SMALL = 1000  # bytes of the largest small node, which has at most a small constant
 _last_texts: dict[bytes, str] = {}
-"""Texts of the last graph's small nodes, by the nodes' bytes: the next `train` has most again."""
+"""Texts of the last graph's small nodes, by the nodes' bytes: the next graph has most of them."""
 _WRITES_ALL_DIGITS = tuple(map(int, tf.__version__.split(".")[:2])) < (2, 21)
 
 
@@ -63,7 +63,7 @@ def _prints_alike() -> bool:
 
 
 def _block(node: NodeDef, texts: dict[bytes, str]) -> str:
-    """The text of a node within a graph; `texts` gets that of a small one."""
+    """The text of a node within a graph; adds it to `texts` if the node is small."""
     if node.ByteSize() > _SMALL:
         return _indented(_printed_by_python(node))
     key = node.SerializeToString(deterministic=True)

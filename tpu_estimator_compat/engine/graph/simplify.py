@@ -104,7 +104,7 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
 def sole_elements(
     sent: Iterable[tuple[tf.Tensor, tf.Tensor]],
 ) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-    """Yields scalars that a replica sends as one-element vectors, each on the host and the replica.
+    """Yields (host's scalar, replica's scalar) where a replica sends a vector of one element.
 
     A TPU sends no scalars: users write `tf.reshape(x, [1])` on the replica and `x[0]` on the host.
     `sent` has placeholders on the host, and the tensors that they receive.

@@ -42,8 +42,8 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
     should end at once, training ends after the current step.
 
     Args:
-      computes_here: whether this process's CPUs compute the steps, so that a step without CPU time
-        is blocked.
+      computes_here: whether this process's CPUs compute the steps, so that a step that uses no CPU
+        time must be blocked.
       listen: whether the context does anything.
     """
 

@@ -30,9 +30,9 @@ _SHARE = 0.5  # of the available memory, for the snapshot that a thread writes
 class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     """Saves every N steps or seconds, in the background.
 
-    It writes in the foreground at the start and the end of training, with listeners, and where a
-    checkpoint exceeds half of the available memory. With `save_input_state` it saves the input's
-    position, with `save_graph_def` the graph, as graph.pbtxt and in each checkpoint's .meta.
+    It writes in the foreground at the start and the end of training, with listeners, a host stage
+    or a saver of another class, and if a checkpoint exceeds half of the available memory. It also
+    saves the input's position if `save_input_state`, graph.pbtxt and .meta if `save_graph_def`.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ from tpu_estimator_compat.engine.state.resources import Resource
 from tpu_estimator_compat.tf_internals import context
 
 _PATIENCE = 0.02  # seconds; a destructor whose thread does end takes less
-_LATER = 0.1  # seconds until an iterator that something still holds is tried again
+_LATER = 0.1  # seconds until the next try to free an iterator that something still holds
 
 
 class AsyncRelease:
@@ -100,7 +100,7 @@ class _Part:
 def _in_a_thread(
     free: Callable[[], None], hurried: bool, instead: Callable[[], None] | None = None
 ) -> threading.Thread | None:
-    """Calls `free` in a thread; returns None where none could start, and it was called here."""
+    """Calls `free` in a thread. Where none can start, calls `instead` or `free`; returns None."""
     daemon = hurried or process_exit.waits_no_more()
     thread = threading.Thread(target=free, name="input_release", daemon=daemon)
     try:

@@ -190,7 +190,7 @@ def check_apart(called: CalledInput, *, on_tpu: bool) -> None:
 
 
 def warn_if_endless(called: CalledInput) -> None:
-    """Warns of a prediction whose data cannot end: its features come from no Dataset."""
+    """Warns of a prediction whose data cannot end: they come from neither a Dataset nor a queue."""
     if not called.has_end:
         logging.warning(
             "Input graph does not use tf.data.Dataset or contain a QueueRunner. That means predict "

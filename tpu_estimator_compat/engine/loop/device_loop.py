@@ -21,7 +21,7 @@ Step = Callable[[Any], list[tf.Tensor]]
 
 
 class DeviceLoop:
-    """Runs n steps in calls of a `tf.while_loop` that the tuner sizes.
+    """Runs n steps in calls of a `tf.while_loop`; the tuner chooses the steps of each call.
 
     Variables on the host count the steps: at the end of the data, the loop raises an error and its
     own results are lost.

@@ -56,7 +56,7 @@ class CapturedMode:
 
     Attributes:
       mode: a `ModeKeys` value.
-      implicit_updates: writes by Keras' layers that belong to a training step.
+      implicit_updates: writes by Keras' code that belong to a training step.
       same_on_all_replicas: whether all replicas compute the same from the same elements.
       partition: for each feed, the number of parts along each dimension, or None to replicate it;
         None for no partitioning at all.

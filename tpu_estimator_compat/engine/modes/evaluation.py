@@ -166,7 +166,7 @@ class _Results(tf.compat.v1.train.FinalOpsHook):
 
 
 class _StopAfter(tf.compat.v1.train.SessionRunHook):
-    """Stops after some steps; logs every tenth part of them, or the last, as the original did."""
+    """Stops after `steps`; as the original, logs the last and, if `log_all`, each tenth part."""
 
     def __init__(self, steps: int, log_all: bool):
         self._steps = steps

@@ -24,7 +24,7 @@ from tpu_estimator_compat.tf_internals import evaluation
 
 
 def training_plan(mode: CapturedMode) -> StepPlan:
-    """A step of training: train_op, updates by Keras, and the host call."""
+    """A step of training: train_op, updates by Keras and of the host stage, and the host call."""
     _check_exchange(mode)
     spec, calls = mode.spec, mode.functions.host_calls
     assert spec.loss is not None  # a spec of TRAIN has one
@@ -33,8 +33,8 @@ def training_plan(mode: CapturedMode) -> StepPlan:
         targets += mode.host_stage.updates(mode.functions.host)
     plan = _plan(mode, [spec.loss], targets, calls)
     every = 1
-    if mode.topology.tpu_semantics:  # evaluation, and training off TPU, always called it every step
-        config: Any = mode.config  # a TPU config, since there are TPU semantics
+    if mode.topology.tpu_semantics:  # otherwise the original made the host call in every step
+        config: Any = mode.config  # a TPU config, since TPU rules hold
         every = config.tpu_config.experimental_host_call_every_n_steps
     return dataclasses.replace(
         plan, host_calls_every=every, jit_compile=_jit_compile(mode), stop_on_nan=True

@@ -20,7 +20,7 @@ _COLLECTIONS = (
 
 
 def put_in_order(graph: tf.Graph) -> None:
-    """Moves an initialiser to the front where another one would read its variable before it."""
+    """Moves an initialiser to the front where another would read its variable before it runs."""
     resources = resource_graph.of(graph)
     initializers = {
         resources.operation(v.op): _Initializer(

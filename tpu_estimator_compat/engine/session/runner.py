@@ -67,7 +67,7 @@ class Runner(Protocol):
         """
 
     def finish_host_calls(self, using: str | None = None) -> None:
-        """Waits for host calls (`using` a variable of this name) and raises their errors."""
+        """Waits for host calls that use the variable `using`, or for all; raises their errors."""
 
     def leave(self) -> None:
         """Called after the last step; waits for other workers.

@@ -1,7 +1,7 @@
 """The session of a mode, called by TF's MonitoredSession and its hooks.
 
-`run` makes a step where a fetch needs one. Where the plan's targets are among the targets, it makes
-as many steps as the limits say, and evaluates the other fetches with the last step.
+`run` makes a step where a fetch needs one. If its targets include the plan's targets, it makes as
+many steps as the limits say, and evaluates the other fetches with the last step.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class WorkersRunner(GroupRunner[Workers]):
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[None]:
-        """Replaces errors that TF's monitored session answers with a restart of this machine."""
+        """Replaces errors after which TF's MonitoredSession would go on with a new session here."""
         try:
             yield
         except _BROKEN as error:

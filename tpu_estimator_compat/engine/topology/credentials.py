@@ -25,7 +25,7 @@ def token() -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Credentials:
-    """Hash of the addresses, version, secret and size, equal for all workers of a cluster."""
+    """The values that all workers of a cluster share, and the proofs that are made of them."""
 
     cluster: str  # a hash of the workers' addresses
     version: str

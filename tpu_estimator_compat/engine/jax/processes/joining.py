@@ -22,7 +22,7 @@ def join(config: RunConfig) -> RunConfig:
 
     With several workers in TF_CONFIG, JAX's coordinator listens at the chief's address, which
     nothing else uses here. Otherwise, on a machine with a TPU, `jax.distributed.initialize()` looks
-    for processes. If the script has called that function itself, nothing is done.
+    for processes. If the script has called that function itself, this one joins nothing.
 
     Returns `config`; without workers in TF_CONFIG, in any process but the first, a copy whose
     `is_chief` is False.
