@@ -7,8 +7,8 @@ TensorFlow's MonitoredSession with its hooks.
 
 `import tpu_estimator_compat as tpu` stands for `tf.estimator.tpu` (once `tf.contrib.tpu`), and
 `tpu_estimator_compat.estimator` for `tf.estimator`; `import tpu_estimator_compat.v1 as tf` for the
-whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow, and imports
-TensorFlow only when a name is used. If the installed TensorFlow cannot work, it raises ImportError.
+whole `tf` of TensorFlow 1. Importing this package changes nothing in TensorFlow, which is imported
+only when a name is used. If the installed TensorFlow cannot work, the import raises ImportError.
 
 PYTEST_DONT_REWRITE: pytest, which loads `testing.plugin`, need not rewrite asserts here.
 """
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0"
 
-if not _environment.is_for_doctor():  # whose report includes check()'s errors
-    _environment.check()  # before TensorFlow is imported: some libtpu releases abort that
+if not _environment.is_for_doctor():  # doctor reports check()'s errors itself
+    _environment.check()  # before TensorFlow's import, which some libtpu releases abort
 
 __all__ = [
     "BatchConfig",

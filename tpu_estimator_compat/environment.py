@@ -47,7 +47,7 @@ def pip_line(extra: str) -> str:
 
 
 def explained(error: ModuleNotFoundError) -> str:
-    """Advice for the import error of a package that this one requires; empty for other packages."""
+    """Advice on a failed import of a required package or of KERAS_BACKEND's; empty for others."""
     if error.name and error.name == os.environ.get("KERAS_BACKEND"):
         return (
             f"KERAS_BACKEND is {error.name!r}, but that package is not installed. Unset it, or set "

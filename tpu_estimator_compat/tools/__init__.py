@@ -3,6 +3,6 @@
 `commands/` has a module for each command: its arguments, its output, its exit status. Each folder
 beside it does the work of one command, such as `preflight/` and `compare/`. Several of them share
 `reports/`, which shows results, and `child_process.py`, which runs code that may hang or die. Only
-`__main__` imports this door, and `estimator.preflight()`, which imports its tool when it is called.
+`__main__` and `testing` import this door, and `estimator.preflight()`, when it is called.
 Begin with `commands/scan.py`, the shortest way through arguments, work and report.
 """

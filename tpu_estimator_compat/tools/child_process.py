@@ -1,7 +1,7 @@
 """Child processes with a time limit and output in a file; none outlives this process.
 
 Each child runs under a `keeper`, a process that reads a pipe from this one. When the pipe ends,
-even because this process was killed, the keeper kills the child and all its descendants. A
+even if this process was killed, the keeper kills the child and all its descendants. A
 temporary folder has a keeper, too, which removes it.
 """
 
@@ -120,7 +120,7 @@ def temporary_folder(prefix: str) -> Iterator[pathlib.Path]:
     try:
         yield pathlib.Path(made)
     finally:
-        if os.getpid() == own:  # and this is no fork, which ends before
+        if os.getpid() == own:  # a fork of this process must not remove the folder
             end(keeper)
 
 

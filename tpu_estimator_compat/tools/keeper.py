@@ -2,8 +2,8 @@
 
 Standard input has one line of JSON and stays open. `{"run": COMMAND}` runs the command until it
 ends, standard input is closed or has a second line, or the process PARENT is gone. The keeper then
-kills all descendants of the command, in whatever session. `{"remove": FOLDER}` removes a folder
-when the input or PARENT ends in this way.
+kills all descendants of the command, in whatever session. With `{"remove": FOLDER}`, it waits for
+the same end of the input or PARENT, and removes the folder.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import time
 from collections.abc import Iterator, Sequence
 
 _EVERY = 1.0  # seconds between checks of the parent, whose own children may keep the pipe open
-_QUIET = 2.0  # seconds without a process that makes the removed folder again
+_QUIET = 2.0  # seconds in which no process has made the removed folder again
 _DEATH_SIGNAL, _SUBREAPER = 1, 36  # of prctl(2)
 
 
 def run(parent: int, command: Sequence[str]) -> int:
-    """Runs a command until the parent is gone; its exit status, or minus its signal's number."""
+    """Runs a command, at most until the parent goes; returns its status, or minus its signal."""
     ended, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)

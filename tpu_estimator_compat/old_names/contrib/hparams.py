@@ -162,7 +162,7 @@ class HParams:
         return {name: getattr(self, name) for name in self._hparam_types}
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a hyperparameter, or `default`, which must match its type if it exists."""
+        """The value of a hyperparameter, whose type `default` must match, or `default`."""
         if key not in self._hparam_types:
             return default
         kind, several = self._hparam_types[key]

@@ -11,7 +11,7 @@ from tpu_estimator_compat.old_names.contrib.feature_columns import *  # noqa: F4
 from tpu_estimator_compat.old_names.contrib.slim.layers import *  # noqa: F403
 from tpu_estimator_compat.old_names.contrib.slim.layers import summaries as summaries
 
-# Submodules of both have the names of functions; these are the functions.
+# Names of `tf.contrib.layers` that are TensorFlow's own.
 feature_column = tf.feature_column
 
 safe_embedding_lookup_sparse = tf.nn.safe_embedding_lookup_sparse

@@ -111,7 +111,7 @@ class Behavior:
         )
 
     def _is_in_silent(self, error: BaseException) -> bool:
-        """Whether the innermost legacy frame, known by its own builtins, is of a silent module."""
+        """Whether the innermost legacy frame, by its builtins, is of a module without a dialect."""
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         plain = builtins.__import__
         legacy = [frame for frame in frames if frame.f_builtins.get("__import__") is not plain]
@@ -148,7 +148,7 @@ def _missing(error: BaseException) -> str | None:
 def _set(second: bool) -> None:
     if tf2.enabled() == second:
         return
-    tf.compat.v1.reset_default_graph()  # needs the default graph to be empty
+    tf.compat.v1.reset_default_graph()  # the switch below needs an empty graph
     if second:
         tf.compat.v1.enable_v2_behavior()
     else:

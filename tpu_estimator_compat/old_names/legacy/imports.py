@@ -186,7 +186,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         if level:
             return found
         if name != top and fromlist:
-            return found  # a submodule, which lacks no dropped name
+            return found  # a submodule: only top modules get dropped names
         if top == "importlib":
             return _importlib(meaning, roots)
         if top == "numpy" and self.numpy:

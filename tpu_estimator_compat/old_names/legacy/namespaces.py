@@ -96,7 +96,7 @@ class _Keras2(Namespace):
         found = [overlay.submodule(base, name) for base in self._bases[:2]]
         modules = [module for module in found if isinstance(module, types.ModuleType)]
         if not modules:
-            return value  # an import of the module, not a submodule
+            return value  # a module that this one imports, not its submodule
         above = keras_2().layers if name == "engine" else self._bases[0]
         path = f"{self._path}.{name}"
         return _Keras2(path, path, (*modules, above))

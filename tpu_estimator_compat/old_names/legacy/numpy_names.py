@@ -138,7 +138,7 @@ def _of_iterator(function: Any) -> Any:
 
 @functools.wraps(np.sum)
 def _sum(a: Any, *args: Any, **kwargs: Any) -> Any:
-    if isinstance(a, types.GeneratorType):  # with any axis
+    if isinstance(a, types.GeneratorType):  # whatever the axis is
         return sum(a)
     return np.sum(a, *args, **kwargs)
 

@@ -114,7 +114,7 @@ class Namespace(types.ModuleType):
         """The module for a path below this root namespace that has no row; None if there is none.
 
         A module inside a namespace of `tf.contrib` has the namespace's names. Folders of TensorFlow
-        such as `lite/python` are beside the API, whose modules do not know them.
+        such as `lite/python` are outside the API, and are imported.
         """
         path, names = ".".join(parts), table.load().below("tf.contrib")
         if parts[1] in _FOLDERS:
@@ -224,7 +224,7 @@ def _serve(row: DeadName) -> Any:
     found = _module(where)
     if attribute:
         return getattr(found, attribute)
-    # A TensorFlow module may also have lost names that both of its paths had.
+    # TensorFlow may also have dropped names of the module that serves the row.
     path = table.canonical(where)
     return Namespace(where, path, (found,)) if table.load().below(path) else found
 
@@ -274,7 +274,7 @@ _OF_TENSORFLOW = frozenset({"__internal__", "__operators__"})
 """Names of the API that look like Python's own module attributes."""
 
 _FOLDERS = frozenset({"lite", "tools", "tsl"})
-"""Folders of TensorFlow whose modules are outside the API, though the API has one such name."""
+"""Folders of TensorFlow whose modules are outside the API, though the API has a `lite`, too."""
 
 _INTERNAL = ("compiler.", "core.", "python.", "tsl.")
 """Prefixes of TensorFlow's internal paths, which are outside the API."""

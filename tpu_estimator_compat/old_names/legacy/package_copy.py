@@ -33,7 +33,7 @@ def load_into(
     Args:
       original: the package to copy; its parent packages are not imported.
       meaning: the meaning of `tensorflow` in its modules.
-      instead: module name in the package to a function that makes its names; it is not loaded.
+      instead: name of a module that is not loaded, to a function that makes the module's names.
       over: module name in the package to names that replace those of the loaded module.
 
     Raises:

@@ -7,7 +7,7 @@ The columns are:
   module; rows below it list the exceptions.
 - `since`: the release of TensorFlow that dropped the name.
 - `status`: `works`, `differs` (works, but see `advice`), or `refused`.
-- `served_by`: the replacement in this package, as `module` or `module:attribute`; empty if refused.
+- `served_by`: the replacement, `module` or `module:attribute`, here or elsewhere; empty if refused.
 - `move_to`: for the codemod, the new name below `tpu_estimator_compat.v1`, written with `tf`; empty
   if the name stays the same.
 - `advice`: text for users: the difference, or, for a refused name, the reason and the alternative.

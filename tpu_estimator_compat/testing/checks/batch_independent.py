@@ -20,7 +20,7 @@ from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 
 Close = Callable[[np.ndarray, np.ndarray], bool]
 _NO_METRICS = ("loss", "global_step")
-"""What evaluation adds; the loss of a batch is one number, which cannot leave out examples."""
+"""Values that evaluation adds; a batch's loss is one number, which cannot leave out examples."""
 
 _ADVICE = (
     "reduce over other axes than 0, and let batch normalization use its moving averages in PREDICT"
@@ -40,7 +40,7 @@ def check_batch_independent(
     seed: int = SEED,
     use_tpu: bool = True,
 ) -> None:
-    """Predicts a half of the examples beside different others, and fails if that changes it.
+    """Predicts each half of the examples beside others, and fails if a prediction changes.
 
     With `padding` it also evaluates the examples with and without as many others that only fill up
     a batch, as inputs for TPUs do, and fails if those change a metric.
@@ -81,7 +81,7 @@ def _of_predictions(subject: Subject, close: Close) -> list[Finding]:
     findings: dict[str, Finding] = {}
     half = np.arange(size) < (size + 1) // 2
     for kept in (half, ~half):
-        # Instead of the others, the first or last of those that are kept.
+        # The first or the last example that is kept replaces the others.
         one = np.flatnonzero(kept)[0 if kept[0] else -1]
         alone = of_subject(_taken(subject, np.where(kept, np.arange(size), one)), ModeKeys.PREDICT)
         for key, value in whole.predictions.items():

@@ -26,8 +26,8 @@ def check_deterministic(
 ) -> None:
     """Trains twice from the same seed, and fails unless all values are equal.
 
-    Python's and NumPy's own random numbers go on from one training to the next, as they would in
-    two processes.
+    Python's and NumPy's own random numbers go on from one training to the next, so they differ, as
+    in two processes.
 
     Example:
       testing.check_deterministic(model_fn, images, digits)

@@ -49,8 +49,8 @@ def check_exports(
       rtol, atol: relative and absolute difference that counts as rounding.
 
     Raises:
-      AssertionError: no signature has the predictions, it fails on some number of examples, or it
-        gives others.
+      AssertionError: no signature has the predictions, or a signature fails on a number of
+        examples, or gives other predictions.
       ValueError: features are a tuple.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
@@ -116,7 +116,7 @@ def _compared(
 
 
 def _of_fixed_size(signatures: Any, predicted: Arrays) -> list[Finding]:
-    """Outputs for a number of examples that the graph has settled, whether or not it runs."""
+    """Findings on outputs whose number of examples is fixed in the graph."""
     sizes = {
         (name, key): tf.compat.dimension_value(output.shape[0])
         for name, signature in signatures.items()

@@ -115,7 +115,7 @@ class _Comparison:
         return [name for name in self.one.trainable if not self._is_close(*self._pair(name))]
 
     def _pair(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """A variable's gradients, or where they are not seen its steps, on one and on several."""
+        """A variable's gradients, or its changes if these are unknown, on one replica and more."""
         results = self.one, self.several
         shown = [result.gradients.get(name) for result in results]
         if any(gradient is None for gradient in shown):

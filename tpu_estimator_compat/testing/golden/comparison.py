@@ -54,7 +54,7 @@ class Golden:
 
         Raises:
           AssertionError: it differs, or the file does not have it.
-          DamagedFileError: the file has a line that is none of its format.
+          DamagedFileError: the file has a line in another format.
           TypeError: a part of the value is of another type.
           ValueError: the test has used the name already, or the name has a line break or `=`.
         """

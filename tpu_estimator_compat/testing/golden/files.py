@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from tpu_estimator_compat.testing.golden.values import MOST_ELEMENTS, Leaf
 
 Sections = dict[str, dict[str, Leaf]]
-"""The leaves of each name that a test gave; of the one without a name under ""."""
+"""The leaves of a test's values by their names; the value without a name is under ""."""
 
 _LONGEST_NAME = 150  # bytes; file systems have a limit of 255
 _ODD = re.compile(r"[^\w.,=+@\[\] -]", re.ASCII)
@@ -30,11 +30,11 @@ _HEADER = f"""\
 
 
 class DamagedFileError(ValueError):
-    """A golden file has a line that is none of its format."""
+    """A golden file has a line in another format."""
 
 
 def file_of(module: pathlib.Path, nodeid: str) -> pathlib.Path:
-    """A test's file, `golden/MODULE/TEST.txt` beside `module`: ids are relative to any folder."""
+    """A test's file, `golden/MODULE/TEST.txt` beside `module`: `nodeid` may start at any folder."""
     rest = nodeid.partition("::")[2]
     test, bracket, parameters = rest.partition("[")
     name = _encoded(test.replace("::", ".") + bracket + parameters)

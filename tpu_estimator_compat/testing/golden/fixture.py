@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _GOLDEN = pytest.StashKey["Golden"]()
 _ATTRIBUTE = "tpu_estimator_compat_golden"
-"""The attribute of a report that lists what was written: reports pass on with their attributes."""
+"""The attribute of a report that lists written values: pytest-xdist sends attributes, too."""
 
 
 def fixture(request: pytest.FixtureRequest) -> Iterator[Golden]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 MOST_ELEMENTS = 200
-"""An array with more is stored as a summary."""
+"""An array with more elements is stored as a summary."""
 
 _MOST_LEAVES = 500
 _SAMPLES = 16
@@ -32,8 +32,8 @@ class Leaf:
     Attributes:
       kind: its dtype and shape, such as "float32" or "float32[2,3]"; ends in " summary" for an
         array with more than `MOST_ELEMENTS` elements.
-      tokens: its elements, each as Python or its dtype writes it. Of a summary: `_SUMMARIES` of the
-        finite elements of floats, a hash of all elements of what must be equal; some elements.
+      tokens: its elements, each as Python or its dtype writes it. Of a summary: `_SUMMARIES` for
+        floats, a hash of all elements for other dtypes; then some elements.
     """
 
     kind: str
@@ -230,7 +230,7 @@ def _is_close(one: str, other: str, rtol: float, atol: float) -> bool:
 
 
 def _relative(one: str, other: str) -> float:
-    """|now - stored| / |stored|; infinite for what has no such thing, so that it comes first."""
+    """|now - stored| / |stored|; infinite where that is no finite number, so it comes first."""
     try:
         a, b = _number(one), _number(other)
     except ValueError:

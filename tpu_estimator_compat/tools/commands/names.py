@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def rows_of(rows: Table, asked: str) -> Iterator[DeadName]:
-    """The row of a name, or the one that holds for it; else rows whose names contain it."""
+    """The row of a full name, or the one that holds for it; for a part, all rows with it."""
     from tpu_estimator_compat.old_names.legacy import table
 
     if asked.partition(".")[0] in _ROOTS:
@@ -76,7 +76,7 @@ def rows_of(rows: Table, asked: str) -> Iterator[DeadName]:
 
 
 def _answers() -> types.ModuleType:
-    """The module that asks TensorFlow."""
+    """The module `answers`, which looks names up in TensorFlow."""
     if "tensorflow" not in sys.modules:
         with _silent():  # TensorFlow's libraries tell of devices, whatever its log level
             importlib.import_module("tensorflow")

@@ -140,7 +140,7 @@ def _count(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the script; returns its exit status, 1 after printing its traceback, 2 without one."""
+    """Runs the script; returns its exit status: 1 after its traceback, 2 if there is no script."""
     if not script_is_there(arguments, NAME):
         return 2
     if arguments.runtime:
@@ -186,7 +186,7 @@ def _dry_run(arguments: argparse.Namespace) -> int:
 
 
 def _source(arguments: argparse.Namespace) -> str:
-    """The path of the script's source; empty for a module of which there is none."""
+    """The path of the script's source; empty for a module without source."""
     if not arguments.module:
         return str(arguments.script)
     try:
@@ -198,11 +198,11 @@ def _source(arguments: argparse.Namespace) -> str:
 
 @contextlib.contextmanager
 def _imports() -> Iterator[None]:
-    """Suspends Python's garbage collector while TensorFlow is imported, unless that is done.
+    """Suspends Python's garbage collector while TensorFlow is imported for the first time.
 
-    It would look many times through the objects of the modules, which live as long as the process:
-    during the import, while model_fn makes a graph, and at the end. That took a third of the time
-    of a process that imports TensorFlow and ends.
+    The collector would look many times through the modules' objects, which live as long as the
+    process: during the import, while model_fn makes a graph, and at the end. That took a third of
+    the time of a process that imports TensorFlow and ends.
     """
     if "tensorflow" in sys.modules or not gc.isenabled():
         yield
@@ -235,7 +235,7 @@ def check_writable(path: str | None) -> None:
 def run_script(arguments: argparse.Namespace, command: str) -> int:
     """Runs the script; returns 0, 1 after printing its traceback, 2 where there is no script.
 
-    After Ctrl-C it is 130, as shells have it.
+    After Ctrl-C it returns 130, as shells do.
     """
     with _imports():
         from tpu_estimator_compat.old_names.legacy import script
@@ -285,7 +285,7 @@ def _without(found: types.TracebackType | None) -> types.TracebackType | None:
         return None
     rest = _without(found.tb_next)
     frame = found.tb_frame
-    is_imports = frame.f_code.co_filename.startswith("<frozen importlib")  # Python hides its own
+    is_imports = frame.f_code.co_filename.startswith("<frozen importlib")  # Python hides these, too
     if is_imports or frame.f_globals.get("__name__") in _OURS:
         return rest
     return types.TracebackType(rest, found.tb_frame, found.tb_lasti, found.tb_lineno)

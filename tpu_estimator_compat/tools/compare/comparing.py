@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.compare.report import Report, Tolerance, Verdict
 from tpu_estimator_compat.tools.compare.runs import Runner, Setting
 
 FACTOR = 20.0
-"""The yardstick samples few disturbances, so a rounding difference can be several times larger.
+"""The multiple of the yardstick's differences that is rounding: its few runs miss larger ones.
 
 Kernels of two releases round differently in every operation; the yardstick disturbs variables only.
 In BERT's pretraining, Adam's squares of gradients differed by 12 times the yardstick's difference.

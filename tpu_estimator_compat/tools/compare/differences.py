@@ -144,7 +144,7 @@ def array(
 
 
 def distance(old: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """The largest and the root mean square difference, each divided by that of the values of `old`.
+    """The largest and the root mean square difference, each divided by the same of `old`'s values.
 
     The difference of elements that are not finite is 0 if both are the same, else infinite.
     """

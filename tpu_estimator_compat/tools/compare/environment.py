@@ -58,7 +58,7 @@ def find_or_make(
 
     Args:
       packages: more requirements for pip, such as "tensorflow-datasets".
-      progress: called about once a second while it is made, with the seconds of the current part.
+      progress: called about once a second, with the seconds that the current part has taken.
     """
     base, version = find_python(release)
     wanted = "\n".join((*release.requirements, *sorted(packages))) + "\n"

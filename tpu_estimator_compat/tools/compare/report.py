@@ -24,7 +24,7 @@ class Verdict(enum.Enum):
     DIVERGES = "diverges"
     """The first step is the same up to rounding; a later one is not."""
     DIFFERENT = "different"
-    """The first step differs, or something that does not depend on it."""
+    """The first step, an input, an evaluation, a prediction or a name in files differs."""
     UNKNOWN = "could not be judged"
 
     @property
@@ -36,11 +36,11 @@ class Verdict(enum.Enum):
 
 class Agreement(enum.Enum):
     EQUAL = "equal"
-    """They are equal bit for bit."""
+    """The values are equal bit for bit."""
     ROUNDING = "rounding"
-    """They differ by no more than the tolerance."""
+    """The values differ by no more than the tolerance."""
     DIFFERENT = "different"
-    """They differ by more, or in shape or dtype."""
+    """The values differ by more, or in shape or dtype."""
     ONLY_OLD = "only old"
     ONLY_NEW = "only new"
 
@@ -202,7 +202,7 @@ class ArrayComparison:
         old| where old is 0 throughout); None where shapes or dtypes differ, or are not numeric.
       typical: the root mean square of new - old over that of old; exceptions as for `largest`.
       tolerance, typical_tolerance: the limits of `largest` and of `typical`.
-      note: the known reason of the difference, such as "its update does not run"; may be empty.
+      note: the difference of shapes or dtypes, such as "int32[2] instead of int32[3]"; else empty.
     """
 
     name: str
@@ -247,7 +247,7 @@ class FirstDifference:
 
     Attributes:
       what: the difference, in one sentence.
-      step: the global step after which it shows; None where it belongs to no step.
+      step: the global step after which the difference shows; None where it belongs to no step.
       names: names of the variables or features that differ, the worst first.
     """
 

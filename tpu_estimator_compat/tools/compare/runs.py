@@ -28,7 +28,7 @@ Progress = Callable[[str, int], None]
 _SIDES = pathlib.Path(__file__).with_name("sides")
 _ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
-    # Kernels without oneDNN, which hardly changed between the versions of TensorFlow.
+    # TensorFlow's versions hardly differ in the kernels that are not oneDNN's.
     "TF_ENABLE_ONEDNN_OPTS": "0",
     "PYTHONHASHSEED": "0",  # some code makes variables in the order of a set
 }
@@ -56,7 +56,7 @@ class Script:
     modern_packages: tuple[str, ...] = ()
 
     def arguments_in(self, folder: pathlib.Path) -> list[str]:
-        """The arguments, with subfolders of `folder` in place of those that the script names."""
+        """The arguments, with subfolders of `folder` in place of the folders that they name."""
         numbers: dict[str, int] = {}
 
         def own(value: str) -> str:

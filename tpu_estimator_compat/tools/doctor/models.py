@@ -68,7 +68,7 @@ def train(
 ) -> Values:
     """Trains one of this module's model_fns, and returns the values that a hook takes.
 
-    Training ends at the global step `steps`; `loop` is the number of steps of a dispatch.
+    Training ends at the global step `steps`; `loop` is the number of steps of a loop.
     """
     config = TPURunConfig(
         TPUConfig(iterations_per_loop=loop, num_shards=shards),

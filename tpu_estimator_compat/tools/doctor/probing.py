@@ -66,7 +66,7 @@ def run(
 ) -> Outcome:
     """Calls a function of a module in a child process; arguments and result must be JSON values.
 
-    After `time_limit` seconds it is killed, with its children. None in `variables` removes one.
+    After `time_limit` seconds the process and its children are killed. None removes a variable.
     """
     with child_process.temporary_folder("doctor_") as folder:
         request = {

@@ -14,7 +14,7 @@ from tpu_estimator_compat.engine.runtime import user_files
 
 
 class Folders:
-    """Stand-ins for the user's folders, below one folder `root`, at the same paths from there.
+    """Stand-ins for the user's folders, at the same paths below one folder `root`.
 
     `model_dir + "_export"`, `os.path.dirname(model_dir)` and the like stay below `root`, too.
     """
@@ -31,7 +31,7 @@ class Folders:
     def own(self, path: str) -> str:
         """The folder that stands for `path`; on first use, the newest checkpoint is copied there.
 
-        Folders below the root stand for themselves, as the one does that this method returned.
+        A folder below the root, such as one that this method returned, stands for itself.
         """
         whole = _whole(path)
         if _is_below(whole, self._root):
@@ -53,13 +53,13 @@ class Folders:
                 self._copying.now = False
 
     def to_read(self, path: str) -> str:
-        """The dry run's path, or pattern, in place of the user's; theirs where it has none."""
+        """The dry run's path or pattern, if its file exists or was removed; else the user's."""
         own = self.to_write(path)
         is_there = glob.glob(own) if glob.has_magic(own) else os.path.lexists(own)
         return own if is_there or self._is_removed(_whole(path)) else path
 
     def to_write(self, path: str) -> str:
-        """The dry run's path in place of one in a folder that has a stand-in."""
+        """The dry run's path, for a path in a folder with a stand-in; else the path itself."""
         if not self._known or getattr(self._copying, "now", False):
             return path
         whole = _whole(path)
@@ -69,7 +69,7 @@ class Folders:
         return self._of(whole) if is_known else path
 
     def remove_tree(self, path: str) -> bool:
-        """Removes a user folder's stand-in; False for one below the root: the caller removes it."""
+        """Removes a folder's stand-in; False for one below the root, which the caller removes."""
         whole = _whole(path)
         if _is_below(whole, self._root):
             return False
@@ -80,7 +80,7 @@ class Folders:
         return True
 
     def remove_file(self, path: str) -> bool:
-        """Takes a user's file for removed, where only the user's folder has it; else False."""
+        """Marks a file as removed if only the user's folder has it; else returns False."""
         if self.to_write(path) == path or os.path.lexists(self.to_write(path)):
             return False
         if self.to_read(path) == path and os.path.lexists(path):
@@ -89,7 +89,7 @@ class Folders:
         return False
 
     def shown(self, path: str) -> str:
-        """The user's name of a path, from the working directory where it is below."""
+        """The user's name of a path, relative to the working directory if it is below that."""
         if _is_below(path, self._files):
             path = path.removeprefix(self._files)
         elif _is_below(path, self._root):
@@ -119,7 +119,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _copy_newest_checkpoint(folder: str, target: str) -> None:
-    """Copies the files: who saves at the same step would write through a link to them."""
+    """Copies the files: through a link, saving at the same step would write to the user's."""
     path = latest(folder)
     if path is None:
         return

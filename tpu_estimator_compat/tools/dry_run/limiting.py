@@ -1,7 +1,7 @@
 """Limits trainings to two steps, evaluations to one, and predictions to one batch.
 
-The limit is at the engine's doors: what calls them, such as `train_and_evaluate` and the in-memory
-evaluator, needs none of its own. Keras' loops have one of theirs.
+The engine's functions are limited, so their callers, such as `train_and_evaluate` and the in-memory
+evaluator, need no limit. Keras' loops get limits of their own.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _training(recorder: Recorder) -> Callable[[Function], Function]:
 
 
 def _steps(request: training.TrainRequest, model_dir: str | None) -> int:
-    """The steps of a call, without those that its own limits cut off; two where none is left."""
+    """The steps that a call's own limits leave, at most two; two if they leave none."""
     left = request.steps
     if request.max_steps is not None and request.max_steps != math.inf:
         left = request.max_steps - global_step_in(model_dir)
@@ -91,7 +91,7 @@ def _evaluation(recorder: Recorder) -> Callable[[Function], Function]:
             self: Any, model: Any, captured: CapturedMode, data: Any, request: Any
         ) -> None:
             call, hooks = recorder.current(), request.hooks
-            if call is not None and call.call == "evaluate":  # and no in-memory evaluator's
+            if call is not None and call.call == "evaluate":  # not an in-memory evaluator's
                 _describe(recorder, captured, hooks)
                 hooks = [*hooks, _Counted(call)]
             short = dataclasses.replace(request, steps=1, hooks=hooks)
@@ -134,7 +134,7 @@ class _OneRun(tf.compat.v1.train.SessionRunHook):
 
 
 def _final(init: Function) -> Function:
-    """Has the evaluation of `train_and_evaluate` count as the last one, as exporters ask."""
+    """Has each evaluation of `train_and_evaluate` count as the final one, for its exporters."""
 
     def function(self: Any, estimator: Any, spec: Any, max_steps: int | None) -> None:
         init(self, estimator, spec, max_steps and 1)

@@ -129,7 +129,7 @@ class Recorder:
 
     def _new(self, name: str, owner: Any, kwargs: dict[str, Any]) -> tuple[Call, Any]:
         file, line = self._place()
-        # A Keras model has a method of its estimator.
+        # `_export` is a method of the estimator; its Keras models keep it.
         model_fn = owner._export.__self__._model_fn
         call = Call(name, file, line, getattr(model_fn, "__name__", ""))
         return call, (name, file, line, owner._model_dir, str(kwargs.get("name")))

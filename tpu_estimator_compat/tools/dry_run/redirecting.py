@@ -26,7 +26,7 @@ from tpu_estimator_compat.tools.dry_run.replacing import Function, replaced, wra
 def redirected(folders: Folders, names: Collection[str]) -> Iterator[None]:
     """Within, model_dirs, exports and the folders that flags name are those of a dry run.
 
-    TensorFlow's file functions find them by the user's names, too, once they have been met.
+    Once a folder has been used, TensorFlow's file functions find it by the user's name, too.
     """
     with contextlib.ExitStack() as stack:
         for owner in (estimator, keras_models):
@@ -84,7 +84,7 @@ def _sources(folders: Folders) -> Callable[[Function], Function]:
 
 
 def _savers(own: Callable[[str], str]) -> Callable[[Function], Function]:
-    """Gives a saver another path: its operations write the files, not TensorFlow's functions."""
+    """Gives a saver another path: operations write its files, not TensorFlow's file functions."""
 
     def around(method: Function) -> Function:
         signature = inspect.signature(method)
@@ -102,7 +102,7 @@ def _savers(own: Callable[[str], str]) -> Callable[[Function], Function]:
 
 
 def _of_checkpoint(folders: Folders, path: Any) -> Any:
-    """The path of a checkpoint by the user's name, where the dry run has it."""
+    """The dry run's path of a checkpoint, if it has the checkpoint; else the user's path."""
     if not isinstance(path, str | bytes | os.PathLike) or not path:
         return path
     own = folders.to_write(os.fsdecode(path))
@@ -110,7 +110,7 @@ def _of_checkpoint(folders: Folders, path: Any) -> Any:
 
 
 def _redirect_flags(stack: contextlib.ExitStack, folders: Folders, names: Collection[str]) -> None:
-    """Replaces values after parsing: words of the command line name no defaults."""
+    """Replaces values after parsing: the command line does not show defaults."""
 
     def absl_flags(parse: Function) -> Function:
         def function(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -24,7 +24,7 @@ def replaced(owner: Any, **attributes: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def wrapped(owner: Any, name: str, around: Callable[[Function], Function]) -> Iterator[None]:
-    """Within, the function `owner.name` is `around` of what it was."""
+    """Within, `around(f)` replaces the function `f` that `owner.name` was."""
     before = getattr(owner, name)
     with replaced(owner, **{name: functools.wraps(before)(around(before))}):
         yield

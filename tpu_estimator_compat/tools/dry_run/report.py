@@ -14,7 +14,7 @@ from tpu_estimator_compat.tools.reports.sources import place
 _WIDEST = 100
 
 VERDICT = "Dry run: "
-"""The begin of the last paragraph of a table."""
+"""The beginning of the last paragraph of a table."""
 
 
 @dataclasses.dataclass
@@ -22,7 +22,7 @@ class Call:
     """A call of an estimator's method, or of its keras_model's.
 
     Attributes:
-      call: the method, such as "train"; with "keras_model().fit" for those of a Keras model.
+      call: the method, such as "train", or "keras_model().fit" for a Keras model's.
       file, line: of the script's line that made the call, itself or by train_and_evaluate.
       replicas, steps: 0 where the call made no steps.
       loss: of the last step, or the mean of an evaluation.
@@ -136,7 +136,7 @@ def _details(call: Call) -> list[str]:
 
 
 def verdict(report: Report) -> str:
-    """The end of the script, and the calls in its source that it did not come to."""
+    """How the script ended, and the calls in its source that it did not reach."""
     failed = sum(bool(call.error) for call in report.calls)
     told = f"{VERDICT}{_counted(len(report.calls), 'call')} of estimators, {failed} failed; "
     if not report.calls:

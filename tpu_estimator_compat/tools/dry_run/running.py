@@ -28,14 +28,14 @@ def run(
     *,
     whole_predictions: bool = False,
 ) -> Report:
-    """Runs a script that `execute` starts, given its arguments; returns what it came to.
+    """Runs a script, which `execute(arguments)` starts; returns the report.
 
-    The limits and the folder last until the process has called what the script gave to `atexit`.
+    The limits and the folder last until the script's `atexit` functions have been called.
 
     Args:
       script: the path of its source; empty where there is none to read.
-      flags: its flags that name folders which it writes to.
-      json: a file that is given the report, after each call, too.
+      flags: the script's flags that name folders to write to.
+      json: a file for the report, which is written after each call, too.
     """
     kept, own = contextlib.ExitStack(), os.getpid()
     atexit.register(kept.close)
@@ -61,7 +61,7 @@ def run(
     kept.enter_context(shortened(recorder))
     before = set(threading.enumerate())
     status = _status(lambda: execute(script_folders.replaced(arguments, flags, folders.own)))
-    if os.getpid() != own:  # a fork, by whose end the script has not come to its own
+    if os.getpid() != own:  # a fork of the script ends here, not the script
         sys.exit(status)
     for thread in others(before):  # as Python does when a script has ended
         thread.join()
@@ -71,7 +71,7 @@ def run(
 
 
 def _status(execute: Callable[[], int]) -> int:
-    """The exit status that the process would have; what `sys.exit` is given is printed as there."""
+    """The exit status that the process would have; prints `sys.exit`'s message, as Python does."""
     try:
         return execute()
     except SystemExit as left:

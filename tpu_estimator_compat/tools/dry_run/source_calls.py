@@ -23,7 +23,7 @@ _METHODS = {
 
 
 def not_reached(files: Iterable[str], calls: Sequence[Call]) -> tuple[NotReached, ...]:
-    """The calls in these files that none of `calls` was made by."""
+    """The calls in these files from whose lines none of `calls` was made."""
     reached = {(call.file, call.line) for call in calls}
     found = []
     for file in dict.fromkeys(files):
@@ -39,7 +39,7 @@ def _calls(file: str) -> list[tuple[ast.Call, str]]:
         return []
     try:
         tree = python2.mended(pathlib.Path(file).read_text(encoding="utf-8")).tree
-    except (SyntaxError, ValueError):  # a notebook, bytecode, or what running it has told of
+    except (SyntaxError, ValueError):  # a notebook, bytecode, or an error that the run has shown
         return []
     found = [(node, _method(node)) for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return sorted(((n, name) for n, name in found if name), key=lambda pair: pair[0].lineno)

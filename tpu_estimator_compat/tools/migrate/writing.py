@@ -42,8 +42,8 @@ def is_below(path: str, roots: Iterable[str]) -> bool:
 def write(path: str, source: FileText, text: str) -> None:
     """Replaces a file's text; all else stays: encoding, owner, mode, attributes, links to it.
 
-    A symbolic link stays: its target is replaced. After an OSError the file is unchanged. Where a
-    new file cannot have all of that, the text is written in place, with a copy beside until then.
+    A symbolic link stays: its target is replaced. Where a new file cannot have all of that, the
+    text is written in place. After an OSError the file is unchanged, except after _HalfWritten.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)

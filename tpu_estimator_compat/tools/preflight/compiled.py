@@ -42,7 +42,7 @@ class RawBuffer:
       op_name: the operation that makes it, as the module's locations name it, or the variable
         whose value it holds; empty where the compiler named none.
       place: kind of buffer; an argument that an output overwrites is an ARGUMENT.
-      feed: index of the step's input whose values, of all steps, it holds; None for other buffers.
+      feed: index of the input whose values, for all steps, the buffer holds; None if there is none.
     """
 
     size: int

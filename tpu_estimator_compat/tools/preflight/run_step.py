@@ -9,8 +9,8 @@ float32, differs from the CPU by more than `--bound`.
 
 Some variables depend on rounding errors: the gradient of a key's bias in an attention layer is
 zero, and Adam divides one rounding error by another. So a difference counts only as far as it
-exceeds ten times the change that a relative error of 1e-6 in the first values makes; and where that
-changes a tenth of a variable, its differences do not count.
+exceeds ten times the change that a relative error of 1e-6 in the first values makes; and where this
+error changes a tenth of a variable, the variable's differences do not count.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _SMALL = 2**16  # bytes of a variable up to which it is always saved
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """First value of a variable: an array, or mean and deviation of the numbers to fill it with.
+    """A variable's first value, or an input: an array, or mean and deviation of numbers to draw.
 
     Attributes:
       deviation: the standard deviation of random numbers; 0 for a constant `mean`.
@@ -89,9 +89,9 @@ class Saved:
 
 
 def within(values: Mapping[Any, np.ndarray], largest: int) -> dict[Any, Value]:
-    """Saves the smallest values, at most `largest` bytes, and describes the others.
+    """Saves the smallest values, up to `largest` bytes or `_SMALL` each, and describes the others.
 
-    Integers and the like are always saved: random ones would not be valid ids or labels.
+    Integers are described only if constant: random ones would not be valid ids or labels.
     """
     found: dict[Any, Value] = {}
     left = largest

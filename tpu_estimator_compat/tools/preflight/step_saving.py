@@ -40,10 +40,10 @@ def save_step(
 ) -> pathlib.Path:
     """Writes the folder that `step_folder.py` describes, and returns the script in it.
 
-    The step is that of `runtime="jax"` on one device with the whole batch. As a reference,
-    TensorFlow runs two steps on this machine's CPU, from the same values; and two more from values
-    that differ by a rounding error, which tells how exactly each variable can be compared. Nothing
-    is written to model_dir.
+    The step is that of `runtime="jax"` on one device with the whole batch. Unless it draws random
+    numbers, TensorFlow runs it twice on this machine's CPU for reference, from the same values; and
+    twice from values that differ by a rounding error, which tells how exactly each variable can be
+    compared. Nothing is written to model_dir.
 
     Args:
       estimator: the model; its variables get initial values, as in a new training.

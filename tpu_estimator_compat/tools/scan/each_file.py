@@ -1,6 +1,6 @@
-"""Processes file after file in a child process, within limits: no file can crash or hang them all.
+"""Processes files one by one in a child process, within limits: no file can stop the others.
 
-Parsers crash on deeply nested text, and need much time and memory for some other. The child,
+Parsers crash on deeply nested text, and take much time and memory for some texts. The child,
 `python -m tpu_estimator_compat.tools.scan.each_file DESCRIPTOR LIMIT MODULE FUNCTION`, is started
 anew after such a file.
 """

@@ -61,7 +61,7 @@ def python_files(paths: Iterable[str], exclude: Iterable[str] = ()) -> Iterator[
     Args:
       paths: files of Python (`*.py`, without an ending, or with `#!` and a Python in the first
         line), notebooks (`*.ipynb`), and folders, whose `*.py` and `*.ipynb` are taken. Below a
-        folder, hidden folders, `build`, `dist` and virtual environments are left out.
+        folder, hidden folders, virtual environments and those of `_SKIPPED` are left out.
       exclude: `fnmatch` patterns of files and folders to leave out below folders, matched with the
         name and with the path.
 

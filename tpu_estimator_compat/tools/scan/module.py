@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.scan.verdict import Verdict, verdict
 
 @dataclasses.dataclass(frozen=True)
 class Module:
-    """A module: its text in Python 3, its names of TensorFlow, and the API `tensorflow` means."""
+    """A module: its text in Python 3, its names of TensorFlow, and the API of its `tensorflow`."""
 
     source: python2.Mended
     references: list[tuple[Reference, Verdict | None]]

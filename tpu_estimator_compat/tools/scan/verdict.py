@@ -138,7 +138,7 @@ def _of_migrated(path: str) -> Verdict | None:
 
 
 def _of_row(name: str, asked: str) -> Verdict | None:
-    """The verdict by the row of a name, or of a module above it; dead namespaces of rows work."""
+    """The verdict by the row of a name, or of a module above it; a namespace of rows works."""
     rows = table.load()
     row = rows.covering(name)
     is_namespace = bool(rows.below(name))

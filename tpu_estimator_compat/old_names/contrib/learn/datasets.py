@@ -38,7 +38,7 @@ class Datasets(NamedTuple):
 class DataSet:
     """Images, uint8 [examples, rows, columns, 1], and their labels, in batches.
 
-    With `fake_data`, images are ones and labels are zeros, of ten classes if `one_hot`. Pixels
+    `next_batch(fake_data=True)` gives images of ones and labels 0, one-hot if `one_hot`. Pixels
     become float32 in [0, 1], or stay uint8, by `dtype`. With `reshape`, images become [examples,
     rows * columns]. The constructor seeds NumPy's global generator: with `seed`, or with the
     graph's seed.

@@ -71,7 +71,7 @@ class BaseMonitor:
 class EveryN(BaseMonitor):
     """Base class of monitors that act every n steps, and in the first `first_n_steps`.
 
-    Overrides of `BaseMonitor`'s methods must call them.
+    Overrides of `BaseMonitor`'s methods must call the overridden ones.
     """
 
     def __init__(self, every_n_steps: int = 100, first_n_steps: int = 1):

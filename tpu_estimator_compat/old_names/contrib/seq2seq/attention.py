@@ -172,7 +172,7 @@ class _Monotonic(_Base):
         return tf.one_hot(tf.zeros((batch_size,), tf.int32), self._alignments_size, dtype=dtype)
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
-        score = super()._score(query)  # type: ignore[safe-super]  # of the class beside this one
+        score = super()._score(query)  # type: ignore[safe-super]  # the other base class's
         initializer = tf.constant_initializer(self._bias)
         return score + tf.get_variable(
             "attention_score_bias", dtype=query.dtype, shape=(), initializer=initializer

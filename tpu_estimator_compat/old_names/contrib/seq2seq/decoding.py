@@ -182,7 +182,7 @@ class _Loop:
 
 
 def _kept(finished: tf.Tensor, new: Any, old: Any) -> Any:
-    """The old state of finished sequences, the new one of others, and of scalars and arrays."""
+    """The old state of finished sequences; the new state of others, of scalars and TensorArrays."""
     if isinstance(old, tf.TensorArray):
         return new
     new.set_shape(old.shape)

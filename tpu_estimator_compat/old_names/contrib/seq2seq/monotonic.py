@@ -38,7 +38,7 @@ def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> 
 
 
 def _recursive(p_choose_i: tf.Tensor, previous: tf.Tensor) -> tf.Tensor:
-    """Weights time by time: the previous weight there, plus the rest of the time before."""
+    """The weights: at each time, `p_choose_i` times the probability to reach that time."""
     batch = tf.shape(p_choose_i)[0]
     ones = tf.ones([batch, 1], p_choose_i.dtype)
     going_on = tf.concat([ones, 1 - p_choose_i[:, :-1]], 1)

@@ -35,7 +35,7 @@ def _is_gradient(op: Any) -> bool:
 def _can_be_fetched(op: Any) -> bool:
     if not op.outputs or op.type in _NEITHER or op._get_control_flow_context() is not None:
         return False
-    # The read of a ref variable shares its memory, and shows what the step writes later.
+    # The read of a ref variable shares the variable's memory, and shows later writes of the step.
     refs = any(tensor.dtype._is_ref_dtype for tensor in [op.outputs[0], *op.inputs])
     return bool(op.outputs[0].dtype.is_floating) and not refs
 

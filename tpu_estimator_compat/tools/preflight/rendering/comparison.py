@@ -75,7 +75,7 @@ def _captured(cell: Callable[[Report], str]) -> Callable[[Report], str]:
 
 
 def _known(field: str, cell: Callable[[Any], str]) -> Callable[[Report], str]:
-    """A figure of a field; empty where that is None."""
+    """A figure of a field; empty where the field is None."""
 
     def of_report(report: Report) -> str:
         value = getattr(report, field)

@@ -1,7 +1,7 @@
 """TPU topologies by name, such as "v5e:2x2": their devices, hosts and HBM.
 
-The figures are those of the compiler of libtpu 0.0.51; a test compares them. A cloud's may differ:
-the compiler counts two hosts for "v5e:2x4", which Google Cloud also has on one.
+The figures are those of libtpu 0.0.51's compiler; a test compares them. A cloud's figures may
+differ: the compiler counts two hosts for "v5e:2x4", which Google Cloud also has on one.
 """
 
 from __future__ import annotations
