@@ -16,14 +16,16 @@ from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
 from tpu_estimator_compat.engine.runtime import cache_files
 
 _PACKAGE = pathlib.Path(__file__).parents[3]
-_SOURCES = ("engine/jax/lowering/*.py", "engine/step/replica_program.py", "engine/step/stages.py")
-"""The code that determines the modules: a change of it invalidates the cache."""
+_SOURCES = "engine/**/*.py"
+"""The code that may determine the modules: a change of it invalidates the cache."""
 
 
 @functools.cache
 def _sources() -> bytes:
-    files = sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern))
-    return b"\0".join(path.read_bytes() for path in files)
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.glob(_SOURCES)):
+        digest.update(b"\0" + path.read_bytes())
+    return digest.digest()
 
 
 def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
