@@ -201,8 +201,7 @@ def collect(results: pathlib.Path, given: pathlib.Path | None) -> pathlib.Path:
             **json.loads(path.read_text()),
             "gpu_utilization_percent": utilization,
         }
-    name = re.sub(r"\W+", "_", found["machine"]["device"].lower()).strip("_")
-    out = HERE / f"{name}.json"
+    out = record.file_of(found["machine"]["device"])
     out.write_text(json.dumps(found, indent=1) + "\n")
     return out
 

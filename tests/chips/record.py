@@ -242,6 +242,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def file_of(device: str) -> pathlib.Path:
+    name = re.sub(r"\W+", "_", device.lower()).strip("_")
+    return HERE / f"{name}.json"
+
+
 def _version(package: str) -> str:
     try:
         return metadata.version(package)
@@ -290,8 +295,7 @@ def main() -> int:
     given = parser.parse_args()
     about = machine()
     sizes, steps = (SMALL, 10) if given.small else (SIZES, 500)
-    name = re.sub(r"\W+", "_", about["device"].lower()).strip("_")
-    out = pathlib.Path(given.out or HERE / f"{name}.json")
+    out = pathlib.Path(given.out or file_of(about["device"]))
 
     def keep(parts: dict[str, Any]) -> None:
         out.write_text(json.dumps({"machine": about, "parts": parts}, indent=1) + "\n")

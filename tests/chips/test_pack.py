@@ -16,6 +16,7 @@ def packed(tmp_path, monkeypatch):
     monkeypatch.setattr(pack, "HERE", tmp_path)
     for name in ("run_all.sh", "unpack.py"):
         (tmp_path / name).write_bytes((record.HERE / name).read_bytes())
+    monkeypatch.setattr(record, "HERE", tmp_path)
     return tmp_path
 
 

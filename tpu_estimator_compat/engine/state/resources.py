@@ -30,7 +30,7 @@ class Resource:
         """An empty dataset with the elements of this iterator."""
         if any(spec.dtype == tf.variant for spec in self._element_spec):
             return tf.data.Dataset.range(0).map(self._blank_element)
-        # To trace a function takes as long as to predict many batches.
+        # Tracing a function, as above, takes as long as predicting many batches.
         rows = [tf.zeros([0, *_sizes(spec)], spec.dtype) for spec in self._element_spec]
         return tf.data.Dataset.from_tensor_slices(tuple(rows))
 

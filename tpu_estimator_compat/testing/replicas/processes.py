@@ -264,9 +264,10 @@ def _last_output(folder: pathlib.Path) -> str:
 
 
 def _end(text: str) -> str:
-    """The last lines; of a crash, the lines around the words that name it."""
+    """The end of an output; of a crash, the text around its reason."""
     # Where Python crashes, it prints the names of all extension modules in one line.
     text = "\n".join(line[:_LONGEST_LINE] for line in text.strip().split("\n"))
     crash = text.rfind("Fatal Python error: ")  # the innermost frames come next
-    end = len(text) if crash < 0 else crash + _LAST_OUTPUT
-    return text[:end][-_LAST_OUTPUT if crash < 0 else -2 * _LAST_OUTPUT :]
+    if crash < 0:
+        return text[-_LAST_OUTPUT:]
+    return text[max(0, crash - _LAST_OUTPUT) : crash + _LAST_OUTPUT]

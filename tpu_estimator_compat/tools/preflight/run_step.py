@@ -8,9 +8,9 @@ another machine's CPU, measures time and memory, prints the figures, and writes 
 float32, differs from the CPU by more than `--bound`.
 
 Some variables depend on rounding errors: the gradient of a key's bias in an attention layer is
-zero, and Adam divides one rounding error by another. So a difference counts only as far as it
-exceeds ten times the change that a relative error of 1e-6 in the first values makes; and where this
-error changes a tenth of a variable, the variable's differences do not count.
+zero, and Adam divides one rounding error by another. So the difference of a variable counts as far
+as it exceeds ten times the change that a relative error of 1e-6 in the first values makes; a
+variable that this error changes by a tenth or more is not compared.
 """
 
 from __future__ import annotations
@@ -51,13 +51,8 @@ class Step:
     def value(self, kind: str, i: int) -> Any:
         given = self.about[f"{kind}s"][i]
         if given["saved"]:
-            value = typed(self.values[f"{kind}{i}"], given["dtype"])
-        elif given["deviation"]:
-            drawn = np.random.RandomState(given["seed"]).standard_normal(given["shape"])
-            value = drawn * given["deviation"] + given["mean"]
-        else:
-            value = np.full(given["shape"], given["mean"])
-        return np.asarray(value).astype(jax.numpy.dtype(given["dtype"]))
+            return typed(self.values[f"{kind}{i}"], given["dtype"])
+        return described(given)
 
     @functools.cached_property
     def first(self) -> list[Any]:
@@ -156,6 +151,16 @@ class Step:
                 print(f"The loss became NaN after {position - loop + made} steps: no further ones.")
                 break
         return statistics.median(times[1:] or times)
+
+
+def described(given: Any) -> Any:
+    """A value that is not saved: a constant, or numbers that are drawn."""
+    if given["deviation"]:
+        drawn = np.random.RandomState(given["seed"]).standard_normal(given["shape"])
+        value = drawn * given["deviation"] + given["mean"]
+    else:
+        value = np.full(given["shape"], given["mean"])
+    return value.astype(jax.numpy.dtype(given["dtype"]))
 
 
 def typed(array: Any, dtype: str) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ import numpy as np
 from tpu_estimator_compat.engine.jax import exporting
 from tpu_estimator_compat.engine.jax.lowering.step_module import RANDOM_STATE, StepModule
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS
+from tpu_estimator_compat.tools.preflight import run_step
 
 SAMPLES = 1000
 """The most elements of a variable that are compared."""
@@ -49,10 +51,8 @@ class Value:
         """The value, made as `run_step.py` makes it."""
         if self.saved is not None:
             return self.saved
-        if not self.deviation:
-            return np.full(self.shape, self.mean, self.dtype)
-        drawn = np.random.RandomState(self.seed).standard_normal(self.shape)
-        return (drawn * self.deviation + self.mean).astype(self.dtype)
+        made: np.ndarray = run_step.described(self.described())
+        return made
 
     def described(self) -> dict[str, Any]:
         """The fields as JSON values, without a saved value."""
@@ -121,8 +121,9 @@ def write(
 ) -> pathlib.Path:
     path = pathlib.Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    feeds = [feed.array() for feed in saved.feeds]
-    bytes_of_step = sum(feed.nbytes // len(feed) for feed in feeds)
+    bytes_of_step = sum(
+        math.prod(feed.shape[1:]) * np.dtype(feed.dtype).itemsize for feed in saved.feeds
+    )
     loop = DEFAULTS.steps_of_dispatch(bytes_of_step, None)
     functions = {
         "one.highest": (exporting.precise(saved.module), 1),

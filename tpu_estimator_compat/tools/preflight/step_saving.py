@@ -162,9 +162,10 @@ class _Reference(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
 
 
 def _again(saved: Saved, element_spec: Any) -> InputFn:
+    feeds = [feed.array() for feed in saved.feeds]
+
     def input_fn(params: Any) -> tf.data.Dataset:
         del params
-        feeds = [feed.array() for feed in saved.feeds]
         parts = zip(feeds, tf.nest.flatten(element_spec), strict=True)
         shaped = [feed.reshape(len(feed), *spec.shape) for feed, spec in parts]
         return tf.data.Dataset.from_tensor_slices(tf.nest.pack_sequence_as(element_spec, shaped))
