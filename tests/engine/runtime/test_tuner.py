@@ -107,18 +107,29 @@ class TestSize:
 
 
 class TestForm:
+    def test_a_first_call_of_one_step_has_no_loop(self):
+        machine = Machine(1e-3, trace=0.1)
+        found = [machine.loop(steps)[0].looped for steps in (1, 1, 2, 1)]
+        assert found == [False, False, True, False]
+
+    def test_a_later_call_of_one_step_takes_the_loop_that_exists(self):
+        machine = Machine(1e-3, trace=0.1)
+        assert [machine.loop(steps)[0].looped for steps in (2, 1)] == [True, True]
+
     def test_small_steps_get_no_loop_after_loops_as_slow_as_tracing(self):
         machine = Machine(1e-3, tracing=2.5e-3)
+        machine.loop(2)
         assert [machine.loop(1)[0].looped for _ in range(6)] == [True] * 3 + [False] * 3
 
     def test_a_longer_run_starts_anew_until_the_function_exists(self):
         machine = Machine(1e-3, tracing=2.5e-3)
-        found = [machine.loop(steps)[0].looped for steps in (1, 1, 2, 1, 1, 1, 1)]
-        assert found == [True] * 6 + [False]
+        found = [machine.loop(steps)[0].looped for steps in (2, 1, 1, 2, 1, 1, 1, 1)]
+        assert found == [True] * 7 + [False]
         assert [machine.loop(steps)[0].looped for steps in (2, 1)] == [True, False]
 
     def test_larger_steps_stay_in_a_loop(self):
         machine = Machine(3e-3, tracing=2.5e-3)
+        machine.loop(2)
         assert all(machine.loop(1)[0].looped for _ in range(20))
 
     @staticmethod

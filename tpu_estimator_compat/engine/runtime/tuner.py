@@ -61,8 +61,9 @@ class Tuner:
 
     Size: a call takes a second; a twentieth while executors are tried, or something waits for it.
 
-    Form: without `patience`, the loop is traced first. The function without a loop is traced once
-    consecutive loops of one small step took as long as tracing takes. With patience, the first
+    Form: without `patience`, a first call of one step has no loop, which is traced in half the time.
+    After a first call of more steps, the function without a loop is traced once consecutive loops
+    of one small step took as long as tracing takes. With patience, the first
     steps have a call each. The loop is traced once the later calls took `patience` times (for small
     steps, at most once) as long as the first call, which traces.
 
@@ -97,7 +98,7 @@ class Tuner:
             short = waited_for or (trial and self._executors.undecided)
             seconds = tuning.short_piece if short else tuning.piece
             steps = max(1, min(steps, self._pace.steps_within(seconds)))
-            looped = steps > 1 or not self._has_single
+            looped = steps > 1 or not (self._has_single or self._is_first)
         executor = self._executors.next(looped) if trial else DEFAULT
         return Call(steps if looped else 1, executor, looped)
 
@@ -106,7 +107,8 @@ class Tuner:
             return
         self._pace.record(steps, seconds)
         self._executors.record(call, steps, seconds)
-        if self._first_call == math.inf:
+        self._has_single |= not call.looped
+        if self._is_first:
             self._first_call = max(seconds, self._tuning.tracing)
         else:
             self._later_calls += seconds
@@ -115,6 +117,11 @@ class Tuner:
         elif self._steps_are_small:
             self._loops_of_one += seconds
             self._has_single |= self._loops_of_one > self._tuning.tracing
+
+    @property
+    def _is_first(self) -> bool:
+        """Whether the next call is the first, which traces."""
+        return self._first_call == math.inf
 
     @property
     def _steps_are_small(self) -> bool:
