@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import pathlib
+import signal
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -36,6 +37,11 @@ LONG = frozenset(pathlib.Path(__file__).with_name("long_tests.txt").read_text().
 
 def pytest_configure(config):
     del config
+    # Under nohup or behind `&` these are ignored, also in the processes that tests start.
+    defaults = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    for number, handler in defaults.items():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(
         cpu, [tf.config.LogicalDeviceConfiguration()] * LOGICAL_CPUS

@@ -75,7 +75,7 @@ def test_children_and_folders_of_a_tool_end_with_it(number):
     wait_until(lambda: len(list(folder.glob("pid-*"))) == 4)
     pids = [int(path.name.removeprefix("pid-")) for path in folder.glob("pid-*")]
     os.kill(tool.pid, number)
-    tool.communicate()
+    tool.communicate(timeout=60)
     wait_until(lambda: not any(map(is_alive, pids)) and not folder.exists())
     assert not folder.exists()
 
