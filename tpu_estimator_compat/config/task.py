@@ -57,6 +57,11 @@ def read_tf_config() -> dict[str, Any]:
         raise TypeError(
             f'"task" in TF_CONFIG must be a JSON object. Got {tf_config["task"]!r}; {_TF_CONFIG}.'
         )
+    if not isinstance(service := tf_config.get("service"), dict | None):
+        raise TypeError(
+            'If "service" is set in TF_CONFIG, it must be a dict.'
+            f" Given {type(service)}: {service!r}"
+        )
     return tf_config
 
 
@@ -71,7 +76,7 @@ def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = Fal
 
     With `chief_optional`, worker 0 is the chief of a cluster without the job `chief` or `master`.
     """
-    service = _checked_service(tf_config.get("service"))
+    service = tf_config.get("service")
     cluster_spec = tf.train.ClusterSpec(tf_config.get("cluster", {}))
     if not cluster_spec:
         return _local_task(tf_config, service)
@@ -99,15 +104,6 @@ def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = Fal
         num_worker_replicas=sum(count.get(job, 0) for job in {TaskType.WORKER, chief}),
         global_id_in_cluster=_global_id(count, chief, task_type, task_id),
     )
-
-
-def _checked_service(service: Any) -> dict[str, Any] | None:
-    if service is not None and not isinstance(service, dict):
-        raise TypeError(
-            'If "service" is set in TF_CONFIG, it must be a dict.'
-            f" Given {type(service)}: {service!r}"
-        )
-    return service
 
 
 def _local_task(tf_config: dict[str, Any], service: dict[str, Any] | None) -> Task:

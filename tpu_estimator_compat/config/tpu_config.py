@@ -183,7 +183,8 @@ def _input_mode(per_host_input_for_training: bool | int) -> int:
 
 
 def _tpu_job_name_from_tf_config() -> str | None:
-    name: str | None = read_tf_config().get("service", {}).get("tpu_worker_job_name")
+    service = read_tf_config().get("service") or {}
+    name: str | None = service.get("tpu_worker_job_name")
     if name:
         tf.compat.v1.logging.info("Load TPU job name from TF_CONFIG: %s", name)
     return name

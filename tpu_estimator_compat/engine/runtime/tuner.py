@@ -61,11 +61,11 @@ class Tuner:
 
     Size: a call takes a second; a twentieth while executors are tried, or something waits for it.
 
-    Form: without `patience`, a first call of one step has no loop, which is traced in half the time.
+    Form: without `patience`, a first call of one step has no loop: tracing is half as long without.
     After a first call of more steps, the function without a loop is traced once consecutive loops
-    of one small step took as long as tracing takes. With patience, the first
-    steps have a call each. The loop is traced once the later calls took `patience` times (for small
-    steps, at most once) as long as the first call, which traces.
+    of one small step took as long as tracing takes. With patience, the first steps have a call
+    each. The loop is traced once the later calls took `patience` times (for small steps, at most
+    once) as long as the first call, which traces.
 
     Executor: the single-threaded one where it is clearly faster; see `_Executors`.
 

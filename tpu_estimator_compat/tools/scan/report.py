@@ -56,10 +56,6 @@ def table(findings: Sequence[ScanFinding], width: int | None = None, *, color: b
     return str(sheet)
 
 
-def _style(status: Status) -> str:
-    return _STYLES.get(status, "red")
-
-
 def summary(findings: Sequence[ScanFinding], files: int) -> str:
     """The number of findings of each status, and its meaning."""
     counts = collections.Counter(finding.status for finding in findings)
