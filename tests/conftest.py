@@ -37,7 +37,7 @@ LONG = frozenset(pathlib.Path(__file__).with_name("long_tests.txt").read_text().
 
 def pytest_configure(config):
     del config
-    # Under nohup or behind `&` these are ignored, also in the processes that tests start.
+    # nohup and `&` have these ignored, by this process and by those that tests start.
     defaults = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     for number, handler in defaults.items():
         if signal.getsignal(number) == signal.SIG_IGN:

@@ -61,7 +61,7 @@ class Tuner:
 
     Size: a call takes a second; a twentieth while executors are tried, or something waits for it.
 
-    Form: without `patience`, a first call of one step has no loop: tracing is half as long without.
+    Form: without `patience`, a first call of one step has no loop, since a loop doubles tracing.
     After a first call of more steps, the function without a loop is traced once consecutive loops
     of one small step took as long as tracing takes. With patience, the first steps have a call
     each. The loop is traced once the later calls took `patience` times (for small steps, at most
@@ -81,7 +81,7 @@ class Tuner:
         self._patience = patience
         self._pace = Pace(tuning.few_steps)
         self._executors = _Executors(tuning, may_choose)
-        self._has_single = patience > 0  # whether the function without a loop is traced
+        self._has_single = False  # whether the function without a loop is traced
         self._first_call = math.inf  # seconds
         self._later_calls = self._loops_of_one = 0.0  # seconds
 
@@ -120,7 +120,7 @@ class Tuner:
 
     @property
     def _is_first(self) -> bool:
-        """Whether the next call is the first, which traces."""
+        """Whether no call has been recorded. The first one traces."""
         return self._first_call == math.inf
 
     @property
