@@ -269,6 +269,7 @@ class ModelFnModel(SavedVariables):
     def close(self) -> None:
         """Frees a call's variables, unless a callback has them: Keras makes reference cycles."""
         if not self._adopted:
+            self.modes.store.close()
             del self.modes, self._prediction, self._optimizer_view
 
     def fit(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:

@@ -38,6 +38,11 @@ class DeviceStore(VariableStore):
         self._on_devices: dict[str, jax.Array] = {}
         self._away: set[str] = set()
 
+    def close(self) -> None:
+        super().close()
+        self._on_devices.clear()
+        self._away.clear()
+
     def take(self, names: Sequence[str]) -> list[jax.Array]:
         """The devices' values of variables, for a step that may overwrite them."""
         for name in names:

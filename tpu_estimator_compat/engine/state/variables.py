@@ -19,11 +19,12 @@ from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.runtime import eager, functions, op_errors, placement
 from tpu_estimator_compat.engine.runtime.group import Group
 from tpu_estimator_compat.engine.state.resources import Resource
-from tpu_estimator_compat.tf_internals import resource_variable_ops, tensor_shape
+from tpu_estimator_compat.tf_internals import context, resource_variable_ops, tensor_shape
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
 
+_LARGE = 2**14  # elements
 READY_KEYS = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
 """Collections of the variables that TensorFlow's default ready op checks."""
 
@@ -191,6 +192,17 @@ class VariableStore:
         """Drops everything but variables: each session has its own tables, queues and iterators."""
         self._resources.clear()
 
+    def close(self) -> None:
+        """Frees the memory now: graphs refer to variables until Python collects cycles."""
+        with eager.eager_mode():
+            for variable in self._variables.values():
+                for component in filter(_is_large, components(variable)):
+                    tf.raw_ops.AssignVariableOp(
+                        resource=component.handle, value=tf.zeros([], component.dtype)
+                    )
+        self._variables.clear()
+        self._resources.clear()
+
     def flush_summaries(self) -> None:
         """Writes pending events, as summary writers did when their session was closed."""
         with eager.eager_mode():
@@ -269,6 +281,13 @@ def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:
     if isinstance(variable, tf.distribute.DistributedValues):
         return variable.values
     return (variable,)
+
+
+def _is_large(component: tf.Variable) -> bool:
+    """Whether its memory is worth an operation, and is this process's: no other may block."""
+    here = context.context().host_address_space()
+    size = component.shape.num_elements()
+    return component.device.startswith(here) and (size is None or size >= _LARGE)
 
 
 def _refuse_reads_before_first_value(variable: tf.Variable, name: str) -> None:

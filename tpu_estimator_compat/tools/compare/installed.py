@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.metadata
 import pathlib
 import re
@@ -25,11 +26,13 @@ def damage(home: pathlib.Path, pinned: pathlib.Path) -> str:
         if distribution is None or distribution.version != version:
             return f"{name}=={version} is not there"
     for distribution in found.values():
-        for file in distribution.files or ():
-            path = pathlib.Path(str(file.locate()))
-            if file.size is None or path.suffix == ".pyc":  # Python may write these anew
+        # Not `distribution.files`: from Python 3.12 on it leaves out files that are missing.
+        record = (distribution.read_text("RECORD") or "").splitlines()
+        for file, _, size in csv.reader(record):
+            path = pathlib.Path(str(distribution.locate_file(file)))
+            if not size or path.suffix == ".pyc":  # Python may write these anew
                 continue
-            if not path.is_file() or path.stat().st_size != file.size:
+            if not path.is_file() or path.stat().st_size != int(size):
                 return f"{path} is not as it was installed"
     return ""
 
