@@ -63,16 +63,18 @@ def found(log: str) -> Any:
     return json.loads(line.removeprefix("FOUND "))
 
 
-def assert_alike(ours: dict[str, Any], theirs: dict[str, Any], rtol: float = 1e-5) -> None:
+def assert_alike(
+    ours: dict[str, Any], theirs: dict[str, Any], rtol: float = 1e-5, atol: float = 0.0
+) -> None:
     """Compares what a script found here with what it found in the original."""
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
         if isinstance(value, dict):
-            assert_alike(ours[name], value, rtol)
+            assert_alike(ours[name], value, rtol, atol)
         elif name == "names":
             assert ours[name] == value
         else:
-            np.testing.assert_allclose(ours[name], value, rtol=rtol, err_msg=name)
+            np.testing.assert_allclose(ours[name], value, rtol=rtol, atol=atol, err_msg=name)
 
 
 COMMAND = ("tpu_estimator_compat", "run")
