@@ -16,7 +16,7 @@ STEPS = tuple(
 AROUND_STEPS = (
     *(f"engine/checkpoint/test_{name}.py" for name in ("checkpoint", "checkpoint_first_values")),
     "engine/checkpoint/test_diagnosis.py",
-    *(f"engine/hooks/test_{name}.py" for name in ("hooks", "nan", "schedule_turns", "saver_hook")),
+    *(f"engine/hooks/test_{name}.py" for name in ("hooks", "saver_hook", "schedule")),
     *("engine/hooks/test_traits.py", "engine/hooks/test_traits_turns.py"),
     *("keras_model", "tools/test_weight_map.py"),
 )
@@ -55,6 +55,11 @@ print(json.dumps({
 
 def test_each_line_is_on_the_page():
     assert tuple(lines()) == NAMES
+
+
+def test_named_folders_and_files_of_tests_exist():
+    named = {path for _, paths in FAST_TESTS for path in paths}
+    assert not [path for path in named if not (ROOT / "tests" / path).exists()]
 
 
 @pytest.mark.full

@@ -188,6 +188,7 @@ def test_the_default_is_auto(monkeypatch):
 
 
 def test_the_environment_speaks_where_the_config_does_not(monkeypatch):
+    pytest.importorskip("jax")
     monkeypatch.setenv(RUNTIME_VARIABLE, "jax")
     assert isinstance(topology_of(), JaxTopology)
     assert not isinstance(topology_of(runtime="tensorflow"), JaxTopology)
@@ -198,6 +199,7 @@ def test_auto_is_tensorflow_without_a_tpu():
 
 
 def test_auto_is_jax_where_only_that_sees_a_tpu(monkeypatch, caplog):
+    pytest.importorskip("jax")
     monkeypatch.setattr(jax_devices, "has_tpu", lambda: True)
     tf.logging.set_verbosity(tf.logging.INFO)
     assert isinstance(topology_of(runtime="auto"), JaxTopology)
