@@ -18,7 +18,7 @@ def test_trains_with_noise_as_the_original_does(clients, tmp_path, original):
     ours = found(python(clients, tmp_path, "-m", *COMMAND, *options, script, "here"))
     theirs = found(python(clients, tmp_path, script, "there", executable=original.python))
     assert theirs.keys() == {"looped", "vectorized", "canned"}
-    # Only the canned head has a sigmoid, which TensorFlow 2.21 rounds otherwise than 2.15 did.
+    # Only the canned head has a sigmoid, which TensorFlow 2.21 rounds differently from 2.15.
     assert_alike(ours.pop("canned"), theirs.pop("canned"), atol=np.finfo(np.float32).eps)
     assert_alike(ours, theirs)
     what = "DP-SGD, vectorized DP-Adam and DNNClassifier: train, evaluate, as the original"

@@ -203,7 +203,7 @@ def test_no_steps_are_made_between_those_of_an_evaluation(tmp_path, method):
 
 
 def test_without_a_callback_its_memory_is_freed_with_the_call(tmp_path, monkeypatch):
-    """Not when Python's collector comes along, for which all handles are kept here."""
+    """The test keeps all handles, so Python's garbage collector cannot have freed the memory."""
     monkeypatch.setattr(variables, "_LARGE", 0)
     handles, plain = [], VariableStore.close
 

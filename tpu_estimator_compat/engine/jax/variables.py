@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.runtime.group import Group
-from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.state.variables import VariableStore, empty
 
 
 class DeviceStore(VariableStore):
@@ -66,7 +66,7 @@ class DeviceStore(VariableStore):
                     self._on_devices[name] = jax.make_array_from_callback(
                         value.shape, sharding, lambda index: np.array(value[index])
                     )
-            _set(variable, tf.zeros([], variable.dtype))
+            empty(variable)
         self._away.add(name)
 
     def give(self, names: Sequence[str], values: Sequence[jax.Array]) -> None:

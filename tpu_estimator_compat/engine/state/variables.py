@@ -193,15 +193,13 @@ class VariableStore:
         self._resources.clear()
 
     def close(self) -> None:
-        """Frees the memory now: graphs refer to variables until Python collects cycles."""
+        """Frees the values at once: graphs keep the variables until Python collects cycles."""
         with eager.eager_mode():
             for variable in self._variables.values():
-                for component in filter(_is_large, components(variable)):
-                    tf.raw_ops.AssignVariableOp(
-                        resource=component.handle, value=tf.zeros([], component.dtype)
-                    )
+                for component in filter(_is_large_and_local, components(variable)):
+                    empty(component)
         self._variables.clear()
-        self._resources.clear()
+        self.drop_resources()
 
     def flush_summaries(self) -> None:
         """Writes pending events, as summary writers did when their session was closed."""
@@ -283,8 +281,13 @@ def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:
     return (variable,)
 
 
-def _is_large(component: tf.Variable) -> bool:
-    """Whether its memory is worth an operation, and is this process's: no other may block."""
+def empty(variable: tf.Variable) -> None:
+    """Frees the memory of a plain variable's value: a scalar takes its place."""
+    tf.raw_ops.AssignVariableOp(resource=variable.handle, value=tf.zeros([], variable.dtype))
+
+
+def _is_large_and_local(component: tf.Variable) -> bool:
+    """Whether emptying it saves memory, and cannot block on a process that does not answer."""
     here = context.context().host_address_space()
     size = component.shape.num_elements()
     return component.device.startswith(here) and (size is None or size >= _LARGE)
