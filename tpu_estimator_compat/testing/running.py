@@ -13,11 +13,11 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import check_path
-from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.spec import ModeKeys, check_mode
 from tpu_estimator_compat.testing import devices
 from tpu_estimator_compat.testing.recording import Recorder
 from tpu_estimator_compat.testing.results import Result
-from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject, check_mode
+from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 
 PREDICTIONS = "predictions"
 """The key of predictions that are a sole tensor."""

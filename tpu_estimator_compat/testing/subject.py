@@ -24,7 +24,6 @@ from tpu_estimator_compat.testing import devices
 
 ModelFn = Callable[..., Any]
 SEED = 1
-_MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
 _AS_TENSORFLOW = {np.dtype("float64"): np.float32, np.dtype("int64"): np.int32}
 
 
@@ -159,11 +158,6 @@ def check_hyperparameters(params: Any) -> None:
             f"{taken} are reserved keys but existed in params {params}. Examples decide the batch "
             "size of testing.run, and the argument batch_size that of testing.batches."
         )
-
-
-def check_mode(mode: Any) -> None:
-    if mode not in _MODES:
-        raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
 
 
 def _arrays(name: str, given: Any) -> Any:

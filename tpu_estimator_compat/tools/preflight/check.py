@@ -16,10 +16,10 @@ from tpu_estimator_compat.tools.preflight import compiler, sizes, targets
 from tpu_estimator_compat.tools.preflight.attribution import Attribution
 from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error, Place
 from tpu_estimator_compat.tools.preflight.planned import PlannedTopology
+from tpu_estimator_compat.tools.preflight.planned_mode import NoStepError, PlannedMode
 from tpu_estimator_compat.tools.preflight.programs import Program, Programs, stops
 from tpu_estimator_compat.tools.preflight.report import Depth, Memory, Report, Verdict
 from tpu_estimator_compat.tools.preflight.search import search
-from tpu_estimator_compat.tools.preflight.subject import NoStepError, Subject
 from tpu_estimator_compat.tools.preflight.targets.gpu import MEMORY_SHARE
 from tpu_estimator_compat.tools.preflight.targets.target import Target
 from tpu_estimator_compat.tools.reports import numbers
@@ -43,34 +43,34 @@ class Options:
     memory_share: float = MEMORY_SHARE
 
 
-def check(subject: Subject, names: Sequence[str], options: Options) -> list[Report]:
+def check(planned: PlannedMode, names: Sequence[str], options: Options) -> list[Report]:
     """Checks a mode on each topology; ValueError for unknown names."""
     environment.require_xla_for_cpu("preflight")
     found = [targets.parse(name, options.memory_share) for name in names]
-    programs = Programs(subject, options.depth, options.progress)
+    programs = Programs(planned, options.depth, options.progress)
     with eager.eager_mode():
-        return [_Check(subject, target, programs, options).report() for target in found]
+        return [_Check(planned, target, programs, options).report() for target in found]
 
 
 class _Check:
-    def __init__(self, subject: Subject, target: Target, programs: Programs, options: Options):
-        self._subject = subject
+    def __init__(self, planned: PlannedMode, target: Target, programs: Programs, options: Options):
+        self._planned = planned
         self._target = target
         self._programs = programs
         self._options = options
-        self._topology = PlannedTopology.of(target, subject.replicas(target.devices))
+        self._topology = PlannedTopology.of(target, planned.replicas(target.devices))
 
     def report(self) -> Report:
         report = Report(
             self._target.name,
-            self._subject.mode,
+            self._planned.mode,
             self._target.devices,
             self._topology.num_replicas,
             self._topology.num_hosts,
             None,
             self._target.hbm,
             self._options.depth,
-            notes=[*self._subject.remarks, *self._on_cores()],
+            notes=[*self._planned.remarks, *self._on_cores()],
             kind=self._target.kind,
             memory_share=self._target.memory_share,
             fits_below=self._target.fits_below,
@@ -91,7 +91,7 @@ class _Check:
         return report
 
     def _on_cores(self) -> list[str]:
-        cores = self._subject.cores_per_replica
+        cores = self._planned.cores_per_replica
         if cores == 1:
             return []
         return [
@@ -103,7 +103,7 @@ class _Check:
     def _describe(self, report: Report, program: Program) -> None:
         step = program.step
         variables = sizes.variables(step)
-        report.batch_size = self._subject.batch_size(self._topology, None)
+        report.batch_size = self._planned.batch_size(self._topology, None)
         report.reached = Depth.SCAN if program.dispatch is None else Depth.LOWER
         report.findings += program.findings
         report.seconds.update(program.seconds)
@@ -125,11 +125,11 @@ class _Check:
         """Whether replicas train without exchanging anything."""
         found = report.collectives
         exchanged = found and (found.all_reduces or found.others)
-        return self._subject.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
+        return self._planned.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
 
     def _too_large(self, least: int) -> Finding | None:
         """A finding if `least` bytes, without padding and temporaries, exceed the memory."""
-        cores = self._subject.cores_per_replica
+        cores = self._planned.cores_per_replica
         if least <= self._target.hbm * cores:
             return None
         whose = "a device" if cores == 1 else f"each of {cores} devices"

@@ -13,15 +13,13 @@ from tpu_estimator_compat.config.arguments import (
 )
 from tpu_estimator_compat.estimator.rules import InputFn
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
-from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.spec import check_mode
 from tpu_estimator_compat.tools.preflight.check import Options, check
+from tpu_estimator_compat.tools.preflight.planned_mode import PlannedMode
 from tpu_estimator_compat.tools.preflight.report import Depth
 from tpu_estimator_compat.tools.preflight.result import Preflight
-from tpu_estimator_compat.tools.preflight.subject import Subject
 
 __all__ = ["Preflight", "preflight"]
-
-_MODES = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
 
 
 def preflight(
@@ -39,8 +37,8 @@ def preflight(
     _check_arguments(input_fn, time_limit, progress, mode)
     told = progress or (lambda *_: None)
     options = Options(_depth(depth), largest_batch, time_limit, told, memory_share)
-    subject = Subject(rules, input_fn, mode)
-    return Preflight(check(subject, _topologies(topology), options))
+    planned = PlannedMode(rules, input_fn, mode)
+    return Preflight(check(planned, _topologies(topology), options))
 
 
 def _check_arguments(input_fn: Any, time_limit: Any, progress: Any, mode: Any) -> None:
@@ -48,8 +46,7 @@ def _check_arguments(input_fn: Any, time_limit: Any, progress: Any, mode: Any) -
     check_number(time_limit, "time_limit", least=0)
     if progress is not None:
         check_callable(progress, "progress", "It is given a text and a number of seconds.")
-    if mode not in _MODES:
-        raise ValueError(f"mode must be one of {_MODES}, got {mode!r}.")
+    check_mode(mode)
 
 
 def _topologies(given: str | Sequence[str]) -> Sequence[str]:

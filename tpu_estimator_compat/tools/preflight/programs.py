@@ -14,8 +14,8 @@ from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.preflight.planned import PlannedStep, PlannedTopology
+from tpu_estimator_compat.tools.preflight.planned_mode import PlannedMode, capture
 from tpu_estimator_compat.tools.preflight.report import Depth
-from tpu_estimator_compat.tools.preflight.subject import Subject, capture
 
 Progress = Callable[[str, float], None]
 
@@ -49,10 +49,10 @@ class Program:
 
 
 class Programs:
-    """Makes and keeps the programs of a subject by topology; the depth SCAN does not lower them."""
+    """Makes and keeps the programs of a mode by topology; the depth SCAN does not lower them."""
 
-    def __init__(self, subject: Subject, depth: Depth, progress: Progress):
-        self._subject = subject
+    def __init__(self, planned: PlannedMode, depth: Depth, progress: Progress):
+        self._planned = planned
         self._depth = depth
         self._progress = progress
         self._made: dict[tuple[int, int, bool, int | None], Program] = {}
@@ -67,7 +67,7 @@ class Programs:
     def _make(self, topology: PlannedTopology, share: int | None) -> Program:
         watch = _Watch()
         self._progress("Capturing the step", 0)
-        step, findings = capture(self._subject, topology, share)
+        step, findings = capture(self._planned, topology, share)
         watch.lap("capture")
         program = Program(step, [*findings, *scan(step)], seconds=watch.seconds)
         watch.lap("scan")
@@ -81,11 +81,11 @@ class Programs:
         return program
 
     def _dispatch(self, step: PlannedStep) -> Dispatch:
-        part, mode = step.on_jax, self._subject.mode
+        part, mode = step.on_jax, self._planned.mode
         # Each batch of predictions is returned at once.
-        loop = 1 if mode == ModeKeys.PREDICT else self._subject.loop
+        loop = 1 if mode == ModeKeys.PREDICT else self._planned.loop
         steps = DEFAULTS.steps_of_dispatch(part.bytes_of_step, loop)
-        cores = self._subject.cores_per_replica
+        cores = self._planned.cores_per_replica
         return Dispatch(lower(part.step), steps, part.stops_on, cores, part.partition)
 
 

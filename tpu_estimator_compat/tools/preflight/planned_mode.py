@@ -1,4 +1,4 @@
-"""The subject of a check: one mode of an estimator, for any topology and batch size."""
+"""What preflight asks of one mode of an estimator, for any topology and batch size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.preflight.planned import PlannedStep, PlannedTopology, plan_step
 
 
-class Subject:
+class PlannedMode:
     """One mode of an estimator, on topologies of absent devices.
 
     `share` is the number of examples of one replica's step; None for the estimator's.
@@ -108,21 +108,21 @@ class NoStepError(Exception):
 
 
 def capture(
-    subject: Subject, topology: PlannedTopology, share: int | None
+    planned: PlannedMode, topology: PlannedTopology, share: int | None
 ) -> tuple[PlannedStep, list[Finding]]:
     """The step of one replica, and the faults of configuration and input.
 
     NoStepError where input_fn, model_fn or a batch of `share` examples a replica prevent a step.
     """
     with _told(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
-        batch_size = subject.batch_size(topology, share)
+        batch_size = planned.batch_size(topology, share)
     with _told(Kind.INPUT, "input_fn failed"):
-        element_spec = subject.element_spec(topology, share)
-    objections = list(subject.objections(topology))
+        element_spec = planned.element_spec(topology, share)
+    objections = list(planned.objections(topology))
     dynamic = _dynamic_input(element_spec)
     element_spec = _with_batch_size(element_spec, batch_size)
     with _told(Kind.MODEL_FN, "model_fn failed"):
-        captured = subject.capture(topology, element_spec, share)
+        captured = planned.capture(topology, element_spec, share)
         found = _scalars(captured)
         # Scalars are findings already; the capture goes on to find others.
         if any(f.kind is Kind.MODEL_FN for f in found):
