@@ -208,3 +208,24 @@ def global_step_on_a_read(model_dir, record):
             record(tf.train.global_step(session, self.step))
 
     models.estimator(model_dir).train(models.batches(), hooks=[Reads()], steps=2)
+
+
+def a_table_that_changes_in_place(model_dir, record):
+    """A checkpoint holds the table of its step, even if steps run while it is written."""
+
+    def model_fn(features, labels, mode):
+        step = tf.train.get_global_step()
+        table = tf.lookup.experimental.DenseHashTable(
+            tf.int64, tf.int64, default_value=-1, empty_key=-1, deleted_key=-2, name="table"
+        )
+        inserted = table.insert(tf.constant([1], tf.int64), tf.reshape(step + 1, [1]))
+        with tf.control_dependencies([inserted]):
+            op = tf.assign_add(step, 1)
+        return tf.estimator.EstimatorSpec(mode, loss=models.weight() * 0.0, train_op=op)
+
+    est = models.estimator(model_dir, model_fn, save_checkpoints_steps=3)
+    est.train(models.batches(), steps=12)
+    for step in (3, 6, 9, 12):
+        reader = tf.train.NewCheckpointReader(f"{model_dir}/model.ckpt-{step}")
+        [name] = [n for n in reader.get_variable_to_shape_map() if n.endswith("-values")]
+        record(step, reader.get_tensor(name).max())

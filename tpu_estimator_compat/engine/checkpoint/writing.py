@@ -19,10 +19,11 @@ from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.checkpoint.saved_files import appearing_at_once
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import key
-from tpu_estimator_compat.engine.runtime import op_errors
+from tpu_estimator_compat.engine.runtime import eager, op_errors
 from tpu_estimator_compat.engine.runtime.cancelling import cancelled_by
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import HostFunction, as_numpy
+from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 from tpu_estimator_compat.tf_internals import compat, tf_session
 
@@ -51,9 +52,13 @@ def session_function(
     fetches: Sequence[tf.Tensor],
     targets: Sequence[tf.Operation],
     feeds: Sequence[tf.Tensor],
+    streams: RandomStreams | None = None,
 ) -> Callable[[Sequence[Any]], list[Any]]:
-    """A function from values of `feeds` to values of `fetches`, which also runs `targets`."""
-    function = HostFunction(graph, store, fetches, targets, feeds)
+    """A function from values of `feeds` to values of `fetches`, which also runs `targets`.
+
+    `streams`: see `HostFunction`.
+    """
+    function = HostFunction(graph, store, fetches, targets, feeds, streams=streams)
     filename = _filename_feed(function.program)
     return function if filename is None else CheckpointWrite(function, filename)
 
@@ -129,11 +134,18 @@ class SaveFunctions:
         self.graph = graph
         self.saver_def = saver_def
         self.bytes = sum(_size(t) for t in tensors.values())
+        self._of_tables = [
+            i for i, t in enumerate(tensors.values()) if t.op.type.startswith("LookupTableExport")
+        ]
         self._read = HostFunction(graph, store, [*tensors.values()], [], [])
         self._write = session_function(graph, store, [result], [], [filename, *tensors.values()])
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self, self._read.tensors([], reads_all=True))
+        values = self._read.tensors([], reads_all=True)
+        with eager.eager_mode(), tf.device("/cpu:0"):
+            for index in self._of_tables:
+                values[index] = tf.raw_ops.DeepCopy(x=values[index])
+        return Snapshot(self, values)
 
     def write(self, filename: str, values: list[tf.Tensor]) -> bytes:
         [name] = self._write([np.asarray(filename, object), *values])
@@ -143,9 +155,9 @@ class SaveFunctions:
 class Snapshot(tf_session.SessionInterface):
     """A session for one `Saver.save`, which can only write the values it holds.
 
-    Nothing is copied: the tensors share the variables' buffers. A step that updates a variable
+    Of variables, nothing is copied: the tensors share their buffers. A step that updates a variable
     while its tensor is held allocates a new buffer, so that only updates during the write cost a
-    copy.
+    copy. Tables are copied, since a `DenseHashTable` changes its buffer in place.
     """
 
     def __init__(self, functions: SaveFunctions, values: list[tf.Tensor]):

@@ -24,6 +24,7 @@ class JaxRunner:
 
     ended = False
     notes_before = False
+    streams = None
 
     def __init__(
         self,

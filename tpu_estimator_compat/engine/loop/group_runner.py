@@ -20,6 +20,7 @@ from tpu_estimator_compat.engine.runtime.group import (
     check_even_data,
     check_none_failed,
 )
+from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 
 AGroup = TypeVar("AGroup", bound=Group)
 
@@ -31,6 +32,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
     """
 
     notes_before = False
+    streams: RandomStreams | None = None
 
     def __init__(self, group: AGroup):
         self.states: np.ndarray | None = None

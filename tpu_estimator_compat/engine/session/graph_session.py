@@ -23,6 +23,7 @@ from tpu_estimator_compat.engine.session import feeds as feeds_lib
 from tpu_estimator_compat.engine.session.fetches import FetchHandlers
 from tpu_estimator_compat.engine.state.variables import READY_KEYS, VariableStore, components
 from tpu_estimator_compat.engine.step.host_function import as_numpy
+from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.tf_internals import GLOBAL_STEP_READ_KEY, stack, tf_session
 
 Names = tuple[str, ...]
@@ -50,11 +51,14 @@ class GraphSession(tf.compat.v1.Session):
         graph: tf.Graph,
         store: VariableStore,
         config: tf.compat.v1.ConfigProto | None = None,
+        streams: RandomStreams | None = None,
     ):
         self._graph = graph
         self._config = config
         self._operation_timeout = config.operation_timeout_in_ms if config else 0
         self.store = store
+        self._all_streams = streams or RandomStreams()
+        self._streams: RandomStreams | None = None  # initializers run once, with their own
         self._functions: dict[tuple[Names, Names, Names], Callable[[Sequence[Any]], list[Any]]] = {}
         self._handlers = FetchHandlers(graph)
         self._variables_behind: dict[Key, str] = {}
@@ -88,6 +92,7 @@ class GraphSession(tf.compat.v1.Session):
 
     def start(self, restored: str | None = None) -> None:
         """Called when all variables are initialised, before the first step: see `Runner`."""
+        self._streams = self._all_streams
 
     def __del__(self) -> None:
         """Does nothing: the maker of a session closes it, and there is nothing in C++ to free."""
@@ -171,7 +176,9 @@ class GraphSession(tf.compat.v1.Session):
         function = self._functions.get(names)
         if function is None:
             fed = [t for t, _ in feeds]
-            function = session_function(self._graph, self.store, fetches, targets, fed)
+            function = session_function(
+                self._graph, self.store, fetches, targets, fed, self._streams
+            )
             self._functions[names] = function
         return function([value for _, value in feeds])
 

@@ -51,7 +51,7 @@ class ReplicaRunner:
         if plan.host_calls and plan.host_calls_every > 1:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 self._step_in_loop = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._streams = streams or RandomStreams()
+        self.streams = streams or RandomStreams()
         # Keras' fit has no session in which machines could agree on steps.
         self._alone = workers.of(store.strategy) is None
         queued = plan.loss is not None and bool(plan.targets) and self._alone
@@ -69,7 +69,7 @@ class ReplicaRunner:
             fed=fed,
             queued=queued,
             step_in_loop=self._step_in_loop,
-            streams=self._streams,
+            streams=self.streams,
             tuning=self._tuning,
         )
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 
 
 class Runner(Protocol):
@@ -19,6 +20,8 @@ class Runner(Protocol):
     Attributes:
       store: the variables by name. Reading one copies its value to the host, `assign` copies to the
         replicas. The plan's variables exist once the runner is made.
+      streams: of random ops, which a session's other functions continue; None where steps have
+        random numbers of their own.
       ended: whether no more steps can be made, even if this process has more data.
     """
 
@@ -26,6 +29,9 @@ class Runner(Protocol):
 
     @property
     def store(self) -> VariableStore: ...
+
+    @property
+    def streams(self) -> RandomStreams | None: ...
 
     @property
     def ended(self) -> bool: ...

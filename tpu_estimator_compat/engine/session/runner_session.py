@@ -22,11 +22,12 @@ class RunnerSession(GraphSession):
         config: tf.compat.v1.ConfigProto | None = None,
     ):
         self.runner = make_runner()
-        super().__init__(self.runner.plan.graph, self.runner.store, config)
+        super().__init__(self.runner.plan.graph, self.runner.store, config, self.runner.streams)
         self._make_runner = make_runner
         self._restored: str | None = None
 
     def start(self, restored: str | None = None) -> None:
+        super().start(restored)
         self._restored = restored
         self.runner.start(restored)
 

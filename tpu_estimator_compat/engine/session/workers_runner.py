@@ -48,9 +48,9 @@ class WorkersRunner(GroupRunner[Workers]):
         super().__init__(group)
         self.plan, self.store = plan, store
         self._model_dir = model_dir
-        self._streams = RandomStreams()
+        self.streams = RandomStreams()
         plan_of_step = plan.of(plan.fetches, plan.targets)
-        self._program = build_step(plan_of_step, store, streams=self._streams)
+        self._program = build_step(plan_of_step, store, streams=self.streams)
         self._loop: WorkersLoop | None = None
         self._interrupted = interrupted
         self._tuning = tuning
@@ -104,7 +104,7 @@ class WorkersRunner(GroupRunner[Workers]):
             if names not in self._single:
                 # This step must make the exchanges of the others, which run the plan's fetches.
                 plan = self.plan.of([*fetches, *self.plan.fetches], targets)
-                program = build_step(plan, self.store, streams=self._streams)
+                program = build_step(plan, self.store, streams=self.streams)
                 self._check_exchanges(program)
                 self._single[names] = functions.function(program)
             with eager.eager_mode(), tf.device("/cpu:0"):

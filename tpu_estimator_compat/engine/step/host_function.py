@@ -10,6 +10,7 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.runtime import eager, functions
 from tpu_estimator_compat.engine.runtime.traces import Contents
 from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
 _LARGE = 2**16  # bytes
@@ -23,6 +24,7 @@ class HostFunction:
       optimize: see `functions.call_options`; for a function that runs in every step. Grappler
         also prunes unused ops of branches and loops, which TF1 did not run.
       done: operations that have run already: the function neither runs them nor waits for them.
+      streams: of random ops, which the function continues; None for streams of its own.
 
     Attributes:
       read: names of the variables that it reads, and does not write.
@@ -38,6 +40,7 @@ class HostFunction:
         *,
         optimize: bool = False,
         done: Collection[tf.Operation] = (),
+        streams: RandomStreams | None = None,
     ):
         program = ReplicaProgram(graph, feeds, fetches, targets, done=done)
         # A dataset of arrays is a graph of large constants, and its function runs once.
@@ -61,7 +64,7 @@ class HostFunction:
         self.read = {op.name for op in program.handles} - {op.name for op in self._written}
         self._dtypes = [t.dtype.base_dtype for t in program.feeds]
         self._function = _function_of(
-            lambda *values: program(values, store.host_handle), program, store
+            lambda *values: program(values, store.host_handle, streams), program, store, streams
         )
 
     def __call__(self, values: Sequence[Any]) -> list[Any]:
@@ -100,13 +103,18 @@ def _size(dtype: tf.DType) -> int:
 
 
 def _function_of(
-    call: Callable[..., Any], program: ReplicaProgram, store: VariableStore
+    call: Callable[..., Any],
+    program: ReplicaProgram,
+    store: VariableStore,
+    streams: RandomStreams | None,
 ) -> Callable[..., Any]:
     """A function of a host program; equal programs may share its trace."""
     if any(map(is_handle, [*program.feeds, *program.fetches])):
         return functions.function(call)
-    signature = None if _gives_first_values(program) else program.signature()
-    contents = None if signature is None else Contents(signature, [store])
+    continued = [streams] if streams else []
+    rewritten = [streams.applies_to] if streams else []
+    signature = None if _gives_first_values(program) else program.signature(*rewritten)
+    contents = None if signature is None else Contents(signature, [store, *continued])
     return functions.SharedFunction(call, contents)
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.graph_def import GraphDef, NodeDef, set_inputs
-from tpu_estimator_compat.tf_internals import device_util, resource_variable_ops
+from tpu_estimator_compat.engine.step.kernel_session import KernelSession, may_call
+from tpu_estimator_compat.tf_internals import context, device_util, resource_variable_ops
 
 FROM_STATE = {
     "RandomUniform": "StatefulUniform",
@@ -56,12 +57,13 @@ class RandomStreams:
     """The streams of a session, one for each op and replica: a `StateRewrite` of its programs.
 
     Ops without a seed stay unchanged, since each of their kernels begins at random; so do ops in
-    branches and loops. As a `traces.Holder`, it names a stream's state after its op, seeds and
-    device.
+    branches and loops, and on devices of other processes. As a `traces.Holder`, it names a stream's
+    state after its op, seeds and device.
     """
 
     def __init__(self) -> None:
         self._states: dict[tuple[str, int, int], tuple[str, tf.Variable]] = {}
+        self._kernels = KernelSession()
 
     def applies_to(self, node: NodeDef) -> bool:
         """Whether a node, not one in a function, draws from a variable."""
@@ -72,17 +74,20 @@ class RandomStreams:
 
         Call it in replica context: variables are made on the replica's device.
         """
-        if not any(map(self.applies_to, graph_def.node)):
+        if not any(self.applies_to(node) or may_call(node) for node in graph_def.node):
             return graph_def, {}
         changed = tf.compat.v1.GraphDef()
         changed.CopyFrom(graph_def)
         handles = {}
         device = device_util.current()
-        for node in filter(self.applies_to, changed.node):
-            state = f"{node.name}/random_state"
-            seeds = node.attr["seed"].i, node.attr["seed2"].i
-            handles[f"{state}:0"] = self.handle((node.name, *seeds, device))
-            draw_from(node, state, ALGORITHM)
+        is_local = device.startswith(context.context().host_address_space())
+        for node in changed.node:
+            if self.applies_to(node):
+                state = f"{node.name}/random_state"
+                handles[f"{state}:0"] = self.handle((node.name, *_seeds(node), device))
+                draw_from(node, state, ALGORITHM)
+            elif may_call(node) and is_local:
+                self._kernels.call_kernel(node, (node.name, *_seeds(node)))
         add_algorithm(changed.node.add())
         return changed, handles
 
@@ -102,3 +107,7 @@ class RandomStreams:
                 )
             self._states[key] = device, state
         return self._states[key][1].handle
+
+
+def _seeds(node: NodeDef) -> tuple[int, int]:
+    return node.attr["seed"].i, node.attr["seed2"].i
