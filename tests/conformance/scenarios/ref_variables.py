@@ -240,6 +240,27 @@ def an_assignment_that_is_logged(model_dir, record):
     _train(model_dir, record, model)
 
 
+def fetched_reads_between_writes(model_dir, record):
+    """The original's fetches share the variable's memory: they show the last write of the step."""
+    kept = {}
+
+    def model(x, y):
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer(), trainable=False)
+        with tf.control_dependencies([tf.assign_add(v, 1.0)]):
+            kept["read"] = v.read_value()
+        with tf.control_dependencies([kept["read"]]):
+            last = tf.assign_add(v, 10.0)
+        with tf.control_dependencies([last]):
+            kept["used after the write"] = kept["read"] + 0.0
+        loss = _loss(_net(x, "w"), y)
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        train = optimizer.minimize(loss, var_list=tf.trainable_variables("w"))
+        used = kept["used after the write"]
+        return loss, tf.group(train, used), [models.Fetching(record, dict(kept))]
+
+    _train(model_dir, record, model)
+
+
 def a_variable_that_a_hook_feeds(model_dir, record):
     class Feeding(tf.train.SessionRunHook):
         def begin(self):

@@ -64,6 +64,17 @@ class ResourceGraph:
             return self._value(tensor, ref)
         return self.graph.get_tensor_by_name(tensor.name)
 
+    def memory_of(self, tensor: tf.Tensor) -> tf.Tensor | None:
+        """The handle of the ref variable whose memory `tensor` is, whole; None for other tensors.
+
+        A fetch of such a tensor gives what the memory holds when all operations have run.
+        """
+        name = tensor.name.removesuffix(":0")
+        read = self._conversion.reads.get(name)
+        ref = read.ref if read and read.alias is None else self._conversion.refs.get(name)
+        handle = None if ref is None else self._output(ref.handle)
+        return handle if handle is not None and handle.op.type == "VarHandleOp" else None
+
     def fed(self, tensor: tf.Tensor) -> list[tf.Tensor]:
         """The counterparts to feed for `tensor`; for a ref, all plain reads of the variable."""
         if not self._has_refs:

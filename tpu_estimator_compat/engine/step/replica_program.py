@@ -97,6 +97,9 @@ class ReplicaProgram:
         self._given = _given(self._fed)
         needed = graph_ops.ancestors([*wanted, *self.targets], stops, {*idle, *self._given})
         self._finish(needed - set(self.handles), stops)
+        memory = map(resources.memory_of, fetches)
+        written = set(self.written_handles())
+        self._read_last = [h if h is not None and h.op in written else None for h in memory]
 
     def _finish(self, ops: set[tf.Operation], stops: set[Key]) -> None:
         self.ops, self.stops = ops, stops
@@ -182,6 +185,7 @@ class ReplicaProgram:
             *map(_names, (self._fed, self._results)),
             [(op.name, op.type, _signature_of_variable(op)) for op in self.handles],
             [[op.name for op in wanted] for wanted in self._wanted],
+            [handle is not None for handle in self._read_last],
             [sorted((name, t.name) for name, t in feeds.items()) for feeds in self._awaited],
             [(wait.late, wait.inside, _names(wait.given)) for wait in self._waits],
             [
@@ -250,7 +254,12 @@ class ReplicaProgram:
         if not self.native_collectives:
             importing.must_run(done)
         with tf.control_dependencies(done):
-            return [tf.identity(environment[key(t)]) for t in self._results]
+            results = [tf.identity(environment[key(t)]) for t in self._results]
+        with tf.control_dependencies([*done, *results]):
+            return [
+                value if handle is None else _value_of(environment[key(handle)], value.dtype)
+                for value, handle in zip(results, self._read_last, strict=True)
+            ]
 
     def _import(
         self,
@@ -337,6 +346,10 @@ def _given(feeds: Sequence[tf.Tensor]) -> dict[tf.Operation, tf.Tensor]:
         if op.type == "IteratorGetNext":
             given.setdefault(op, feed)
     return given
+
+
+def _value_of(handle: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
 
 
 def _names(tensors: Sequence[tf.Tensor]) -> list[str]:
