@@ -72,7 +72,7 @@ class _Parser(argparse.ArgumentParser):
         if close := difflib.get_close_matches(wrong, known, 1):
             message += f". Did you mean {close[0]}?"
         elif wrong.startswith("-") and any(a.dest == "args" for a in self._actions):
-            message += ". Options of the script come after it."
+            message += ". Put options of the script after SCRIPT."
         super().error(printable(message))
 
 

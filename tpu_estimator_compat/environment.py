@@ -51,7 +51,7 @@ def explained(error: ModuleNotFoundError) -> str:
     if error.name and error.name == os.environ.get("KERAS_BACKEND"):
         return (
             f"KERAS_BACKEND is {error.name!r}, but that package is not installed. Unset it, or set "
-            "it to tensorflow, on which estimators and their keras_model() run."
+            "it to tensorflow, which keras_model() needs."
         )
     if (error.name or "").partition(".")[0] not in _REQUIRED:
         return ""

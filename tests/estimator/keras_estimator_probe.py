@@ -192,7 +192,7 @@ class SampleWeights(Case):
 
 
 class Subclassed(Case):
-    """Made anew from its config, so its weights come from its initialisers."""
+    """Made anew from its config, so its weights come from its initializers."""
 
     arguments = {"checkpoint_format": "saver"}
 

@@ -66,7 +66,7 @@ def test_an_export_takes_the_place_of_one_and_of_nothing_else(tmp_path):
     (tmp_path / "notes").mkdir()
     note = tmp_path / "notes" / "note.txt"
     note.write_text("mine")
-    with pytest.raises(FileExistsError, match="something else than a SavedModel is there"):
+    with pytest.raises(FileExistsError, match="something other than a SavedModel is there"):
         model.export(tmp_path / "notes")
     assert note.read_text() == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["notes", "served"]

@@ -245,7 +245,7 @@ def without_features(labels):
         ({"features": np.float32(1)}, ValueError, r"shapes {'features': \(\), 'labels': \(8,\)}"),
         ({"features": {"a": X, "b": 3.0}}, ValueError, r"\"features\['b'\]\": \(\)"),
         ({"labels": Y[:5]}, ValueError, r"'labels': \(5,\)"),
-        ({"features": X[:0], "labels": Y[:0]}, ValueError, "one at least"),
+        ({"features": X[:0], "labels": Y[:0]}, ValueError, "at least 1"),
         ({"features": None, "labels": None}, ValueError, "Got None"),
         ({"features": [[1, 2], [3]]}, ValueError, "features must be an array, got list"),
         ({"features": [object()] * 8}, TypeError, "features must be an array of numbers or text"),

@@ -217,6 +217,6 @@ def _start(
         logging.warning(
             "You are creating an Estimator from a Keras model manually subclassed from `Model`, "
             "that was already called on some inputs (and thus already had weights). The estimator "
-            "starts from the initialisers: only functional and sequential models keep theirs."
+            "starts from the initializers: only functional and sequential models keep theirs."
         )
     return None

@@ -19,8 +19,8 @@ class GraphMetric(keras.metrics.Metric):
     def update_state(self, *args, **kwargs) -> None:
         """Raises NotImplementedError: only the test step updates the metric."""
         raise NotImplementedError(
-            f"Metric {self.name!r} comes from the model_fn's metric_fn, which every test step "
-            "updates. Call model.evaluate(...) instead."
+            f"Metric {self.name!r} comes from the model_fn, and every test step updates it. "
+            "Call model.evaluate(...) instead."
         )
 
     def result(self) -> np.ndarray:

@@ -73,7 +73,7 @@ class ModelFnModel(SavedVariables):
         self._eval_metrics: dict[str, GraphMetric] = {}
         self._adopted: set[str] = set()
         self._in_loop = self._fits = False
-        self._optimizer_view: optimizer_view.UnknownRate | None = None
+        self._optimizer_view: optimizer_view.OptimizerView | None = None
         self._nan_step: int | None = None  # first step with a NaN loss in the last `fit`
         self.built = True
         self._steps_at_first = steps_per_execution
@@ -88,7 +88,7 @@ class ModelFnModel(SavedVariables):
 
         Args:
           steps_per_execution: steps between two callbacks; "auto" lets Keras choose.
-          **kwargs: must not hold an optimizer, loss or metrics.
+          **kwargs: ignored; an optimizer, loss or metrics are an error.
 
         Raises:
           ValueError: an optimizer, loss or metrics, or a number of steps below 1.
@@ -118,7 +118,7 @@ class ModelFnModel(SavedVariables):
         return [self._loss, *self._eval_metrics.values()]
 
     @property
-    def optimizer(self) -> optimizer_view.UnknownRate:
+    def optimizer(self) -> optimizer_view.OptimizerView:
         """model_fn's optimizer: its `learning_rate`, and the global step as `iterations`.
 
         An assigned rate replaces model_fn's from the next step on, in this model only; checkpoints
@@ -325,7 +325,7 @@ class ModelFnModel(SavedVariables):
         if isinstance(callbacks, keras.callbacks.CallbackList):  # fit calls this
             for callback in callbacks.callbacks:
                 if isinstance(callback, RemainingSteps):
-                    callback.in_fit(kwargs.get("steps"))
+                    callback.set_validation_steps(kwargs.get("steps"))
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
         self._check_is_free(ModeKeys.EVAL)
         _check_call("evaluate", args, kwargs)

@@ -15,10 +15,10 @@ from tpu_estimator_compat.engine.step import learning_rate
 from tpu_estimator_compat.spec import ModeKeys
 
 
-class UnknownRate:
-    """The optimizer of a training step that has no single learning rate, or is not captured yet.
+class OptimizerView:
+    """The optimizer of a training step, without its learning rate.
 
-    `reason` completes the sentence "model.optimizer has no learning_rate:".
+    `reason` says why there is none, after "model.optimizer has no learning_rate:".
     """
 
     name = "model_fn_optimizer"
@@ -49,7 +49,7 @@ class UnknownRate:
         )
 
 
-class OneRate(UnknownRate, keras.optimizers.Optimizer):
+class OneRate(OptimizerView, keras.optimizers.Optimizer):
     """The optimizer of a model whose training step has one learning rate.
 
     `rates` are the tensors of the step's graph that hold the rate.
@@ -58,7 +58,7 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
     def __init__(self, modes: ModelModes, rates: list[tf.Tensor]):
         self._lock = False  # Keras' __init__ would make variables, which this view must not have
         self.use_ema = False
-        UnknownRate.__init__(self, modes, "")
+        OptimizerView.__init__(self, modes, "")
         self._rates = rates
         self._variable: str | None = None
 
@@ -88,16 +88,16 @@ class OneRate(UnknownRate, keras.optimizers.Optimizer):
         mode.captured.store.assign(self._variable, number)
 
 
-def view(modes: ModelModes) -> UnknownRate:
+def view(modes: ModelModes) -> OptimizerView:
     if ModeKeys.TRAIN not in modes:
         reason = "there is no training step yet. Call fit, or keras_model(input_fn)"
-        return UnknownRate(modes, reason)
+        return OptimizerView(modes, reason)
     plan = modes[ModeKeys.TRAIN].plan
     with eager.eager_mode():
         try:
             rates = learning_rate.find(list(plan.targets), set(plan.trainable_names()))
         except ValueError as error:
-            return UnknownRate(modes, f"the step of model_fn has no one learning rate: {error}")
+            return OptimizerView(modes, f"the step of model_fn has no one learning rate: {error}")
         return OneRate(modes, rates)
 
 

@@ -79,7 +79,7 @@ class Prediction:
         return [output[:rows] for output in self._function(element)]
 
     def of_batch(self, features: Any) -> Any:
-        """Predictions for one batch: all replicas compute it; the first one's are returned."""
+        """Predictions for one batch: each replica computes all; the first one's are returned."""
         replicas = self._modes.store.strategy.num_replicas_in_sync
         return tf.nest.map_structure(lambda t: t[: tf.shape(t)[0] // replicas], self([features]))
 

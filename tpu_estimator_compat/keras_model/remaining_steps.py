@@ -28,7 +28,7 @@ class RemainingSteps(keras.callbacks.Callback):
     def made(self, steps: int) -> None:
         self.last = self._first + steps - 1
 
-    def in_fit(self, steps: int | None) -> None:
+    def set_validation_steps(self, steps: int | None) -> None:
         """Sets the number of validation steps: the callbacks' `params` hold that of training."""
         self._of_validation = (steps,)
 

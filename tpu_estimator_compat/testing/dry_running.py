@@ -1,4 +1,4 @@
-"""A short run of a whole script in a test: two steps of each training, nothing written elsewhere.
+"""A short run of a whole script in a test: two steps of each training, no file kept.
 
 The script runs in a process of its own, by `python -m tpu_estimator_compat run --dry-run`. This
 module imports neither TensorFlow nor pytest.

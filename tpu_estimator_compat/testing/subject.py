@@ -68,8 +68,8 @@ class Subject:
         sizes = {shape[:1] for shape in shapes.values()}
         if not shapes or len(sizes) > 1 or sizes & {(), (0,)}:
             raise ValueError(
-                "features and labels must be arrays with as many examples each along axis 0, one "
-                f"at least. Got {f'the shapes {shapes}' if shapes else self.features}."
+                "features and labels must be arrays with equally many examples along axis 0, at "
+                f"least 1. Got {f'the shapes {shapes}' if shapes else self.features}."
             )
         if self.examples_per_step is not None:
             check_positive_integer(self.examples_per_step, "batch_size")
@@ -89,7 +89,7 @@ class Subject:
         return self.examples_per_step or int(next(self._named_arrays())[1].shape[0])
 
     def input_fn(self, passes: int = 1) -> Callable[..., Any]:
-        """The input function: repeats the examples endlessly, in predictions `passes` times."""
+        """`own_input_fn`, or one that repeats the examples: in predictions `passes` times."""
 
         def input_fn(params: Any, mode: str) -> tf.data.Dataset:
             predicts = mode == ModeKeys.PREDICT

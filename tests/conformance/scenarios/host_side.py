@@ -317,7 +317,7 @@ def scaffolds(model_dir: str, record: Any, side: Any) -> Any:
             return tf.train.Scaffold(
                 init_feed_dict={first: np.full([1, 1], 3.0, np.float32)},
                 local_init_op=tf.group(tf.assign(bonus, 7.0)),
-                # The default would ask for `unused`, which nobody initialises in TRAIN.
+                # The default would ask for `unused`, which nobody initializes in TRAIN.
                 ready_op=tf.constant([], tf.string),
                 ready_for_local_init_op=tf.constant([], tf.string),
             )

@@ -6,7 +6,7 @@ from tpu_estimator_compat import layers
 
 
 def test_init_from_checkpoint_of_layers(tmp_path):
-    """Their first initialisers, which lie in the code of layers, are not updates of theirs."""
+    """Their first initializers, which lie in the code of layers, are not updates of theirs."""
 
     def model_fn(features, labels, mode):
         logits = layers.dense(features, 3)

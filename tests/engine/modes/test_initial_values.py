@@ -10,7 +10,7 @@ from support.legacy_models import (
 
 import tpu_estimator_compat as tpu
 
-WARNING = "trainable variables have the values of their initialisers"
+WARNING = "trainable variables have the values of their initializers"
 
 
 def warnings(caplog):

@@ -61,7 +61,7 @@ def test_variable_begins_with_the_warm_started_value_of_another(
     np.testing.assert_array_equal(session.run(weight), [7.0, 7.0])
 
 
-def test_variables_that_begin_with_each_other_are_initialised(graph, session):
+def test_variables_that_begin_with_each_other_are_initialized(graph, session):
     weight = tf.get_variable("weight", initializer=2.0)
     other = tf.Variable(
         tf.cond(tf.is_variable_initialized(weight), lambda: weight * 1, lambda: 5.0)

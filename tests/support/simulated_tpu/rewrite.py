@@ -77,7 +77,7 @@ class Expansion:
         self.outer, self.program, self.replicas = outer, program, replicas
         self._packs = packs
         devices = list(strategy.extended.worker_devices)
-        # A step on one replica of a larger TPU, as TensorFlow's initialisers of variables are.
+        # A step on one replica of a larger TPU, as TensorFlow's initializers of variables are.
         self.devices = devices if len(devices) == replicas else devices[:1] * replicas
         self._captured = {id(inner): outside for outside, inner in program.captures}
         self._all = program.get_operations()

@@ -6,7 +6,7 @@ initialize_tpu_system, Topology, DeviceAssignment, TPUStrategy and its variables
 passes that the TPU's runtime makes over a graph:
 
 * the list of cores: logical CPU i + 1 of a machine stands for its core i, CPU 0 for the host;
-* the topology that initialisation answers with;
+* the topology that initialization answers with;
 * the rewrite of a replicated computation (`rewrite`), after a look at it (`checks`).
 
 What it cannot show: kernels, numerics, random streams and memory of a TPU, spatial partitioning

@@ -67,7 +67,7 @@ def test_a_part_of_names_as_json(capsys):
 def test_an_unknown_name_beside_a_known_one(capsys):
     assert main(["names", "tf.contrib.tpu.TPUConfig", "no_such_thing"]) == 2
     captured = capsys.readouterr()
-    assert "no row for 'no_such_thing'" in captured.err
+    assert "no dropped name has 'no_such_thing'" in captured.err
     assert "tf.contrib.tpu.TPUConfig: works" in captured.out
 
 

@@ -119,13 +119,13 @@ def test_a_script_that_fails_before_it_trains(script, capsys):
     assert preflight(script) == 2
     errors = capsys.readouterr().err
     assert "OSError: no data" in errors
-    assert "never called train()" in errors
+    assert "no TPUEstimator reached train()" in errors
 
 
 def test_a_script_that_does_not_train(script, capsys):
     script.write_text("print('nothing to do')")
     assert preflight(script) == 2
-    assert "never called train()" in capsys.readouterr().err
+    assert "no TPUEstimator reached train()" in capsys.readouterr().err
 
 
 def test_a_script_that_leaves(script, capsys):

@@ -32,7 +32,7 @@ def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[
 
 
 def _by_keras(op: tf.Operation) -> bool:
-    # A variable's first initialiser is not its `initializer` after `init_from_checkpoint`.
+    # A variable's first initializer is not its `initializer` after `init_from_checkpoint`.
     if any(frame.name == "_init_from_args" for frame in op.traceback):
         return False
     return keras_code.is_by(op, keras_code.UPDATING)

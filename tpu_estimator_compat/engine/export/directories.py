@@ -62,7 +62,7 @@ def replacing(path: str) -> Iterator[str]:
     path = path.rstrip("/") or path
     if tf.io.gfile.exists(path) and not (_is_saved_model(path) or _is_empty(path)):
         raise FileExistsError(
-            f"Cannot export to {path!r}: something else than a SavedModel is there. Give another "
+            f"Cannot export to {path!r}: something other than a SavedModel is there. Give another "
             "path, or remove it."
         )
     beside = f"{path}.unfinished-{user_files.token()}"

@@ -310,8 +310,7 @@ def build_supervised_input_receiver_fn_from_input_fn(
                 f"Got {type(element).__name__}: {element}"
             )
         features, labels = element
-        # Inside: the names of symbolic tensors are read while their graph exists.
-        return build_raw_supervised_input_receiver_fn(features, labels)
+    return build_raw_supervised_input_receiver_fn(features, labels)
 
 
 def _under_default(tensors: Tensors, name: str) -> dict[str, Any]:

@@ -208,8 +208,8 @@ def _tensors_of(output: ExportOutput) -> Tensors:
         return list(output.outputs.values())
     raise ValueError(
         "`export_output` must be have type `ClassificationOutput`, `RegressionOutput`, or "
-        f"`PredictOutput`; got {output}. A graph for TPU can be made with API version 2, or not at "
-        "all with export_to_tpu=False."
+        f"`PredictOutput`; got {output}. Change the output, or export no graph for TPU with "
+        "export_to_tpu=False."
     )
 
 

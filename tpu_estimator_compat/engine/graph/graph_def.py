@@ -1,4 +1,4 @@
-"""The GraphDef of a part of a captured graph, for import under another graph.
+"""The GraphDef of a part of a captured graph, for import into another graph.
 
 As in a TF1 session, ops that nothing fetches (restore ops, init ops, eval-only updates) are left
 out, and so never run.
@@ -18,11 +18,11 @@ GraphDef = Any  # tf.compat.v1.GraphDef
 NodeDef = Any  # tf.compat.v1.NodeDef
 Rewrites = Mapping[str, Callable[[NodeDef], None]]
 
-_SEED_STRIDE = 1_000_003  # larger than differences between seeds of consecutive ops
+_SEED_STRIDE = 1_000_003  # larger than differences between the seeds of a graph
 _SMALL_CONSTANT = 1024  # bytes; TF1 repeated shapes, axes and scalars
 _NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_name")
 _OUTPUTS = {"XlaReplicaId": ("id",), "Unique": ("y", "idx"), "TPUReplicatedOutput": ("outputs",)}
-"""Names of outputs, by type, of ops that are rewritten to ops whose outputs are called `output`."""
+"""Names of outputs, by op type, of ops whose replacements call their output `output`."""
 BY_REPLICA = frozenset({"XlaReplicaId", "TPUReplicatedInput"})
 """Types of ops whose value differs by replica."""
 _FILLING = frozenset({"Fill", "ZerosLike", "OnesLike"})
@@ -70,17 +70,17 @@ def subgraph_def(
     instead: Mapping[str, str] | None = None,
     awaited: Collection[str] = (),
 ) -> GraphDef:
-    """The GraphDef of `ops` and the functions that they need, for import under another graph.
+    """The GraphDef of `ops` and the functions that they need, for import into another graph.
 
     Drops device strings and colocation, which refer to the legacy graph's devices, and control
     inputs from outside `ops`, except from `awaited`; the caller orders the parts of the graph.
 
     Args:
-      ops: operations in the order in which they are created.
+      ops: operations in the order in which the import creates them.
       replica: index of the replica that runs the ops: seeded random ops draw different numbers on
         each, and `XlaReplicaId` is a constant. None where devices tell replicas apart themselves.
-      rewrites: functions that change a node, by op type; in functions of the library too.
-      instead: maps operations to leave out, of one output each, to their replacements, by name.
+      rewrites: callables that change nodes, by op type; nodes in the library's functions too.
+      instead: names of operations with one output to leave out, each with its replacement's name.
       awaited: names of operations outside `ops`; the import maps those that are control inputs.
     """
     source = _nodes_of(graph)
@@ -241,7 +241,7 @@ def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDe
 
 
 def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> None:
-    """Rewrites nodes in the functions of a library, under new names that end in `mark`.
+    """Rewrites nodes in a library's functions; changed functions get names that end in `mark`.
 
     The runtime knows the old bodies by the old names, so each function that changes, or calls a
     changed function, gets a new name.
@@ -317,7 +317,7 @@ def canonical(graph_def: GraphDef) -> bytes:
         for attr in _NUMBERED:
             function.attr.pop(attr, None)
     result.library.function.sort(key=lambda function: function.signature.name)
-    del result.library.gradient[:]  # never used
+    del result.library.gradient[:]  # gradients are in the graph already
     return result.SerializeToString(deterministic=True)
 
 

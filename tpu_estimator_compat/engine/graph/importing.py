@@ -66,9 +66,9 @@ def imported(
 
 @contextlib.contextmanager
 def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
-    """A context outside of `tf.control_dependencies`, under which TensorFlow cannot import ops.
+    """Leaves `tf.control_dependencies`, in which TensorFlow cannot import ops.
 
-    TPU steps are built under them; `tf.control_dependencies(None)` would leave the computation.
+    TPU steps are built in one; `tf.control_dependencies(None)` would leave the computation, too.
     """
     stack, graph._control_dependencies_stack = graph._control_dependencies_stack, []
     try:
@@ -80,8 +80,8 @@ def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
 def must_run(targets: Sequence[tf.Operation]) -> None:
     """Makes the function under construction run `targets`, even if no output depends on them.
 
-    A function runs its stateful ops. `tf.cond` and `tf.while_loop` return copies of their results,
-    which have no state; and functions of a TF1 graph run only the ops that outputs depend on.
+    A function runs its stateful ops. `tf.cond` and `tf.while_loop` return stateless copies of their
+    results; and functions of a TF1 graph run only the ops that outputs depend on.
     """
     stateless = [op for op in targets if not op.op_def.is_stateful]
     # None in a dataset's function, which runs the ops that its results depend on.

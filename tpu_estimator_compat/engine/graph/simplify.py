@@ -83,7 +83,7 @@ def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[s
 
 
 def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
-    """Moves reads of variables that depend on nothing before the writes, as TF1 ran them.
+    """Moves reads of variables without dependencies before the writes, as TF1 ran them.
 
     `tf.train.get_global_step()`, used after `minimize`, was the step before its increment: a read
     without dependencies is ready when the step begins, an update only when there are gradients.

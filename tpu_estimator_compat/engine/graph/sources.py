@@ -62,7 +62,7 @@ def is_users(filename: str) -> bool:
 
 
 def of_frames(frames: Iterable[Any]) -> SourceLine | None:
-    """The innermost line of the user among `frames`, outermost first."""
+    """The user's innermost line; `frames` begin with the outermost."""
     of_user = _users(frames)
     if not of_user:
         return None
@@ -173,7 +173,7 @@ class Sources:
 
 @contextlib.contextmanager
 def with_lines(graph: tf.Graph) -> Iterator[None]:
-    """Adds to an error of an operation the user's lines that made it."""
+    """Adds the user's lines that made an operation to its error."""
     try:
         yield
     except tf.errors.OutOfRangeError:  # the end of the data
@@ -190,7 +190,7 @@ def _add_lines(error: tf.errors.OpError, graph: tf.Graph) -> None:
     message = _IN_VAIN.sub("", error.message)
     _, _, tags = error_interpolation.parse_message(message)
     for tag in tags:
-        ops = _called(graph, tag.name, of_input=_OF_INPUT in message)
+        ops = _named(graph, tag.name, of_input=_OF_INPUT in message)
         stacks = [stack for stack in dict.fromkeys(map(stack_text, ops)) if stack]
         if stacks:
             # The words of `OpError.__str__`, which adds TensorFlow's own lines.
@@ -199,7 +199,7 @@ def _add_lines(error: tf.errors.OpError, graph: tf.Graph) -> None:
             return
 
 
-def _called(graph: tf.Graph, name: str, *, of_input: bool) -> list[tf.Operation]:
+def _named(graph: tf.Graph, name: str, *, of_input: bool) -> list[tf.Operation]:
     """The operations that a message calls `name`, of the input or of the step.
 
     There may be several: a message does not name the function that contains the operation. Names of

@@ -20,7 +20,7 @@ class LoopResult:
       steps: fewer than asked for where the data ended, the loss was NaN, or a signal came.
       loss: the last step's loss, a scalar tensor.
       loss_sum: the sum of the steps' losses.
-      exhausted: whether the data ended.
+      exhausted: whether no more steps can be made: the data ended, here or on another machine.
       counter: the counter's value after the steps; None without a counter, or where the data ended.
       counter_before: the counter before the last step; None also where the loop does not note it.
       stopped_by_nan: whether the loop ended because the last step's loss was NaN.

@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.runtime.tuning import Tuning
 class SingleStep:
     """Runs one step in a call, for hooks that have control around every step.
 
-    A loop of one step takes several times a small step's time. Arguments are as in `DeviceLoop`.
+    For a small step, a loop takes several times as long. Arguments are as in `DeviceLoop`.
     """
 
     def __init__(

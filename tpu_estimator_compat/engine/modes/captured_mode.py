@@ -197,7 +197,7 @@ def capture_mode(
     tuning: Tuning = DEFAULTS,
     host_stage: HostStageBuilder | None = None,
 ) -> CapturedMode:
-    """Captures a mode in the default graph; initialises nothing.
+    """Captures a mode in the default graph; initializes nothing.
 
     `call_model_fn` takes features and labels, returns model_fn's spec; `store` gets the variables.
     """

@@ -36,7 +36,7 @@ Hook = Any  # a tf.compat.v1.train.SessionRunHook
 class EvalRequest:
     """The arguments of one `evaluate` call; with `steps=None` it runs to the end of the data.
 
-    Without a path in `source`, variables are initialised, and warm-started from `warm_start`.
+    Without a path in `source`, variables are initialized, and warm-started from `warm_start`.
     """
 
     hooks: Sequence[Hook]

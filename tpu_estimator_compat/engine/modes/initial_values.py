@@ -12,9 +12,9 @@ _SHOWN = 3
 
 
 def warn_if_untrained(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
-    """Warns where, without a checkpoint, trainable variables have their initialisers' values.
+    """Warns where, without a checkpoint, trainable variables have their initializers' values.
 
-    Initialisers that read a file, as with `init_from_checkpoint` and warm starts, do not count. An
+    Initializers that read a file, as with `init_from_checkpoint` and warm starts, do not count. An
     `init_fn` may assign any values: with one there is no warning.
     """
     trainable = captured.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
@@ -24,7 +24,7 @@ def warn_if_untrained(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaff
     more = ", ..." if len(drawn) > _SHOWN else ""
     logging.warning(
         "There is no checkpoint in model_dir %s: %d of %d trainable variables have the values of "
-        "their initialisers, for mode %s (%s%s). Train first, or name a checkpoint_path.",
+        "their initializers, for mode %s (%s%s). Train first, or name a checkpoint_path.",
         captured.config.model_dir,
         len(drawn),
         len(trainable),

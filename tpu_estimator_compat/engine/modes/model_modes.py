@@ -95,7 +95,7 @@ class ModelModes:
         self._modes[self.in_session] = mode
 
     def build(self, mode: str, element_spec: Any) -> ReadyMode:
-        """Captures `mode`, creates its new variables, and initialises or restores them."""
+        """Captures `mode`, creates its new variables, and initializes or restores them."""
         if self.in_session and not self.is_alone:
             raise NotImplementedError(
                 f"A callback asks for {mode} steps during a call on several machines: the machines "
@@ -135,7 +135,7 @@ class ModelModes:
         return CheckpointSource(self._checkpoint, self.config.model_dir)
 
     def _initialize(self, session: GraphSession, variables: Sequence[tf.Variable]) -> None:
-        """Initialises variables that a later mode added, such as slots, or restores them."""
+        """Initializes variables that a later mode added, such as slots, or restores them."""
         missing = {variable.op.name: variable for variable in variables}
 
         def restore(path: str) -> None:

@@ -33,7 +33,7 @@ Predictions = Any  # a tensor, or a dict of tensors
 class PredictRequest:
     """The arguments of one `predict` call; `predict_keys=None` means all predictions.
 
-    Without a path in `source`, variables are initialised, and warm-started from `warm_start`.
+    Without a path in `source`, variables are initialized, and warm-started from `warm_start`.
     """
 
     hooks: Sequence[Hook]

@@ -130,7 +130,7 @@ def make_ready(
 def _with_metrics_initialized(
     scaffold: tf.compat.v1.train.Scaffold,
 ) -> tf.compat.v1.train.Scaffold:
-    """A scaffold for EVAL, whose local_init_op also initialises metrics, as in the original."""
+    """A scaffold for EVAL, whose local_init_op also initializes metrics, as in the original."""
     if scaffold.local_init_op is None:
         return scaffold
     both = tf.group(scaffold.local_init_op, tf.compat.v1.train.Scaffold.default_local_init_op())

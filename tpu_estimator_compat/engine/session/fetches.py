@@ -1,7 +1,7 @@
 """Flattens the fetches of a session's caller, once per structure.
 
 A training loop has the same fetches in every run, in new dicts and lists. TensorFlow's
-`_FetchHandler` is slow to make and slow to use, so that its result is cached.
+`_FetchHandler` is slow to make and slow to use, so its result is cached.
 """
 
 from __future__ import annotations

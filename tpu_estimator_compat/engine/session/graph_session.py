@@ -1,7 +1,7 @@
 """A TF1 session on live TF2 variables, so that TF's Saver, Scaffold and hooks run unchanged.
 
 `run(fetches, feed_dict)` prunes the captured graph, imports it into a tf.function once, and calls
-the function. Between calls, only the store's variables keep values.
+the function. Between calls, only the store keeps state: variables, tables, iterators.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class GraphSession(tf.compat.v1.Session):
         self._step_variable = None
 
     def start(self, restored: str | None = None) -> None:
-        """Called when all variables are initialised, before the first step: see `Runner`."""
+        """Called when all variables are initialized, before the first step: see `Runner`."""
         self._streams = self._all_streams
 
     def __del__(self) -> None:
@@ -115,8 +115,8 @@ class GraphSession(tf.compat.v1.Session):
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """Runs operations and evaluates tensors, as `tf.compat.v1.Session.run` does.
 
-        Of `options`, `trace_level` has an effect (`run_metadata.step_stats` gets the trace), and
-        `timeout_in_ms`, in place of the config's `operation_timeout_in_ms`.
+        Two `options` have an effect: `trace_level` (`run_metadata.step_stats` gets the trace), and
+        `timeout_in_ms`, which replaces the config's `operation_timeout_in_ms`.
         """
         if options is not None:
             warn_of_idle_fields(options)
@@ -147,7 +147,7 @@ class GraphSession(tf.compat.v1.Session):
     def value_if_handle(self, tensor: tf.Tensor) -> tf.Tensor:
         """The value of a variable if `tensor` is its handle, else `tensor`.
 
-        Variables of TF1 had no handles: hooks and `session.run` take "weights:0" for the value.
+        Ref variables had no handles: hooks and `session.run` take "weights:0" for the value.
         """
         if tensor.dtype != tf.resource:
             return tensor
@@ -245,9 +245,9 @@ class GraphSession(tf.compat.v1.Session):
             ]
 
     def direct_read(self, tensor: tf.Tensor) -> Any:
-        """The value of a constant, or of the variable behind `tensor`; None for other tensors."""
+        """The value of an array constant, or of the variable behind `tensor`; None for others."""
         if tensor.op.type == "Const" and tensor.shape.rank:
-            return tf.get_static_value(tensor)  # without a function
+            return tf.get_static_value(tensor)
         variable = self.variable_behind(tensor)
         if variable is None:
             return None

@@ -1,4 +1,4 @@
-"""Orders initialisers: one that reads another variable comes after that variable's initialiser.
+"""Orders initializers: one that reads another variable comes after that variable's initializer.
 
 TensorFlow 1 ran them in any order: a moving average began at random with the warm-started value of
 its variable, or with the initial value that the warm start replaced.
@@ -20,7 +20,7 @@ _COLLECTIONS = (
 
 
 def put_in_order(graph: tf.Graph) -> None:
-    """Moves an initialiser to the front where another would read its variable before it runs."""
+    """Moves an initializer to the front where another would read its variable before it runs."""
     resources = resource_graph.of(graph)
     initializers = {
         resources.operation(v.op): _Initializer(
@@ -34,7 +34,7 @@ def put_in_order(graph: tf.Graph) -> None:
     entered: set[_Initializer] = set()
 
     def place(initializer: _Initializer) -> None:
-        if initializer in entered:  # placed, or two initialisers read each other's variables
+        if initializer in entered:  # placed, or two initializers read each other's variables
             return
         entered.add(initializer)
         for read in initializer.reads:
@@ -51,7 +51,7 @@ def put_in_order(graph: tf.Graph) -> None:
 
 
 class _Initializer:
-    """An initialiser with all operations on which it depends.
+    """An initializer with all operations on which it depends.
 
     `reads` has, for each variable handle, the first of these operations that uses it.
     """
@@ -71,5 +71,5 @@ class _Initializer:
                     yield op, tensor.op
 
     def follows(self, op: tf.Operation) -> bool:
-        """Whether the initialiser comes after `op` without depending on it."""
+        """Whether the initializer comes after `op` without depending on it."""
         return op not in self.ops and graph_ops.in_creation_order([op, self.op])[0] is op

@@ -1,4 +1,4 @@
-"""Runs a plan's steps on the replicas of a tf.distribute strategy, in one process."""
+"""Runs a plan's steps on the replicas of a tf.distribute strategy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 class ReplicaRunner:
     """A `Runner` on TensorFlow's replicas; `RunnerOptions` describes its arguments.
 
-    It creates the variables of steps, one component per replica, before initialisers or restores.
+    It creates the variables of steps, one component per replica, before initializers or restores.
     """
 
     ended = False
@@ -52,7 +52,7 @@ class ReplicaRunner:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 self._step_in_loop = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.streams = streams or RandomStreams()
-        # Keras' fit has no session in which machines could agree on steps.
+        # With several workers, only Keras' fit uses this runner.
         self._alone = workers.of(store.strategy) is None
         queued = plan.loss is not None and bool(plan.targets) and self._alone
         self.program = self._program(plan, queued=queued)
@@ -74,7 +74,7 @@ class ReplicaRunner:
         )
 
     def start(self, restored: str | None = None) -> None:
-        """Does nothing: there are no other machines."""
+        """Does nothing: machines do not agree on steps."""
 
     def begin_loop(self) -> None:
         if self._step_in_loop is not None:
@@ -184,10 +184,10 @@ class ReplicaRunner:
             queue.finish()
 
     def leave(self) -> None:
-        """Does nothing: no other machine waits."""
+        """Does nothing: machines do not agree on steps."""
 
     def fail(self) -> None:
-        """Does nothing: no other machine waits."""
+        """Does nothing: machines do not agree on steps."""
 
     def close(self) -> None:
         if self.program.queue is not None:

@@ -20,8 +20,8 @@ class Runner(Protocol):
     Attributes:
       store: the variables by name. Reading one copies its value to the host, `assign` copies to the
         replicas. The plan's variables exist once the runner is made.
-      streams: of random ops, which a session's other functions continue; None where steps have
-        random numbers of their own.
+      streams: random streams that the session's other functions share; None where steps have
+        their own.
       ended: whether no more steps can be made, even if this process has more data.
     """
 
@@ -41,7 +41,7 @@ class Runner(Protocol):
         """Whether `run` notes the global step before its last step."""
 
     def start(self, restored: str | None = None) -> None:
-        """Called before the first step: variables are initialised, or restored from `restored`."""
+        """Called before the first step; `restored`: the checkpoint that was restored, if any."""
 
     def begin_loop(self) -> None:
         """Resets the count of steps in a loop, by which host calls run every n-th step."""

@@ -1,4 +1,4 @@
-"""Makes a ready session: restored from a checkpoint, or initialised by the scaffold.
+"""Makes a ready session: restored from a checkpoint, or initialized by the scaffold.
 
 TensorFlow's ChiefSessionCreator and SessionManager do the work, on a `GraphSession`.
 """
@@ -34,14 +34,14 @@ class _SessionManager(session_manager.SessionManager):
         source: CheckpointSource,
         *,
         restore_input: bool,
-        asks_variables: bool,
+        has_default_ready_op: bool,
         asks_global_variables: bool,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self._make_session = make_session
         self._source = source
-        self._asks_variables = asks_variables
+        self._has_default_ready_op = has_default_ready_op
         self._asks_global_variables = asks_global_variables
         self._restore_input = restore_input
         self.restored: str | None = None
@@ -56,7 +56,7 @@ class _SessionManager(session_manager.SessionManager):
 
     def _model_ready(self, sess):
         ready, message = super()._model_ready(sess)
-        if ready and self._asks_variables and (missing := sess.uninitialized()):
+        if ready and self._has_default_ready_op and (missing := sess.uninitialized()):
             return False, f"Variables not initialized: {', '.join(missing)}"
         return ready, message
 
@@ -156,7 +156,7 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
                 self._remembered,
                 self._source,
                 restore_input=self._restore_input,
-                asks_variables=_is_default(self._scaffold.ready_op),
+                has_default_ready_op=_is_default(self._scaffold.ready_op),
                 asks_global_variables=_is_default(self._scaffold.ready_for_local_init_op),
                 local_init_op=self._scaffold.local_init_op,
                 local_init_feed_dict=self._scaffold.local_init_feed_dict,
@@ -168,7 +168,7 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
 
 
 class QueueThreads(tf.compat.v1.train.SessionRunHook):
-    """Shortens the wait for the threads of queue runners when a signal ends the session."""
+    """Limits the wait for threads of queue runners: 3 s after a signal; none at Python's exit."""
 
     def __init__(self, hooks: Sequence[Any]):
         self._hooks = hooks

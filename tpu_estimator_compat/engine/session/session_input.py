@@ -20,7 +20,7 @@ class SessionInput:
     """The iterator of a session, made on first use.
 
     Attributes:
-      exhausted: whether the data has ended.
+      exhausted: whether no more steps can be made: the data ended, here or on another machine.
       restored_from: the checkpoint whose position the iterator has, until a step takes an element.
     """
 
@@ -46,7 +46,7 @@ class SessionInput:
     def take(self, call: Callable[[Iterator], Result]) -> Result:
         """Makes a call that takes elements; a signal interrupts it where Python makes the elements.
 
-        It then raises OutOfRangeError, since training saves as at the end of data.
+        It then raises OutOfRangeError, so that training ends and saves as at the end of data.
         """
         self.restored_from = None
         iterator = self.iterator()

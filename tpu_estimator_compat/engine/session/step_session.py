@@ -36,7 +36,7 @@ _MOST_KNOWN = 64  # classified sets of fetches
 class StepSession(RunnerSession):
     """A session whose steps take elements from a deployed input, within limits read at every run.
 
-    `steps_last_run`, `steps_made`: steps of the plan's targets, in the last run and in all runs.
+    `steps_last_run`, `steps_made`: steps of the plan's targets, in the last run of them and in all.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class StepSession(RunnerSession):
         return super()._evaluate(fetches, [], [])
 
     def _evaluate(self, fetches: Fetches, targets: Targets, feeds: Feeds) -> list[Any]:
-        asked = self._sorted(fetches, targets)
+        asked = self._classified(fetches, targets)
         if feeds or not asked.reads_alone:
             self._noted_step = None
             if not asked.needs_step:
@@ -99,7 +99,7 @@ class StepSession(RunnerSession):
         self._profiled.after_run(max(self.steps_made - before, 1))
         return values
 
-    def _sorted(self, fetches: Fetches, targets: Targets) -> StepFetches:
+    def _classified(self, fetches: Fetches, targets: Targets) -> StepFetches:
         """The fetches and targets, classified; cached for the same objects."""
         known = self._known.get(id(fetches))
         if known is None or known.tensors is not fetches or known.targets is not targets:
@@ -146,12 +146,14 @@ class StepSession(RunnerSession):
 
     def _run_fed(self, asked: StepFetches, feeds: Feeds) -> list[Any]:
         """Runs steps with fed tensors one by one, each with the same values."""
+        if not asked.makes_steps:
+            return self._run_once(asked, feeds)
         values: list[Any] = []
         self.steps_last_run = 0
-        for _ in range(self._most_steps() if asked.makes_steps else 1):
+        for _ in range(self._most_steps()):
             values = self._run_once(asked, feeds)
             self.steps_last_run += 1
-            self.steps_made += asked.makes_steps
+            self.steps_made += 1
         return values
 
     def _run_once(self, asked: StepFetches, feeds: Feeds = ()) -> list[Any]:

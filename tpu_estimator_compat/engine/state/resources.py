@@ -27,7 +27,7 @@ class Resource:
         self.handle = self._keep()
 
     def no_data(self) -> tf.data.Dataset:
-        """An empty dataset with the elements of this iterator."""
+        """An empty dataset with this iterator's element spec."""
         if any(spec.dtype == tf.variant for spec in self._element_spec):
             return tf.data.Dataset.range(0).map(self._blank_element)
         # Tracing a function, as above, takes as long as predicting many batches.
@@ -35,7 +35,7 @@ class Resource:
         return tf.data.Dataset.from_tensor_slices(tuple(rows))
 
     def read(self, dataset: tf.data.Dataset) -> None:
-        """Makes an iterator read this dataset, which frees its former one."""
+        """Makes this iterator read a dataset, which frees the former one."""
         tf.raw_ops.MakeIterator(dataset=dataset._variant_tensor, iterator=self.handle)
 
     @tf.autograph.experimental.do_not_convert

@@ -125,7 +125,7 @@ class ShardedVariables:
     def take_restored(self, path: str | None) -> None:
         """Distributes the rows that the chief restored from `path`; all machines call this.
 
-        On the chief, None says that nothing was restored: each machine has initialised its rows.
+        On the chief, None says that nothing was restored: each machine has initialized its rows.
         """
         with eager.eager_mode(), tf.device("/cpu:0"):
             if not self._group.tell(int(path is not None), "restored sharded variables"):

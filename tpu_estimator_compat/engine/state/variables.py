@@ -2,7 +2,7 @@
 
 Variables keep their TF1 names. Replica variables are created under the strategy, one component per
 replica; all others (local and metric variables, hooks' counters) live on the host, once. As in TF1,
-a variable has no value, and cannot be read, until an initialiser or a checkpoint assigns one.
+a variable has no value, and cannot be read, until an initializer or a checkpoint assigns one.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class VariableStore:
         self._resources.clear()
 
     def close(self) -> None:
-        """Frees the values at once: graphs keep the variables until Python collects cycles."""
+        """Frees large values at once: graphs keep variables until Python collects cycles."""
         with eager.eager_mode():
             for variable in self._variables.values():
                 for component in filter(_is_large_and_local, components(variable)):
@@ -297,7 +297,7 @@ def _refuse_reads_before_first_value(variable: tf.Variable, name: str) -> None:
     """Makes reads of a plain variable fail until it has a value, as in TF1.
 
     Before the first assignment, an anonymous handle reads as an empty array; a named one fails.
-    Each name costs a kernel: variables that a ready op checks first keep anonymous handles.
+    Each name costs a kernel: variables that a ready op checks keep anonymous handles.
     """
     anonymous = variable.handle
     with eager.eager_mode(), tf.device(anonymous.device):

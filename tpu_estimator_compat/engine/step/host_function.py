@@ -76,7 +76,7 @@ class HostFunction:
 
         With `reads_all`, for reads of most variables, as by a checkpoint, no read copies.
         """
-        if self._does_nothing:  # such as initialisers of a model without tables
+        if self._does_nothing:  # such as initializers of a model without tables
             return []
         call_options = functions.call_options(optimize=self._optimize)
         with eager.eager_mode(), tf.device("/cpu:0"):
@@ -119,7 +119,7 @@ def _function_of(
 
 
 def _gives_first_values(program: ReplicaProgram) -> bool:
-    """Whether a program may initialise variables.
+    """Whether a program may initialize variables.
 
     TensorFlow keeps the initial values as constants of the function, so that a cached function
     would take as much memory as the variables.

@@ -136,13 +136,13 @@ def strategy(
 
 
 def over_cores(resolver: Resolver, device_assignment: Any = None) -> tf.distribute.TPUStrategy:
-    """A new strategy over an initialised TPU; without an assignment, each core is a replica."""
+    """A new strategy over an initialized TPU; without an assignment, each core is a replica."""
     with eager.eager_mode():  # in graph mode it would ask a session for the devices
         return tf.distribute.TPUStrategy(resolver, experimental_device_assignment=device_assignment)
 
 
 def initialize(resolver: Resolver) -> Any:
-    """Connects to the TPU and initialises it, once per process: a second time loses variables.
+    """Connects to the TPU and initializes it, once per process: a second time loses variables.
 
     Returns its `tf.tpu.experimental.Topology`; raises RuntimeError if it cannot be reached.
     """

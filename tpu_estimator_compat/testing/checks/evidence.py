@@ -59,7 +59,7 @@ def rounds_coarsely(ops: Sequence[tf.Operation]) -> bool:
 
 
 def draws_random_numbers(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
-    """Random operations, but not initialisers, which a step does not run."""
+    """Random operations, but not initializers, which a step does not run."""
     return one_per_line(
         op for op in ops if "seed2" in op.node_def.attr or op.type.startswith("StatelessRandom")
     )

@@ -1,9 +1,9 @@
-"""Runs a script on the original and here, and says whether it is still the same training.
+"""Runs a script on TensorFlow's own estimators and here, and compares the two trainings.
 
     python -m tpu_estimator_compat compare --steps 20 train.py --its_flags
     python -m tpu_estimator_compat compare --dirs old_model new_model
 
-Both sides start from one checkpoint, the original's first, in model_dirs of their own. Losses,
+Both sides start from one checkpoint, TensorFlow's first, in model_dirs of their own. Losses,
 variables, evaluations, predictions and the names in written files are compared. With --dirs, SCRIPT
 and the argument after it are the model_dirs of an old and a new run, and nothing is run. The exit
 status is 0 if all is equal or differs only by rounding, 1 if it differs, 2 if the runs cannot be
@@ -172,7 +172,7 @@ def _of_dirs(arguments: argparse.Namespace) -> Report:
 
 
 def _check_run(path: str) -> None:
-    """Raises ValueError for a path that is no model_dir, by file names alone; skips buckets."""
+    """Raises ValueError for a path that is no run, by file names alone; skips buckets."""
     if "://" in path:
         return
     if not os.path.exists(path):

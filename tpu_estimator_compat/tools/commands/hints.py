@@ -16,7 +16,7 @@ _LIBRARIES = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras", "tpu_es
 def of(error: BaseException, *, numpy_legacy: bool) -> Iterator[str]:
     """The hints for an error of a script, which ran with or without NumPy's old names."""
     yield from _of_warning(error)
-    package = _young_package(error)
+    package = _modern_package(error)
     missing = _missing(error) if isinstance(error, ImportError) else None
     if package is not None:
         yield _of_package(package, missing)
@@ -92,7 +92,7 @@ def _of_package(package: str, missing: tuple[str, str] | None) -> str:
     )
 
 
-def _young_package(error: BaseException) -> str | None:
+def _modern_package(error: BaseException) -> str | None:
     """The package, not run as legacy code, whose error today's TensorFlow may have caused.
 
     None if the error came from legacy code, or is not about TensorFlow.

@@ -6,7 +6,7 @@
 Without --mapping it writes a draft: a JSON object from names in the checkpoint to paths in the
 Keras model, for you to check. With --mapping it copies the variables; with --saved-model and
 --inputs it checks that the outputs agree; with --out it saves the weights. The exit status is 0 if
-all went well, 1 if the outputs differ or an error ended the command, 2 for wrong options.
+all went well, 1 if the outputs differ or after any other error, 2 if options cannot be parsed.
 """
 
 from __future__ import annotations

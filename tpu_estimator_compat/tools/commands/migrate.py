@@ -1,4 +1,4 @@
-"""Rewrites imports and names that TensorFlow dropped to `tpu_estimator_compat.v1`.
+"""Replaces imports and names that TensorFlow dropped by those of `tpu_estimator_compat.v1`.
 
     python -m tpu_estimator_compat migrate train.py
     python -m tpu_estimator_compat migrate --write src
@@ -40,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if importlib.util.find_spec("libcst") is None:
         print(
-            f"{NAME} needs libcst, which is not installed. Write: "
-            f"{environment.pip_line('migrate')}",
+            f"{NAME} needs libcst, which is not installed. Run: {environment.pip_line('migrate')}",
             file=sys.stderr,
         )
         return 2
@@ -50,13 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
 
-    run = _Run(arguments, arguments.color or are_colors_shown())
+    migration = _Run(arguments, arguments.color or are_colors_shown())
     try:
-        with scan_command.each_file(_WORK) as of:
+        with scan_command.each_file(_WORK) as rewrite:
             for file in files:
-                run.migrate(of, file)
+                migration.migrate(rewrite, file)
     finally:  # an interrupted run, too, says what it has written
-        status = run.finish(len(files))
+        status = migration.finish(len(files))
     return status
 
 
@@ -71,13 +70,13 @@ class _Run:
         self._left: list[ScanFinding] = []
         self._unwritten: list[str] = []
 
-    def migrate(self, of: Callable[..., Rewriting], file: str) -> None:
+    def migrate(self, rewrite: Callable[..., Rewriting], file: str) -> None:
         from tpu_estimator_compat.tools.migrate import writing
         from tpu_estimator_compat.tools.scan import CannotRead, unreadable
 
         if writing.is_below(file, self._roots):
             try:
-                made = of(file, self._write)
+                made = rewrite(file, self._write)
             except CannotRead as error:
                 self._left.append(unreadable(file, error))
             else:

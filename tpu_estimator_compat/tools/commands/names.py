@@ -46,10 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
         found = {row.name: row for row in rows_of(table.load(), asked)}
         rows |= found
         if not found and asked.partition(".")[0] in _ROOTS:
-            say(f"{NAME}: {asked} does not work: {_nothing(asked)}", error=True)
+            say(f"{NAME}: {asked} does not work: {_why_not(asked)}", error=True)
             status = max(status, 1)
         elif not found:
-            say(f"{NAME}: no row for {asked!r}. Try a part of the name.", error=True)
+            say(f"{NAME}: no dropped name has {asked!r} in it. Try a shorter part.", error=True)
             status = 2
     if arguments.json:
         fields = [{**vars(row), "status": row.status.value} for row in rows.values()]
@@ -99,7 +99,7 @@ def _silent() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _nothing(asked: str) -> str:
+def _why_not(asked: str) -> str:
     """The reason why a name does not work, and the names that it may have been meant for."""
     from tpu_estimator_compat.old_names.legacy import table
 

@@ -139,7 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"{NAME}: the script exited with status {left.code}.", error=True)
     if not results:
         call = {"train": "train()", "eval": "evaluate()", "predict": "predict()"}[arguments.mode]
-        say(f"{NAME}: the script never called {call}; nothing was checked.", error=True)
+        say(f"{NAME}: no TPUEstimator reached {call}; nothing was checked.", error=True)
         return _UNKNOWN
     return _show(results[0], arguments)
 

@@ -68,7 +68,7 @@ def _add_dry_run(parser: argparse.ArgumentParser) -> None:
         "the flags model_dir, output_dir and job_dir name; a model_dir starts with the newest "
         "checkpoint of the real one. iterations_per_loop, save_checkpoints_steps, "
         "log_step_count_steps and intervals of hooks are unchanged: what needs more than two steps "
-        "does not happen, except for the checkpoint at the end of each train(). The exit status is "
+        "does not happen; each train() still ends with a checkpoint. The exit status is "
         "the script's, or 1 if it reached no call",
     )
     parser.add_argument(
@@ -125,7 +125,7 @@ def add_script_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="SCRIPT is the name of a module, such as bert.run_classifier",
     )
-    parser.add_argument("script", help="the script")
+    parser.add_argument("script", metavar="SCRIPT", help="the path of the script")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="the script's arguments")
 
 
@@ -273,7 +273,7 @@ def _split_cpu(count: int) -> None:
 
 
 def strip(error: BaseException | None) -> None:
-    """Removes this package's frames around and between the script's own from a traceback."""
+    """Removes the frames of this package and of importlib from an error's tracebacks."""
     while error is not None:
         parsing = isinstance(error, SyntaxError)  # shows its place by itself
         error.__traceback__ = None if parsing else _without(error.__traceback__)

@@ -63,23 +63,23 @@ def each_file(work: tuple[str, str]) -> Iterator[Callable[..., Any]]:
     from tpu_estimator_compat.tools.scan import EachFile
 
     progress = Progress()
-    of = EachFile(work, lambda file, seconds: progress(f"Reading {file}", f" … {seconds:.0f} s"))
+    read = EachFile(work, lambda file, seconds: progress(f"Reading {file}", f" … {seconds:.0f} s"))
 
     def done(*arguments: Any) -> Any:
         try:
-            return of(*arguments)
+            return read(*arguments)
         finally:
             progress.clear()
 
-    with of:
+    with read:
         yield done
 
 
-def _findings(of: Callable[[str], list[ScanFinding]], file: str) -> list[ScanFinding]:
+def _findings(read: Callable[[str], list[ScanFinding]], file: str) -> list[ScanFinding]:
     from tpu_estimator_compat.tools.scan import CannotRead, unreadable
 
     try:
-        return of(file)
+        return read(file)
     except CannotRead as error:
         return [unreadable(file, error)]
 
@@ -95,8 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
     files = files_of(arguments, NAME)
     if files is None:
         return 2
-    with each_file(_WORK) as of:
-        findings = [finding for file in files for finding in _findings(of, file)]
+    with each_file(_WORK) as read:
+        findings = [finding for file in files for finding in _findings(read, file)]
     if arguments.json:
         print(report.as_json(findings, len(files)))
         return report.exit_status(findings)

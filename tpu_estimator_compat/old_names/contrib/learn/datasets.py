@@ -59,7 +59,7 @@ class DataSet:
         dtype = tf.as_dtype(dtype).base_dtype
         if dtype not in (tf.uint8, tf.float32):
             raise TypeError(f"Invalid image dtype {dtype!r}, expected uint8 or float32")
-        self._fake, self._one_hot = fake_data, one_hot
+        self._one_hot = one_hot
         self._num_examples = 10000 if fake_data else len(images)
         if not fake_data:
             if len(images) != len(labels):
@@ -77,7 +77,7 @@ class DataSet:
         self._epochs_completed = 0
         self._position = 0
 
-    images = property(operator.attrgetter("_images"), doc="In the order of the last epoch.")
+    images = property(operator.attrgetter("_images"), doc="In the order of the current epoch.")
     labels = property(operator.attrgetter("_labels"))
     num_examples = property(operator.attrgetter("_num_examples"))
     epochs_completed = property(operator.attrgetter("_epochs_completed"))

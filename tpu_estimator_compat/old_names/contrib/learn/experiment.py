@@ -43,9 +43,9 @@ class Experiment:
 
     `eval_metrics` must be None: it was for another kind of estimator. `train_and_evaluate` looks
     for a new checkpoint every `min_eval_frequency` steps; None means 1, and 0 evaluates only at the
-    end. `local_eval_frequency` is the same for `local_run`. `checkpoint_and_export` evaluates and
-    exports each checkpoint. With `delay_workers_by_global_step`, workers delay their start by
-    steps, not seconds.
+    end. In `local_eval_frequency`, which is for `local_run`, None is 0. `checkpoint_and_export`
+    evaluates and exports each checkpoint. With `delay_workers_by_global_step`, workers delay their
+    start by steps, not seconds.
     """
 
     def __init__(
@@ -183,7 +183,8 @@ class Experiment:
     ) -> None:
         """Evaluates and exports new checkpoints, until one has reached `train_steps`.
 
-        Delays are by default the constructor's; the predicate is as in `continuous_train_and_eval`.
+        Delays are by default the constructor's. The predicate is as in `continuous_train_and_eval`,
+        but gets {} where no checkpoint is new.
         """
         goes_on = _predicate(continuous_eval_predicate_fn)
         throttle = self._throttle_secs if throttle_delay_secs is None else throttle_delay_secs

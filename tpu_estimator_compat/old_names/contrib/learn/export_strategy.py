@@ -15,7 +15,7 @@ class ExportStrategy(NamedTuple):
     """A function that exports an estimator, and the name of its folder below `model_dir/export`.
 
     `export_fn(estimator, export_path)` may also take `strip_default_attrs`, `checkpoint_path`, and,
-    with the latter, `eval_result`. It returns the path of the export.
+    with `checkpoint_path`, `eval_result`. It returns the path of the export.
     """
 
     name: str

@@ -19,8 +19,9 @@ def run(
 ) -> Any:
     """Makes an experiment, from `run_config` and `hparams` or from `output_dir`, and runs it.
 
-    `schedule` is the name of a method of `Experiment`. None means `train` for workers of a cluster,
-    else `train_and_evaluate`. Returns the method's result.
+    `schedule` is the name of a method of `Experiment`. In a cluster, None means `train` for workers
+    and `run_std_server` for parameter servers; else `train_and_evaluate`. Returns the method's
+    result.
     """
     if output_dir is not None and run_config is not None:
         raise ValueError("Cannot provide both `output_dir` and `run_config`")

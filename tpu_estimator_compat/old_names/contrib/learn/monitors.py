@@ -18,7 +18,7 @@ Hook = Any  # a tf.train.SessionRunHook
 
 
 class BaseMonitor:
-    """Base class of monitors; methods are called in every step."""
+    """Base class of monitors: objects that are called in every step."""
 
     def __init__(self) -> None:
         self._begun = False
@@ -28,7 +28,7 @@ class BaseMonitor:
 
     @property
     def run_on_all_workers(self) -> bool:
-        """Whether workers other than the chief call it too."""
+        """Whether workers other than the chief call the monitor too."""
         return False
 
     def set_estimator(self, estimator: Any) -> None:
@@ -167,7 +167,7 @@ class ValidationMonitor(EveryN):
         super().every_n_step_end(step, outputs)
         if self._estimator is None:
             raise ValueError("Missing call to set_estimator.")
-        if not self._looks():
+        if not self._is_due():
             return False
         path = latest(self._estimator.model_dir)
         if path is None or path == self._latest_path:
@@ -179,7 +179,7 @@ class ValidationMonitor(EveryN):
         tf.logging.info("Validation (step %d): %s", step, shown)
         return self.early_stopping_rounds is not None and self._is_enough(step, results)
 
-    def _looks(self) -> bool:
+    def _is_due(self) -> bool:
         """Whether to look for a checkpoint now; records the time if so."""
         now, least = time.time(), self.check_interval_secs
         if least is not None and now - self._last_look < least:

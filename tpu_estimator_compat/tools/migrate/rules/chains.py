@@ -17,7 +17,7 @@ from tpu_estimator_compat.tools.scan.verdict import V1, Verdict
 
 
 class Chains:
-    """Rewrites chains of attributes that no longer lead to their name."""
+    """Rewrites chains of attributes whose name has moved."""
 
     nodes = (cst.Attribute, cst.Name)
 
@@ -31,7 +31,7 @@ class Chains:
                 self._plan(reference, said, said.target)
 
     def _plan(self, reference: Reference, said: Verdict, target: str) -> None:
-        """Plans to replace the start of a chain, up to the end that old and new path share."""
+        """Plans the new start of a chain; old and new path share the rest."""
         moves = self._facts.alias_moves(reference) and not said.of_2
         moved_row = said.row is not None and bool(said.row.move_to)
         is_root = not meaning(reference.base, self._facts.module.bare)[1]

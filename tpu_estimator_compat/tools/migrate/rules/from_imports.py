@@ -60,7 +60,7 @@ class FromImports:
     def _a_line_each(
         self, line: cst.SimpleStatementLine, span: Span
     ) -> cst.CSTNode | cst.FlattenSentinel[cst.BaseSmallStatement | cst.SimpleStatementLine]:
-        """Puts the parts of a split statement on separate lines, if they had one to themselves."""
+        """Puts the parts of a split statement on separate lines, if it had its own line."""
         parts = [part for part in line.body if isinstance(part, cst.ImportFrom)]
         if span[0] not in self._new or len(parts) < 2 or len(parts) < len(line.body):
             return line

@@ -86,9 +86,9 @@ class GpuCompiler(Backend):
     def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
         """Counts FLOPs before fusion: in the compiled program, library calls count none.
 
-        Before it is divided among devices, the step is that of a whole replica. Bytes are those of
-        the compiled program, without library calls. The CPU's client counts both: without a GPU,
-        the plugin counts nothing.
+        The program before fusion is a whole replica's, so its FLOPs are divided by `cores`. Bytes
+        are those of the compiled program, without library calls. The CPU's client counts both:
+        without a GPU, the plugin counts nothing.
         """
         import jax
         from jaxlib import _jax

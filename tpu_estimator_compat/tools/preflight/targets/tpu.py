@@ -24,7 +24,7 @@ class _Generation:
       dimensions: number of dimensions in which chips are arranged.
       hbm: bytes of one device that a program can use: the memory less the compiler's reserve.
       accelerator_type: prefix of Google Cloud's names of slices.
-      counted_per_chip: units per chip, chips or TensorCores, that the number in those names counts.
+      counted_per_chip: 1 if the number in those names counts chips, 2 if it counts TensorCores.
       chip_config: libtpu's name of a chip's configuration; empty for the default.
     """
 
