@@ -148,6 +148,9 @@ class ModelFnModel(SavedVariables):
 
         Returns:
           A tensor or a dict of tensors.
+
+        Raises:
+          ValueError: `training` is True.
         """
         if training:
             raise ValueError("call(training=True) is not supported: use fit() to train.")
@@ -289,7 +292,8 @@ class ModelFnModel(SavedVariables):
         Raises:
           ValueError: there is no data.
           TypeError: an element of `callbacks` is not a Keras callback.
-          RuntimeError: a running call of an estimator executes the training steps of this model.
+          RuntimeError: a running call of an estimator executes the training steps of this model;
+            KERAS_BACKEND is not tensorflow; eager execution is off.
           tf.errors.OpError: a checkpoint could not be written to model_dir.
         """
         self._check_is_free(ModeKeys.TRAIN)
@@ -321,7 +325,20 @@ class ModelFnModel(SavedVariables):
         return history
 
     def evaluate(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
-        """Evaluates as `keras.Model.evaluate` does, with model_fn's own metrics."""
+        """Evaluates as `keras.Model.evaluate` does, with model_fn's own metrics.
+
+        Args:
+          *args: as for `keras.Model.evaluate`; so are `**kwargs`.
+          callbacks: Keras callbacks; their test methods are called.
+
+        Returns:
+          The loss, a list of the loss and the metrics, or with `return_dict=True` a dict of them.
+
+        Raises:
+          ValueError: there is no data.
+          TypeError: an element of `callbacks` is not a Keras callback.
+          RuntimeError: as for `fit`, of the evaluation steps.
+        """
         if isinstance(callbacks, keras.callbacks.CallbackList):  # fit calls this
             for callback in callbacks.callbacks:
                 if isinstance(callback, RemainingSteps):

@@ -88,7 +88,9 @@ def batches(
       ends.
 
     Raises:
-      ValueError: batch or replicas cannot be divided evenly, or input_fn takes no params.
+      ValueError: batch or replicas cannot be divided evenly; input_fn takes no params; `params` has
+        a reserved key; a number is below 1.
+      TypeError: a number is no int; `params` is neither a dict nor HParams.
       NotImplementedError: queue runners make the elements.
     """
     counts = {"replicas": replicas, "count": count, "hosts": hosts, "batch_size": batch_size}

@@ -61,6 +61,9 @@ def run(
         training. None for a temporary folder.
       runtime: "tensorflow" or "jax".
 
+    Returns:
+      The `Result`, with what the mode gives: losses and changed variables, metrics, or predictions.
+
     Raises:
       ValueError, TypeError: arrays without examples, or of different numbers; a batch that replicas
         cannot share; whatever the estimator refuses.

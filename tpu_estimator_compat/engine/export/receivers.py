@@ -207,6 +207,9 @@ def build_raw_serving_input_receiver_fn(
       features: name to tensor (symbolic or eager), which gives the placeholder's dtype, shape and,
         if symbolic, name.
       default_batch_size: first dimension of all placeholders; None for any.
+
+    Returns:
+      The function; each call makes placeholders in the default graph.
     """
 
     def serving_input_receiver_fn() -> ServingInputReceiver:
@@ -264,6 +267,9 @@ def build_raw_supervised_input_receiver_fn(
       labels: likewise. A bare tensor is fed as `label`.
       default_batch_size: first dimension of all placeholders; None for any.
 
+    Returns:
+      The function; each call makes placeholders in the default graph.
+
     Raises:
       ValueError: features and labels have a key in common.
     """
@@ -296,6 +302,9 @@ def build_supervised_input_receiver_fn_from_input_fn(
       input_fn: returns a Dataset of (features, labels), or such a pair of tensors. It is called
         once, in a graph of its own.
       **input_fn_args: arguments of `input_fn`.
+
+    Returns:
+      The function; each call makes placeholders in the default graph.
 
     Raises:
       ValueError: input_fn returns no pair, or features and labels have a key in common.

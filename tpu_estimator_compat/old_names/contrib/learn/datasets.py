@@ -200,6 +200,12 @@ def dense_to_one_hot(labels_dense: np.ndarray, num_classes: int) -> np.ndarray:
 
 
 def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
+    """The path of a file in `work_directory`; downloads it if it is missing.
+
+    Raises:
+      urllib.error.URLError: the server cannot be reached, or lacks the file.
+      urllib.error.ContentTooShortError: the download was cut short; no file is left.
+    """
     tf.io.gfile.makedirs(work_directory)
     path = os.path.join(work_directory, filename)
     if not tf.io.gfile.exists(path):
@@ -232,6 +238,7 @@ def load_csv_with_header(
 def load_csv_without_header(
     filename: str, target_dtype: Any, features_dtype: Any, target_column: int = -1
 ) -> Dataset:
+    """A table from a CSV file that has a line for each example."""
     with tf.io.gfile.GFile(filename) as file:
         rows = list(csv.reader(file))
     return Dataset(*_columns(rows, target_dtype, features_dtype, target_column))
