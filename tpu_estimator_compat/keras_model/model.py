@@ -335,9 +335,7 @@ class ModelFnModel(SavedVariables):
           The loss, a list of the loss and the metrics, or with `return_dict=True` a dict of them.
 
         Raises:
-          ValueError: there is no data.
-          TypeError: an element of `callbacks` is not a Keras callback.
-          RuntimeError: as for `fit`, of the evaluation steps.
+          ValueError, TypeError, RuntimeError: as for `fit`.
         """
         if isinstance(callbacks, keras.callbacks.CallbackList):  # fit calls this
             for callback in callbacks.callbacks:

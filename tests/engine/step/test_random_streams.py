@@ -11,7 +11,6 @@ from support.legacy_models import make_estimator, train_input_fn
 
 from .host_call_models import model_with
 
-
 DRAWS = {
     "from a variable": lambda: tf.random.uniform([1], seed=1),
     "from a shared kernel": lambda: tf.cast(tf.random_shuffle(tf.range(9999), 1)[:1], tf.float32),
