@@ -112,5 +112,5 @@ sys.exit(main(["migrate", "a.py"]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == (
-        "migrate needs libcst, which is not installed. Write: pip install 'libcst>=1.5'\n"
+        "migrate needs libcst, which is not installed. Run: pip install 'libcst>=1.5'\n"
     )
