@@ -88,9 +88,8 @@ def batches(
       ends.
 
     Raises:
-      ValueError: batch or replicas cannot be divided evenly; input_fn takes no params; `params` has
-        a reserved key; a number is below 1.
-      TypeError: a number is no int; `params` is neither a dict nor HParams.
+      ValueError: batch or replicas cannot be divided evenly, input_fn takes no params, or `params`
+        has a reserved key.
       NotImplementedError: queue runners make the elements.
     """
     counts = {"replicas": replicas, "count": count, "hosts": hosts, "batch_size": batch_size}

@@ -39,7 +39,8 @@ def run(
 ) -> Result:
     """Makes steps of a model_fn on CPUs, as a `TPUEstimator` makes them.
 
-    Each step gets all examples; replicas share them, by the estimator's rules for batches.
+    Each step gets all examples; replicas share them, by the estimator's rules for batches. The
+    `Result` has, by mode, losses and changed variables, metrics, or predictions.
 
     Example:
       result = testing.run(model_fn, np.ones([8, 4], "float32"), np.zeros([8], "int32"), replicas=4)
@@ -58,15 +59,11 @@ def run(
       use_tpu: False for the rules of training off TPU, on one device. A model_fn that returns an
         `EstimatorSpec` in evaluation or prediction needs it.
       model_dir: a folder whose newest checkpoint gives the variables, and which gets another after
-        training. None for a temporary folder.
+        training; None for a temporary one.
       runtime: "tensorflow" or "jax".
 
-    Returns:
-      The `Result`, with what the mode gives: losses and changed variables, metrics, or predictions.
-
     Raises:
-      ValueError, TypeError: arrays without examples, or of different numbers; a batch that replicas
-        cannot share; whatever the estimator refuses.
+      ValueError, TypeError: no or unequal numbers of examples; what the estimator refuses.
       RuntimeError: this process has fewer logical CPUs than replicas: see `pytest.mark.replicas`.
     """
     devices.check_count(steps, "steps")
