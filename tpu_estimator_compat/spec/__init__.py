@@ -8,7 +8,7 @@ Begin with `tpu_estimator_spec.py`.
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
 from tpu_estimator_compat.spec.host_call_hook import HostCallHook
 from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
-from tpu_estimator_compat.spec.mode_keys import ModeKeys, check_mode
+from tpu_estimator_compat.spec.mode_keys import ModeKeys
 from tpu_estimator_compat.spec.summary_writers_hook import SummaryWritersHook
 from tpu_estimator_compat.spec.tpu_estimator_spec import TPUEstimatorSpec
 from tpu_estimator_compat.spec.warm_start import (
@@ -27,7 +27,6 @@ __all__ = [
     "VocabInfo",
     "WarmStartSettings",
     "check_checkpoint_exists",
-    "check_mode",
     "default_warm_start_settings",
     "is_keras_metric",
     "keras_metric_pair",

@@ -18,7 +18,8 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.estimator import preparation
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
-from tpu_estimator_compat.spec import ModeKeys, check_mode
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.spec.mode_keys import check_mode
 from tpu_estimator_compat.testing.devices import check_count
 from tpu_estimator_compat.testing.subject import check_hyperparameters
 

@@ -13,7 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import check_path
-from tpu_estimator_compat.spec import ModeKeys, check_mode
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.spec.mode_keys import check_mode
 from tpu_estimator_compat.testing import devices
 from tpu_estimator_compat.testing.recording import Recorder
 from tpu_estimator_compat.testing.results import Result

@@ -13,7 +13,7 @@ from tpu_estimator_compat.config.arguments import (
 )
 from tpu_estimator_compat.estimator.rules import InputFn
 from tpu_estimator_compat.estimator.tpu_rules import TPURules
-from tpu_estimator_compat.spec import check_mode
+from tpu_estimator_compat.spec.mode_keys import check_mode
 from tpu_estimator_compat.tools.preflight.check import Options, check
 from tpu_estimator_compat.tools.preflight.planned_mode import PlannedMode
 from tpu_estimator_compat.tools.preflight.report import Depth
