@@ -16,8 +16,11 @@ SAY = "echo 'waits for the device' >> /proc/$PPID/fd/2"
 
 
 def is_running(pid):
-    stat = pathlib.Path("/proc", str(pid), "stat")
-    return stat.exists() and stat.read_text().split()[2] != "Z"
+    try:
+        stat = pathlib.Path("/proc", str(pid), "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends during the read
+        return False
+    return stat.split()[2] != "Z"
 
 
 def wait_until(holds):
