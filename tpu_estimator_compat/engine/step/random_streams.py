@@ -2,9 +2,10 @@
 
 A random op's kernel keeps the state of its stream, and a TF1 session has one kernel per op. Here
 several functions make steps, as hooks and executors demand, each with its own kernels. They would
-all begin a seed's stream anew, and dropout would repeat its masks. So ops with a seed draw from a
-variable that all functions share. The state is Philox's, as in `tf.random.Generator`: a counter of
-128 bits, low half first, and a key of 64 bits. It begins and advances as in the kernels
+all begin a seed's stream anew, and dropout would repeat its masks. So ops with a seed whose type is
+in `FROM_STATE` draw from a variable that all functions share; others call a kernel that all
+functions share (`kernel_session.py`). The variable has Philox's state, as in `tf.random.Generator`:
+a counter of 128 bits, low half first, and a key of 64 bits. It begins and advances as in kernels
 (`tensorflow/core/util/guarded_philox_random.cc`: the seed is the key, the second seed the upper
 half of the counter), so the numbers are the same.
 """
