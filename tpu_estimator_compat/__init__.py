@@ -1,9 +1,9 @@
 """Runs legacy TPUEstimator code, unchanged, on today's TensorFlow and Keras 3.
 
-The theory in one sentence: a model_fn is captured once per mode as a TensorFlow 1 graph, of which a
-step is made, with a device part that every replica runs under `tf.distribute` and a host part that
-runs once; a keras.Model owns the steps and the variables, and two loops drive it, Keras' own and
-TensorFlow's MonitoredSession with its hooks.
+How it works: each call of an estimator runs model_fn in a TensorFlow 1 graph, and makes a step of
+that graph. The device part of the step runs on every replica, the host part once. A keras.Model
+owns the steps and the variables. Two loops run the steps: Keras' own, and TensorFlow's
+MonitoredSession with its hooks.
 
 `import tpu_estimator_compat as tpu` stands for `tf.estimator.tpu` (once `tf.contrib.tpu`), and
 `tpu_estimator_compat.estimator` for `tf.estimator`; `import tpu_estimator_compat.v1 as tf` for the

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = _Parser(prog="python -m tpu_estimator_compat")
     python = f"Python {sys.version.split()[0]}"
-    versions = f"tpu_estimator_compat {__version__}, {environment.tensorflow()}, {python}"
+    versions = f"tpu_estimator_compat {__version__}, {environment.tensorflow_versions()}, {python}"
     parser.add_argument("--version", action="version", version=versions)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         subparser.set_defaults(run=command.run, parser=subparser)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
-        say(f"\n{parser.prog}: error: the following arguments are required: COMMAND", error=True)
+        say("", error=True)
+        say(f"{parser.prog}: error: the following arguments are required: COMMAND", error=True)
         return 2
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:

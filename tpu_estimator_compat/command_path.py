@@ -1,8 +1,8 @@
 """Keeps the working directory out of `sys.path` in `python -m tpu_estimator_compat COMMAND`.
 
-Python puts the working directory first in `sys.path`, where a file hides the standard module of its
-name. Commands that only read a source tree must import nothing from it, so the package calls this
-module before its other imports.
+Python puts the working directory first in `sys.path`. A file there, such as `random.py`, then
+replaces the standard module of the same name. Commands that only read a source tree must import
+nothing from it, so the package calls this module before its other imports.
 """
 
 import os

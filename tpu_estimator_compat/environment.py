@@ -1,4 +1,4 @@
-"""Installed packages and environment variables, read before TensorFlow is imported."""
+"""Installed packages and environment variables; this module does not import TensorFlow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXTRAS = {
         "nvidia-cuda-nvcc-cu12==12.9.86",
     ),
 }
-"""Requirements of each extra, the same as in setup.cfg."""
+"""Requirements of the extras that an error message may name, the same as in setup.cfg."""
 
 ESTIMATOR_PACKAGE = "tensorflow-estimator==2.15.0"
 """The release that the canned estimators are taken from."""
@@ -47,7 +47,7 @@ def pip_line(extra: str) -> str:
 
 
 def explained(error: ModuleNotFoundError) -> str:
-    """Advice on a failed import of a required package or of KERAS_BACKEND's; empty for others."""
+    """Advice if the missing module is a required one, or the one of KERAS_BACKEND; else empty."""
     if error.name and error.name == os.environ.get("KERAS_BACKEND"):
         return (
             f"KERAS_BACKEND is {error.name!r}, but that package is not installed. Unset it, or set "
@@ -68,7 +68,7 @@ def version() -> str:
     return found.version if found else "unknown"
 
 
-def tensorflow() -> str:
+def tensorflow_versions() -> str:
     """Name and version of each installed TensorFlow distribution; "no tensorflow" without one."""
     found = [f"{name} {dist.version}" for name in DISTRIBUTIONS if (dist := _distribution(name))]
     return ", ".join(found) or "no tensorflow"
@@ -120,7 +120,9 @@ _CACHE_GB = 2.0
 
 
 def cache_limit() -> int:
-    """The largest size of all cached files, in bytes: the value of `CACHE_VARIABLE`, or 2 GB.
+    """The limit of the cached files' total size, in bytes; `CACHE_VARIABLE` sets it in GB.
+
+    Without the variable it is 2 GB.
 
     Raises:
       ValueError: the variable is not a finite number, or is negative.

@@ -1,12 +1,12 @@
 """TensorFlow's private modules and names that the package uses, each with its purpose.
 
-Only two other places import `tensorflow.python`, as a linter checks: `old_names/contrib/`, which
-re-exports names of it, and code that comparisons run in the original's process. TensorFlow 2.19,
-2.20 and 2.21 have all these names. `import tensorflow` imports all these modules itself.
+Only two other places import `tensorflow.python`, as a linter checks: `old_names/contrib/`, whose
+names TensorFlow keeps there, and code that comparisons run in the original's process. TensorFlow
+2.19, 2.20 and 2.21 have all these names. `import tensorflow` imports all these modules itself.
 """
 
 # Calling legacy code in a graph.
-from tensorflow.python import pywrap_tfe  # pauses gradient tapes while a session's functions run
+from tensorflow.python import pywrap_tfe  # pauses gradient tapes; lists devices
 from tensorflow.python import tf2  # whether TensorFlow 2's behavior is on, which scripts may switch
 from tensorflow.python.distribute import device_util  # the current device
 from tensorflow.python.distribute import distribute_lib  # the class of the default strategy
@@ -19,10 +19,10 @@ from tensorflow.python.framework import stack  # the default session: `variable.
 from tensorflow.python.framework.tensor_shape import Dimension  # `shape[0].value` of TensorFlow 1
 from tensorflow.python.ops import cond_v2  # names and reads in branches, as TensorFlow 1 had them
 from tensorflow.python.ops import control_flow_ops  # contexts of code that XLA compiles
-from tensorflow.python.framework import ops  # the graph of ops that take branches' tensors
+from tensorflow.python.framework import ops  # the graph of an op, by its inputs
 from tensorflow.python.ops import control_flow_util_v2  # functions of branches
 from tensorflow.python.ops import control_flow_util  # the switch for TensorFlow 2's control flow
-from tensorflow.python.ops import script_ops  # whether TensorFlow waits for a script's Python
+from tensorflow.python.ops import script_ops  # py_functions: which one runs, and their registry
 from tensorflow.python.ops import while_v2  # variables in loops, as TensorFlow 1 had them
 from tensorflow.python.tpu import tpu_function  # the number of shards, as a model_fn reads it
 from tensorflow.python.tpu import tpu_replication  # marks of outside compilation
@@ -34,7 +34,7 @@ from tensorflow.python.util import (
     function_utils,
 )  # arguments of callables
 from tensorflow.python.util import nest  # names for the tensors of an element
-from tensorflow.python.util.function_utils import fn_args  # a name of `tf.estimator` modules
+from tensorflow.python.util.function_utils import fn_args  # modules of `tf.estimator` had this name
 from tensorflow.python.util import tf_inspect  # arguments of decorated functions
 
 # Functions made of a captured graph.
@@ -129,5 +129,5 @@ from tensorflow.python.tpu import feature_column_v2 as tpu_columns_v2  # columns
 
 # Dry runs.
 from tensorflow.python.checkpoint import checkpoint_management  # the newest checkpoint
-from tensorflow.python.summary.writer import event_file_writer  # events by the user's folder names
+from tensorflow.python.summary.writer import event_file_writer  # what a dry run redirects
 from tensorflow.python.training import checkpoint_utils  # waits for checkpoints

@@ -54,7 +54,21 @@ def model_fn(features, labels, mode, params):
     optimizer.iterations = tf1.train.get_or_create_global_step()
     variables = tf1.trainable_variables()
     train_op = tf.group(*optimizer.get_updates(loss, variables))
-    return tf_estimator.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+    scaffold_fn = init_in_order if sys.argv[1] == "original" else None
+    return tf_estimator.tpu.TPUEstimatorSpec(
+        mode, loss=loss, train_op=train_op, scaffold_fn=scaffold_fn
+    )
+
+
+def init_in_order():
+    """TensorFlow 2.15 initializes variables in any order, but Lookahead's slots read the others."""
+    first = tf1.trainable_variables()
+    others = [v for v in tf1.global_variables() if all(v is not w for w in first)]
+    then = tf1.variables_initializer(others)
+    return tf1.train.Scaffold(
+        init_op=tf1.variables_initializer(first),
+        init_fn=lambda scaffold, session: session.run(then),
+    )
 
 
 def input_fn(params):

@@ -284,7 +284,7 @@ def test_a_page_says_where_to_go_next(page):
 
 def test_the_design_opens_with_the_theory():
     paragraph = (GUIDE / "design.md").read_text().split("\n\n")[1].split(". ", 1)[1]
-    [theory] = re.findall(r"in one sentence: (.*?)\n\n", tpu_estimator_compat.__doc__, re.DOTALL)
+    [theory] = re.findall(r"How it works: (.*?)\n\n", tpu_estimator_compat.__doc__, re.DOTALL)
     plain = re.sub(r"[`*]", "", paragraph)
     assert plain.split() == re.sub(r"[`*]", "", theory[0].upper() + theory[1:]).split()
 

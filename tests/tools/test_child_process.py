@@ -54,7 +54,7 @@ def test_descriptors_and_folder_are_given(tmp_path):
 
 def test_a_module_is_run_whatever_is_in_the_working_directory(tmp_path):
     (tmp_path / "json.py").write_text("raise SystemExit(9)")
-    command = child_process.module("json.tool", "--help")
+    command = child_process.module_command("json.tool", "--help")
     process = child_process.start(command, tmp_path / "log", folder=tmp_path)
     assert child_process.wait(process).code == 0
     assert "usage" in (tmp_path / "log").read_text()

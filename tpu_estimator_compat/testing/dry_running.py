@@ -93,7 +93,7 @@ def dry_run(
         words += ["--whole-predictions"] * whole_predictions
         words += [f"--own-folder={flag}" for flag in own_folders]
         words += [os.fspath(script), *flags]
-        command = child_process.module("tpu_estimator_compat", *words)
+        command = child_process.module_command("tpu_estimator_compat", *words)
         ending = child_process.wait(child_process.start(command, log), time_limit, every=0.1)
         found = _report(answer)
         output = log.read_text(encoding="utf-8", errors="replace")

@@ -22,7 +22,8 @@ from typing import Any
 
 _PATIENCE = 10.0  # seconds to wait for the end of a killed process
 _TOOLS = pathlib.Path(__file__).absolute().parent
-# Runs a module of this package, whose parent folder comes last on sys.path and hides nothing.
+# Runs a module of this package. The package's parent folder is appended to sys.path, where it
+# hides no other module.
 _RUN_MODULE = (
     "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
@@ -50,7 +51,7 @@ class Ending:
         return f"ended with exit status {self.code}"
 
 
-def module(name: str, *arguments: str) -> list[str]:
+def module_command(name: str, *arguments: str) -> list[str]:
     """The command that runs a module of this package, never one of the working directory."""
     return [sys.executable, "-P", "-c", _RUN_MODULE, str(_TOOLS.parents[1]), name, *arguments]
 

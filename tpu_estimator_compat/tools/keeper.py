@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 _EVERY = 1.0  # seconds between checks of the parent, whose own children may keep the pipe open
-_QUIET = 2.0  # seconds in which no process has made the removed folder again
+_QUIET = 2.0  # seconds that the folder must stay removed before the keeper ends
 _DEATH_SIGNAL, _SUBREAPER = 1, 36  # of prctl(2)
 
 
@@ -67,7 +67,10 @@ def remove(parent: int, folder: str) -> None:
 
 
 def _is_there(parent: int, *others: int) -> bool:
-    """Waits for a descriptor or `_EVERY` seconds; whether the parent runs and has sent nothing."""
+    """Waits until a descriptor is readable, at most `_EVERY` seconds.
+
+    Returns whether the parent runs and has sent nothing.
+    """
     ready, _, _ = select.select([0, *others], [], [], _EVERY)
     for other in others:
         if other in ready:

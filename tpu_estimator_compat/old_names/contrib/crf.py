@@ -21,7 +21,7 @@ def crf_log_likelihood(
 ) -> tuple[tf.Tensor, Any]:
     """The log-likelihood [batch] of tag sequences [batch, time], and the transition scores.
 
-    Without `transition_params`, a new variable `transitions` has these.
+    If `transition_params` is None, the scores are a new variable, `transitions`.
     """
     if transition_params is None:
         tags = tf.compat.dimension_value(inputs.shape[2])

@@ -111,6 +111,9 @@ def taken_apart(kernel: Any, order: Sequence[int], depth: int) -> list[Any]:
 
 
 def halves(bias: Any, order: Sequence[int]) -> list[Any]:
-    """Biases by gate: a cell has sums of two biases, which the original also splits in halves."""
+    """Biases by gate, first those of the input.
+
+    A cell has the sum of the input's bias and the state's. Each gets half, as in TensorFlow 1.
+    """
     sums = tf.split(bias, len(order))
     return [0.5 * sums[order.index(gate)] for gate in range(len(order))] * 2

@@ -18,7 +18,7 @@ _TRUTH = {"true": True, "True": True, "false": False, "False": False}
 def parse_values(
     values: str, type_map: Mapping[str, type], ignore_unknown: bool = False
 ) -> dict[str, Any]:
-    """Values by name from text such as `rate=0.1,units=[64,32],units[1]=16`.
+    """Values by name from text such as `rate=0.1,units=[64,32],depth[1]=16`.
 
     `type_map` has the type of each name; for a list, that of its elements. `name[index]=value`
     clauses become a dict of index to value.
@@ -138,7 +138,7 @@ class HParams:
             del self._hparam_types[name]
 
     def parse(self, values: str) -> HParams:
-        """Sets values from text, as `parse_values` reads it; returns this object."""
+        """Sets values from text such as `rate=0.1,units=[64,32]`; returns this object."""
         types = {name: kind for name, (kind, _) in self._hparam_types.items()}
         return self.override_from_dict(parse_values(values, types))
 
@@ -162,7 +162,10 @@ class HParams:
         return {name: getattr(self, name) for name in self._hparam_types}
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a hyperparameter, whose type `default` must match, or `default`."""
+        """The value of a hyperparameter, or `default` if it does not exist.
+
+        ValueError if `default` is neither None nor of the hyperparameter's type.
+        """
         if key not in self._hparam_types:
             return default
         kind, several = self._hparam_types[key]

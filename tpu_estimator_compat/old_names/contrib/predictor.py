@@ -107,7 +107,7 @@ def from_estimator(
     graph: tf.Graph | None = None,
     config: tf.ConfigProto | None = None,
 ) -> Predictor:
-    """A predictor from an estimator's latest checkpoint; `output_key` is an export output's."""
+    """A predictor from the latest checkpoint; `output_key` is a key of `export_outputs`."""
     with tempfile.TemporaryDirectory() as folder:
         path = estimator.export_saved_model(folder, serving_input_receiver_fn)
         return from_saved_model(

@@ -2,8 +2,8 @@
 
 tf_slim uses names that TensorFlow 2.21 has moved or dropped, such as `control_flow_ops.cond` and
 the batch normalization of `tf.layers`. So its modules are loaded from their files under this
-module's name, with an `__import__` that looks names up in the table. For other modules, `tf_slim`
-and TensorFlow do not change.
+module's name, with an `__import__` that gives them the `tf` of `tpu_estimator_compat.v1`. For
+other modules, `tf_slim` and TensorFlow do not change.
 """
 
 import sys

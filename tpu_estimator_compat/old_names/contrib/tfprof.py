@@ -24,5 +24,5 @@ def print_model_analysis(
     tfprof_cmd: str = "scope",
     tfprof_options: dict[str, Any] | None = None,
 ) -> Any:
-    """`tf.profiler.profile` with its old arguments; without options, profiles everything."""
+    """`tf.profiler.profile` with its old arguments and the same default options."""
     return tf.profiler.profile(graph, run_meta, op_log, tfprof_cmd, tfprof_options or 0)

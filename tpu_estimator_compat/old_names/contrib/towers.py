@@ -69,7 +69,8 @@ def _towers() -> _Towers:
 class TowerOptimizer(tf.train.Optimizer):
     """Applies the gradients of all towers at once, in the last tower.
 
-    With one tower, it acts as the wrapped optimizer, or the one that a given function makes.
+    The argument is an optimizer, or a function that makes one. With one tower, that optimizer
+    applies the gradients as usual.
     """
 
     def __init__(self, optimizer_or_optimizer_fn: Any):

@@ -12,7 +12,7 @@ from tpu_estimator_compat.tools.reports.markup import Html, element
 WIDTH, HEIGHT = 860, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 34
 _MOST_POINTS = 1500
-"""The most points of a line; a longer curve shows the least and largest value of each part."""
+"""The most points of a line without gaps; longer ones show the extremes of each part."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.compare.report import Report, Tolerance, Verdict
 from tpu_estimator_compat.tools.compare.runs import Runner, Setting
 
 FACTOR = 20.0
-"""The multiple of the yardstick's differences that is rounding: its few runs miss larger ones.
+"""A difference is rounding up to this multiple of the yardstick's, whose few runs miss larger ones.
 
 Kernels of two releases round differently in every operation; the yardstick disturbs variables only.
 In BERT's pretraining, Adam's squares of gradients differed by 12 times the yardstick's difference.
@@ -23,7 +23,7 @@ In BERT's pretraining, Adam's squares of gradients differed by 12 times the yard
 
 _DISTURBED_RUNS = 2
 _NO_ROUNDING = 1e-3
-"""Relative difference of two old runs that the order of sums in threads never causes."""
+"""The order of sums in threads never causes a larger relative difference of two old runs."""
 
 _DETERMINISM = (
     "The script is not deterministic on the old side. Set tf_random_seed in its RunConfig, and "
@@ -36,14 +36,15 @@ def with_original(runner: Runner, python: str, checkpoint: str | None = None) ->
     """Runs a script on the original and here, and compares the runs.
 
     The original runs twice, which shows whether it is deterministic. If it is, further runs measure
-    rounding: before each step their variables move by one unit in the last place. If not, the
-    second run measures rounding. All start from `checkpoint`; if None, from the original's first.
+    rounding: before each step their variables, except zeros, move by one unit in the last place. If
+    not, the second run measures rounding. All start from `checkpoint`; if it is None, from the
+    original's first.
     """
     return _compared(runner, "original", functools.partial(runner.original, python), checkpoint)
 
 
 def against(runner: Runner, setting: Setting, name: str, checkpoint: str | None = None) -> Report:
-    """Compares a script with its own run under `setting`, in the place of the original's run."""
+    """Runs a script here, also under `setting`, and compares; that run is the old side."""
     old = functools.partial(runner.here, setting=setting)
     return _compared(runner, name, old, checkpoint)
 

@@ -60,7 +60,7 @@ def page(report: Report) -> str:
         _ops(report.first_step),
         *_scalars(report.scalars),
         _names(report.names),
-        _reading(report),
+        _judgement(report),
         element("script", Html((_HERE / "page.js").read_text(encoding="utf-8"))),
     )
     css = (_HERE / "page.css").read_text(encoding="utf-8")
@@ -310,7 +310,7 @@ def _names(compared: Sequence[NamesComparison]) -> Html:
     return _section("Names", *parts)
 
 
-def _reading(report: Report) -> Html:
+def _judgement(report: Report) -> Html:
     tolerance = report.tolerance
     if tolerance is None and not report.notes:
         return Html()
@@ -342,7 +342,7 @@ def _long_table(heads: Sequence[str], rows: Sequence[Html]) -> Iterable[Html]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Html]) -> Html:
-    """A table; a head that ends in # aligns its column as numbers."""
+    """A table; a head that ends in # is aligned as a number."""
     styles = ("number" if text.endswith("#") else None for text in heads)
     cells = (element("th", h.rstrip("#"), class_=s) for h, s in zip(heads, styles, strict=True))
     head = element("tr", *cells)

@@ -18,11 +18,11 @@ VERSION = 1
 
 class Verdict(enum.Enum):
     SAME = "same"
-    """All that was compared is equal, bit for bit."""
+    """All results that were compared are equal, bit for bit."""
     ROUNDING = "same up to rounding"
     """Nothing differs by more than the tolerance."""
     DIVERGES = "diverges"
-    """The first step is the same up to rounding; a later one is not."""
+    """Losses, scalars or variables of a later step differ; the first step, if recorded, agrees."""
     DIFFERENT = "different"
     """The first step, an input, an evaluation, a prediction or a name in files differs."""
     UNKNOWN = "could not be judged"
@@ -117,7 +117,7 @@ class Side:
     """One of the two runs; versions, speed and script are empty if read from a model_dir.
 
     Attributes:
-      name: the name of the side, such as "TensorFlow 2.15.1".
+      name: "original", "old", "new", or the setting that `against` compares with.
       folder: the directory with its event files and checkpoints; empty once it is deleted.
     """
 
@@ -232,7 +232,7 @@ class NamesComparison:
 
 @dataclasses.dataclass(frozen=True)
 class OpComparison:
-    """The output of an operation, or a gradient, such as "dense/MatMul", in the first step."""
+    """An activation or a gradient of the first step: the output of `op`, such as "dense/MatMul"."""
 
     op: str
     type: str
@@ -248,7 +248,7 @@ class FirstDifference:
     Attributes:
       what: the difference, in one sentence.
       step: the global step after which the difference shows; None where it belongs to no step.
-      names: names of the variables or features that differ, the worst first.
+      names: the names that differ, of features, variables, scalars, metrics or entries of files.
     """
 
     stage: Stage

@@ -117,8 +117,8 @@ class Runner:
 
         Args:
           checkpoint: path of a checkpoint to start from, or a run's folder, to start as that run.
-          disturb: None, or a seed: before each step all trainable variables move by one unit in
-            the last place, up or down at random.
+          disturb: None, or a seed: before each step nonzero elements of trainable variables move
+            by one unit in the last place, up or down at random.
         """
         command = [python, str(_SIDES / "original.py")]
         return self._run(command, name, checkpoint, self.script, disturb, Setting())

@@ -22,7 +22,7 @@ _Comparison = TypeVar("_Comparison", ArrayComparison, CurveComparison)
 
 _WIDEST = 100
 _ROWS = 8
-"""The most rows of a table; the others are counted."""
+"""The most rows of a kind of arrays, whose others are counted; the most scalars and names."""
 
 _STYLES = {
     Verdict.SAME: "green",
@@ -34,7 +34,7 @@ _STYLES = {
 
 
 def table(report: Report, width: int | None = None, *, color: bool = False) -> str:
-    """The verdict, the first difference, each kind of thing that was compared, and its cost."""
+    """The report as text: verdict, first difference, a table of the compared values, and speeds."""
     whole = width is None and not sys.stdout.isatty()  # in a file, names must not be cut
     sheet = Sheet(width or min(shutil.get_terminal_size().columns, _WIDEST), color)
     sheet.add(f"Compare: {_verdict(report)}", style=_STYLES[report.verdict])
@@ -107,7 +107,7 @@ def _compared(report: Report) -> list[tuple[str, ...]]:
 
 
 def _worst(compared: Sequence[_Comparison]) -> list[_Comparison]:
-    """The rows that differ, or else the first few with the largest differences."""
+    """All rows if they are few; else the first few of those that differ, or of all."""
     differing = [c for c in compared if not c.agreement.agrees]
     return (differing or list(compared))[:_ROWS] if len(compared) > _ROWS else list(compared)
 

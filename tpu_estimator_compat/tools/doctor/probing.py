@@ -83,7 +83,7 @@ def run(
         }
         given = {**_SHARING, **os.environ, **own, **(variables or {})}
         environment = {key: value for key, value in given.items() if value is not None}
-        command = child_process.module(_MODULE, json.dumps(request))
+        command = child_process.module_command(_MODULE, json.dumps(request))
         process = child_process.start(command, folder / "log", environment=environment)
         ending = child_process.wait(process, time_limit)
         if ending.is_stuck:

@@ -1,1 +1,1 @@
-"""Checks without the device that a model's step compiles for a TPU or GPU and fits its memory."""
+"""Checks whether a step compiles for a TPU or GPU and fits its memory, without the device."""

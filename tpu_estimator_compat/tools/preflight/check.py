@@ -113,7 +113,7 @@ class _Check:
         report.input_bytes = sizes.input_bytes(step)
         report.collectives = sizes.collectives(step)
         report.layers = sizes.layers(variables)
-        if note := sizes.host_stage(step):
+        if note := sizes.note_on_host_variables(step):
             report.notes.append(note)
         if self._trains_apart(report):
             report.findings.append(_APART)
@@ -160,7 +160,7 @@ class _Check:
         )
 
     def _search_into(self, report: Report) -> None:
-        """Adds to the report the largest batch of one replica, or a note why it is unknown."""
+        """Adds the largest batch of one replica, or a note, if the depth asks for the search."""
         if not report.batch_size or self._options.depth < Depth.COMPILE:
             return
         if report.unknown or any(f.kind is not Kind.MEMORY and stops(f) for f in report.findings):

@@ -74,7 +74,7 @@ def load(directory: pathlib.Path, name: str) -> Compiled | None:
 
 
 def store(directory: pathlib.Path, name: str, result: Compiled) -> None:
-    """Writes a result, if the directory is writable and the result is not a crash or time-out."""
+    """Writes a result, if it is a verdict of the compiler and the directory is writable."""
     if result.error in _KEPT:
         content = json_form.text(json_form.encoded(result)).encode()
         cache_files.write(directory / f"{name}.json", content)

@@ -9,7 +9,7 @@ from tpu_estimator_compat.tools.preflight.report import Memory
 
 
 class Error(enum.StrEnum):
-    """The reason why there is no executable; `NONE`, which is falsy, where there is one."""
+    """The reason why the step cannot run; `NONE`, which is falsy, if it can."""
 
     NONE = ""
     TOO_LARGE = "too large"
@@ -42,7 +42,7 @@ class RawBuffer:
       op_name: the operation that makes it, as the module's locations name it, or the variable
         whose value it holds; empty where the compiler named none.
       place: kind of buffer; an argument that an output overwrites is an ARGUMENT.
-      feed: index of the input whose values, for all steps, the buffer holds; None if there is none.
+      feed: index of the input tensor that the buffer holds, for all steps; None if it holds none.
     """
 
     size: int
@@ -60,16 +60,16 @@ class Compiled:
     Attributes:
       message: the compiler's error, or a remedy; empty if compiled.
       memory: memory of one device by kind; None if not compiled.
-      flops: floating-point operations of one replica in one step; None if not compiled. The
+      flops: floating-point operations of one device in one step; None if not compiled. The
         compiler counts the body of a loop once, and what precedes the loop in full.
-      bytes_accessed: bytes that one replica reads and writes in memory, counted as FLOPs are.
+      bytes_accessed: bytes that one device reads and writes in memory, counted as FLOPs are.
       collectives: number of exchanges between replicas in the compiled program, by kind.
       convolutions: number of calls of cuDNN, whose workspaces `memory` does not include.
       buffers: all arguments and outputs, and the temporaries alive at their peak; the largest
         first. Empty where the compiler gave up before it placed buffers, as it mostly does if they
         do not fit.
-      needed: bytes that a too large program needs, to the three or four digits that the compiler
-        prints; None if the program is not too large.
+      needed: bytes that a too large program needs; for a TPU to the three or four digits that the
+        compiler prints. None if the program is not too large.
       available: bytes of a device that a program can use; digits and None as for `needed`.
       compiler: the compiler's name and version; empty if it gave no answer.
       seconds: wall time of the compilation, even if the result is from the cache.

@@ -17,7 +17,10 @@ _METHODS = {"train": ModeKeys.TRAIN, "evaluate": ModeKeys.EVAL, "predict": ModeK
 
 @contextlib.contextmanager
 def intercepted(instead: Instead) -> Iterator[None]:
-    """Has `train`, `evaluate` and `predict` of all estimators call `instead`, except within it."""
+    """Replaces `train`, `evaluate` and `predict` of all estimators with calls of `instead`.
+
+    While `instead` runs, the estimators have their own methods.
+    """
 
     def method(mode: str) -> Callable[..., Any]:
         def call(self: Estimator, input_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

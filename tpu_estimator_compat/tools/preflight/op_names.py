@@ -1,8 +1,9 @@
 """Finds the user's operation behind a value of a compiled program, in the program's text.
 
-Instructions carry the name of their operation, except those that the compiler adds. An added one
-that moves a value (to other memory of the chip, into other layouts, in and out of tuples) gets the
-name of the value's operation; one that computes, that of the instruction that uses its result.
+Instructions carry the name of their operation, except those that the compiler adds. If an added
+instruction moves a value (to other memory of the chip, into other layouts, in and out of tuples),
+it gets the name of the operation that made the value. If it computes one, it gets the name of the
+instruction that uses the result.
 """
 
 from __future__ import annotations

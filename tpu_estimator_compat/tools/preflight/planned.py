@@ -51,8 +51,8 @@ class PlannedStep(ReplicaStep):
 def plan_step(captured: CapturedMode, needs_jax: bool) -> PlannedStep:
     """The device part of a captured mode, as the configured runtime divides the step.
 
-    TensorFlow's runtime has a TPU compute every tensor that goes to the host. JAX's runtime
-    computes on the host the tensors that a TPU cannot compute, so that they are no fault.
+    With TensorFlow's runtime, a TPU computes every tensor that goes to the host. With JAX's, the
+    host computes the tensors that a TPU cannot compute, so preflight has no finding for them.
     """
     with captured.in_graph():
         plan = _plan(captured)

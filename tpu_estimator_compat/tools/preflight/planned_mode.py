@@ -110,18 +110,19 @@ class NoStepError(Exception):
 def capture(
     planned: PlannedMode, topology: PlannedTopology, share: int | None
 ) -> tuple[PlannedStep, list[Finding]]:
-    """The step of one replica, and the faults of configuration and input.
+    """The step of one replica, and the faults that do not prevent it.
 
-    NoStepError where input_fn, model_fn or a batch of `share` examples a replica prevent a step.
+    Raises NoStepError if the configuration, input_fn, model_fn or a batch of `share` examples per
+    replica prevents the step.
     """
-    with _told(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
+    with _errors_as_findings(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
         batch_size = planned.batch_size(topology, share)
-    with _told(Kind.INPUT, "input_fn failed"):
+    with _errors_as_findings(Kind.INPUT, "input_fn failed"):
         element_spec = planned.element_spec(topology, share)
     objections = list(planned.objections(topology))
     dynamic = _dynamic_input(element_spec)
     element_spec = _with_batch_size(element_spec, batch_size)
-    with _told(Kind.MODEL_FN, "model_fn failed"):
+    with _errors_as_findings(Kind.MODEL_FN, "model_fn failed"):
         captured = planned.capture(topology, element_spec, share)
         found = _scalars(captured)
         # Scalars are findings already; the capture goes on to find others.
@@ -135,7 +136,7 @@ def capture(
 
 
 @contextlib.contextmanager
-def _told(kind: Kind, what: str) -> Iterator[None]:
+def _errors_as_findings(kind: Kind, what: str) -> Iterator[None]:
     """Turns an error of the user's code into a finding: the error would occur on a TPU too."""
     try:
         yield

@@ -31,7 +31,7 @@ class Program:
     """One replica's step, made ready for the compiler.
 
     Attributes:
-      findings: its faults, certain ones first.
+      findings: its certain and possible faults.
       dispatch: the steps of one call of the JAX runtime; None where the step was not lowered.
       seconds: wall time by part: "capture", "scan", "lower".
     """
@@ -82,7 +82,7 @@ class Programs:
 
     def _dispatch(self, step: PlannedStep) -> Dispatch:
         part, mode = step.on_jax, self._planned.mode
-        # Each batch of predictions is returned at once.
+        # predict() yields each batch as soon as it is computed.
         loop = 1 if mode == ModeKeys.PREDICT else self._planned.loop
         steps = DEFAULTS.steps_of_dispatch(part.bytes_of_step, loop)
         cores = self._planned.cores_per_replica

@@ -70,11 +70,12 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """Memory of one layer, a name scope of the model's variables; bytes of one replica.
+    """Memory of one layer, a name scope of the model's variables, in bytes of one replica.
 
     Attributes:
       slots: variables that are not trainable, such as optimizer slots and moving averages.
-      temporaries: the largest temporaries of its ops; 0 where the compiler named none.
+      temporaries: bytes of one device: the temporaries of its ops at the peak of all; 0 where the
+        compiler named none.
     """
 
     name: str
@@ -103,7 +104,7 @@ class Collectives:
       all_reduce_bytes: bytes that one replica contributes to these sums.
       others: number of other exchanges.
       compiled: number by kind after compilation, which merges them; empty if not compiled. It
-        includes the sum of the loss, by which a training loop ends at NaN.
+        includes the sum of the loss, which the loop reads to stop when the loss is NaN.
     """
 
     all_reduces: int
@@ -136,17 +137,17 @@ class Report:
       hbm: bytes of one device that a program can use; for a GPU, the part that JAX takes.
       asked: the requested depth.
       reached: the depth that was reached; None where the graph could not be captured.
-      findings: certain and possible faults, certain ones first.
+      findings: certain and possible faults.
       parameters: number of trainable parameters.
       input_bytes: bytes of one replica's input.
       layers: memory by layer, in the order of the graph.
-      memory: memory by kind; None if not compiled. For a step that is too large, code is 0.
-      buffers: the largest buffers; empty where the step fits or was not compiled.
+      memory: memory by kind; None if not compiled. For a step too large for a TPU, code is 0.
+      buffers: the largest buffers, or variables if they alone are too large; empty if it fits.
       dispatch_steps: the most steps of one dispatch of the JAX runtime; None if not compiled.
       flops, bytes_accessed: as in `Compiled`.
       largest_batch: None where there was no search.
       seconds: wall time by part: "capture", "scan", "lower", "compile".
-      unknown: the reason for the verdict UNKNOWN; empty for others.
+      unknown: the reason why the step was not compiled; empty if it was.
       kind, memory_share, fits_below, peak_flops: as in `Target`.
     """
 
@@ -205,7 +206,7 @@ class Report:
 
     @property
     def least_seconds(self) -> float | None:
-        """Lower bound of a step's time: FLOPs by peak FLOP/s; None where either is unknown."""
+        """Lower bound of a step's time: FLOPs divided by peak FLOP/s; None if either is unknown."""
         return self.flops / self.peak_flops if self.flops and self.peak_flops else None
 
     @property

@@ -1,16 +1,17 @@
-"""Runs the training step that is saved in this folder on the devices that JAX finds.
+"""Runs the training step that is saved in this folder on the first device that JAX finds.
 
     python run_step.py
 
-The script needs only JAX, NumPy and flatbuffers. It compares the step's results with those of
-another machine's CPU, measures time and memory, prints the figures, and writes them to
-`result.json`, each as soon as it is known. The exit status is 1 if the step, with products in
-float32, differs from the CPU by more than `--bound`.
+The script needs only JAX, NumPy and flatbuffers. It compares the step's results with those of the
+CPU of the machine that saved the step, or of this machine if the step draws random numbers. It
+measures time and memory, prints the figures, and writes them to `result.json`, each as soon as it
+is known. The exit status is 1 if the step, with products in float32, differs from the CPU by more
+than `--bound`.
 
 Some variables depend on rounding errors: the gradient of a key's bias in an attention layer is
-zero, and Adam divides one rounding error by another. So the difference of a variable counts as far
-as it exceeds ten times the change that a relative error of 1e-6 in the first values makes; a
-variable that this error changes by a tenth or more is not compared.
+zero, and Adam divides one rounding error by another. So the script also knows how much each
+variable changes if the initial values have a relative error of 1e-6. From the variable's difference
+it subtracts ten times that change. A variable that changes by a tenth or more is not compared.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class Step:
             "updates": max(updates.values(), default=None),
         }
 
-    def speed(self, seconds: float) -> float:
+    def seconds_per_step(self, seconds: float) -> float:
         """Median seconds of a step, in loops of the runtime's length."""
         loop = self.about["loop"]
         function = self.compiled("loop.default")
@@ -176,7 +177,7 @@ def difference(ours: Any, theirs: Any) -> float:
 
 
 def nudged(value: Any) -> Any:
-    """The value with a relative error of `NUDGE`, up or down by chance; integers unchanged."""
+    """The value with a relative error of `NUDGE`, up or down by chance, if float16, 32 or 64."""
     array = np.asarray(value)
     if array.dtype.kind != "f":
         return value
@@ -241,7 +242,7 @@ def measured(step: Step, seconds: float, cache: str) -> Iterator[dict[str, Any]]
         "variables": len(step.noise),
     }
     yield {"default": step.compared(step.ran("one.default"), reference)}
-    seconds_per_step = step.speed(seconds)
+    seconds_per_step = step.seconds_per_step(seconds)
     yield {
         "seconds_per_step": seconds_per_step,
         "steps_per_second": 1 / seconds_per_step,

@@ -43,8 +43,9 @@ def shape_of(handle: tf.Operation) -> str:
     """The shape of a variable in the compiler's notation, such as "f32[64,10]"."""
     dtype = tf.as_dtype(handle.get_attr("dtype"))
     letter = "bf" if dtype == tf.bfloat16 else dtype.name[0]
+    name = "pred" if dtype == tf.bool else f"{'s' if letter == 'i' else letter}{8 * dtype.size}"
     dims = tf.TensorShape(handle.get_attr("shape")).as_list()
-    return f"{letter}{8 * dtype.size}{dims}".replace(" ", "")
+    return f"{name}{dims}".replace(" ", "")
 
 
 def input_bytes(step: PlannedStep) -> int:
@@ -53,7 +54,7 @@ def input_bytes(step: PlannedStep) -> int:
     return sum((t.shape.num_elements() or 0) * t.dtype.size for t in sized)
 
 
-def host_stage(step: PlannedStep) -> str:
+def note_on_host_variables(step: PlannedStep) -> str:
     """A note on variables that only the host holds; empty without any."""
     stage = step.captured.host_stage
     variables = [] if stage is None else stage.variables
@@ -103,7 +104,10 @@ def layers(sizes: Iterable[VariableSize]) -> list[Layer]:
 
 
 def _scopes(name: str, trained: set[str]) -> list[str]:
-    """The scopes of a variable; for a trained one without scopes its own name."""
+    """The scopes of a variable, or of the trained variable whose slot it is.
+
+    A trained variable without scopes has its own name as its scope.
+    """
     parts = name.split("/")
     owners = ("/".join(parts[:n]) for n in range(len(parts), 0, -1))
     owner = next((candidate for candidate in owners if candidate in trained), None)

@@ -29,7 +29,7 @@ SAMPLES = 1000
 """The most elements of a variable that are compared."""
 
 _SCRIPT = pathlib.Path(__file__).with_name("run_step.py")
-_SMALL = 2**16  # bytes of a variable up to which it is always saved
+_SMALL = 2**16  # bytes of a value up to which it is saved, unless it is constant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +69,8 @@ class Saved:
       loss: index of the loss among the step's fetches.
       variables: first values by name.
       feeds: inputs of the compared steps, each of shape [steps, ...].
-      losses, after: losses, and variables after the last step, of TensorFlow on the CPU.
+      losses, after: results of TensorFlow on the CPU: the loss of each step, and the variables
+        after the last.
       noise: by variable, how much a rounding error in the first values changes it, relatively.
     """
 
@@ -88,10 +89,11 @@ class Saved:
         return RANDOM_STATE in self.module.variables or bool(seeds)
 
 
-def within(values: Mapping[Any, np.ndarray], largest: int) -> dict[Any, Value]:
-    """Saves the smallest values, up to `largest` bytes or `_SMALL` each, and describes the others.
+def to_save(values: Mapping[Any, np.ndarray], largest: int) -> dict[Any, Value]:
+    """Chooses the values to save as they are: the smallest, of `largest` bytes together.
 
-    Integers are described only if constant: random ones would not be valid ids or labels.
+    Values of at most `_SMALL` bytes, and all integers, are saved too: random integers would not be
+    valid ids or labels. The others, and all constants, get a mean and a deviation.
     """
     found: dict[Any, Value] = {}
     left = largest

@@ -22,11 +22,11 @@ from tpu_estimator_compat.tools.preflight import run_step, step_folder
 from tpu_estimator_compat.tools.preflight.step_folder import Saved
 
 STEPS = 2
-"""The number of steps before losses and variables are compared."""
+"""The number of steps whose losses are compared; the variables are compared after the last."""
 
 
 class _Collected(Exception):
-    """Ends the session after the hook has taken the step and its values."""
+    """Ends the session: the hook has taken the step and its values, or the data has ended."""
 
 
 def save_step(
@@ -41,15 +41,15 @@ def save_step(
     """Writes the folder that `step_folder.py` describes, and returns the script in it.
 
     The step is that of `runtime="jax"` on one device with the whole batch. Unless it draws random
-    numbers, TensorFlow runs it twice on this machine's CPU for reference, from the same values; and
-    twice from values that differ by a rounding error, which tells how exactly each variable can be
-    compared. Nothing is written to model_dir.
+    numbers, TensorFlow trains two steps on this machine's CPU from the same values, as reference.
+    It trains two steps again, from values with a rounding error: the change of each variable says
+    how exactly the variable can be compared. Nothing is written to model_dir.
 
     Args:
       estimator: the model; its variables get initial values, as in a new training.
       folder: must not exist, or be empty.
-      largest: the most bytes of variables and inputs to save; random values replace the larger
-        variables and the larger inputs of floating-point numbers.
+      largest: bytes of variables and inputs to save; random values replace larger ones of
+        floating-point numbers. Integers and values of up to 64 KiB are saved all the same.
       platforms: JAX platforms, such as ("cpu", "cuda", "tpu").
       estimates: bytes of memory that preflight expects, by topology.
     """
@@ -99,7 +99,7 @@ def _train(estimator: TPUEstimator, runtime: str, input_fn: InputFn, hook: Any) 
 
 
 class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
-    """Takes the step, its first values and its input from a session on JAX's CPU."""
+    """Takes the step, its first values and its input from a session of JAX's runtime."""
 
     def __init__(self, largest: int):
         self._largest = largest
@@ -117,7 +117,7 @@ class _Taker(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
             raise _Collected
         variables = {name: np.asarray(runner.store.peek(name)) for name in function.names}
         numbered = {i: np.asarray(feed) for i, feed in enumerate(feeds)}
-        values = step_folder.within({**numbered, **variables}, self._largest)
+        values = step_folder.to_save({**numbered, **variables}, self._largest)
         self._saved = step_folder.Saved(
             step.module,
             step.number_of_loss,

@@ -10,8 +10,8 @@ The request:
   dispatch: the steps, as `Dispatch.to_json` gives them.
   kind: key of `targets.BACKENDS`; described: the result of `Target.described`.
   devices: the number of these devices that run the program.
-  directory: the folder where the compiler writes the program in `dump`, and this script its stage
-    in `stage`.
+  directory: a folder. The compiler writes the program to its folder `dump`; this script writes
+    the name of its stage to its file `stage`.
   answer: path of the answer.
 
 The answer has `compiler`, and either `refused` (the compiler's words), `not_expressed` (why the
@@ -21,7 +21,7 @@ answer has crashed.
 
 from __future__ import annotations
 
-# ruff: noqa: E402 (the package is imported from this file's own folder)
+# ruff: noqa: E402 (this script imports the package that contains it)
 import importlib.util
 import json
 import os

@@ -1,1 +1,1 @@
-"""Common parts of reports, on a page or in a terminal: markup, figures, colors, places."""
+"""Common parts of reports: HTML markup, formatted numbers, colors, source lines."""

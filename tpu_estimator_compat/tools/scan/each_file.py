@@ -83,7 +83,7 @@ class EachFile:
         ours, its = multiprocessing.Pipe()
         with its:
             words = str(its.fileno()), str(self._limit), *self._work
-            command = child_process.module(__name__, *words)
+            command = child_process.module_command(__name__, *words)
             process = child_process.start(command, os.devnull, descriptors=[its.fileno()])
         return process, ours
 

@@ -43,9 +43,9 @@ class Experiment:
 
     `eval_metrics` must be None: it was for another kind of estimator. `train_and_evaluate` looks
     for a new checkpoint every `min_eval_frequency` steps; None means 1, and 0 evaluates only at the
-    end. In `local_eval_frequency`, which is for `local_run`, None is 0. `checkpoint_and_export`
-    evaluates and exports each checkpoint. With `delay_workers_by_global_step`, workers delay their
-    start by steps, not seconds.
+    end. `local_run` uses `local_eval_frequency` instead, where None means 0.
+    `checkpoint_and_export` evaluates and exports each checkpoint. With
+    `delay_workers_by_global_step`, workers delay their start by steps, not seconds.
     """
 
     def __init__(

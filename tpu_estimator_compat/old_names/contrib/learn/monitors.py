@@ -50,7 +50,7 @@ class BaseMonitor:
         self._begun = False
 
     def step_begin(self, step: int) -> list[Any]:
-        """Called before the step to global step `step`; returns tensors or names for `step_end`."""
+        """Called before the global step becomes `step`; returns tensors for `step_end`."""
         if step < 0 or (self._max_steps is not None and step > self._max_steps):
             raise ValueError(f"Invalid step {step}.")
         self._current_step = step

@@ -62,7 +62,7 @@ class DecoupledWeightDecayExtension:
             grads_and_vars, global_step=global_step, name=name
         )
 
-    def _decay(self, dtype: tf.DType) -> tf.Tensor:
+    def _decay_rate(self, dtype: tf.DType) -> tf.Tensor:
         value = self._weight_decay() if callable(self._weight_decay) else self._weight_decay
         return tf.cast(value, dtype)
 
@@ -73,7 +73,7 @@ class DecoupledWeightDecayExtension:
         """A context whose ops run after the decay of a variable, or of some of its rows."""
         if not self._decays(var):
             return tf.control_dependencies([])
-        rate = self._decay(var.dtype.base_dtype)
+        rate = self._decay_rate(var.dtype.base_dtype)
         # The gradient is computed from the value before the decay.
         with tf.control_dependencies([grad]):
             if indices is None:

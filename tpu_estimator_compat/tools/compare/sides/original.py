@@ -21,7 +21,7 @@ OURS = "tpu_estimator_compat"
 
 
 def main(path: str) -> int:
-    """Runs the job of a file; returns the script's exit status, 1 if it raised."""
+    """Runs the job of a file; returns 1 if the script failed, else 0."""
     with open(path) as file:
         job = json.load(file)
     recorder = _load("recorder").Recorder(job)

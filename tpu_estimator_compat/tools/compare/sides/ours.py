@@ -13,7 +13,7 @@ from tpu_estimator_compat.tools.compare.sides import recorder
 
 
 def main(path: str) -> int:
-    """Runs the job of a file; returns the script's exit status, 1 if it raised."""
+    """Runs the job of a file; returns 1 if the script failed, else 0."""
     with open(path) as file:
         job = json.load(file)
     if job["logical_cpus"]:

@@ -86,9 +86,9 @@ def users_function() -> str:
 def draw_by_step(targets: list[Any]) -> list[str]:
     """Replaces random operations of a step by stateless ones, seeded by the global step.
 
-    Also makes reads of the global step precede its update where the graph does not order them: the
-    original would compute either of two learning rates. The graph must not have run yet. Returns
-    the names of the random operations that could not be replaced.
+    It also orders reads of the global step before its update where the graph does not: without
+    this, a learning rate of the original depends on a race. The graph must not have run yet.
+    Returns the names of the random operations that could not be replaced.
     """
     global_step = tf.train.get_global_step()
     if global_step is None:
@@ -101,7 +101,7 @@ def draw_by_step(targets: list[Any]) -> list[str]:
         for op in drawing:
             if op.type in _REPLACED:
                 _replace(op, step)
-    _read_before_raised(global_step, needed)
+    _order_reads_before_update(global_step, needed)
     return [op.name for op in drawing if op.type not in _REPLACED]
 
 
@@ -131,7 +131,7 @@ def _stateless(op: Any, seed: Any) -> Any:
     return _STATELESS[op.type](op.inputs[0], seed, dtype=dtype, name=name, **_ALGORITHM)
 
 
-def _read_before_raised(global_step: Any, needed: set[Any]) -> None:
+def _order_reads_before_update(global_step: Any, needed: set[Any]) -> None:
     handle = getattr(global_step, "handle", None)
     if handle is None:
         handle = global_step.op.outputs[0]  # a ref variable

@@ -42,9 +42,9 @@ class Recorder:
 
     Args:
       job: `folder`, of the record; `first_step`, whether to record activations and gradients of the
-        first step; `steps`, the maximum number of training steps; `checkpoint`, a path to start
-        from, or the folder of a run with the same starts, or None; `disturb`, None, or a seed to
-        move all trainable variables before each step by one unit in the last place, up or down;
+        first step; `steps`, the most steps of a training or evaluation; `checkpoint`, a path to
+        start from, or the folder of a run with the same starts, or None; `disturb`, None, or a seed
+        to move trainable variables before each step by one unit in the last place, up or down;
         `config`, arguments to replace in the script's RunConfig; `started`, the time when the
         process was started, in seconds since the epoch.
     """
@@ -111,7 +111,7 @@ class Recorder:
                 setattr(owner, name, method)
 
     def _outermost(self, method: Any, instead: Any) -> Any:
-        """Calls `instead` in place of `method`, except when an estimator's own code calls it."""
+        """Calls `instead` in place of `method`, except within a method of its name."""
 
         def call(estimator: Any, *args: Any, **kwargs: Any) -> Any:
             if getattr(self._inside, "method", None) == method.__name__:

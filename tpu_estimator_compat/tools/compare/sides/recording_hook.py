@@ -28,7 +28,7 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
         self._global_step = tf.train.get_global_step()
         self._variables = {v.op.name: v for v in tf.global_variables()}
         self._trainable = list(tf.trainable_variables())
-        # Only the first training is compared; later ones continue from its end.
+        # Only the first training has a first step; later ones continue from its end.
         self._first = not self._recorder.trainable
         self._inputs = self._recorder.graph_inputs()
         self._activations = {}
@@ -39,7 +39,7 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
     def before_run(self, run_context: Any) -> Any:
         if self._chance is not None:
             disturb(self._trainable, run_context.session, self._chance)
-        # Every step has the same fetches: others would compile another function.
+        # The fetches are the same after the first step: others would compile another function.
         fetches = {"loss": self._loss} if self._loss is not None else {}
         fetches["inputs"] = self._inputs
         if self._first and self._activations:
@@ -70,7 +70,7 @@ class RecordingHook(tf.train.SessionRunHook):  # type: ignore[misc]
 
 
 def disturb(variables: list[Any], session: Any, chance: np.random.RandomState) -> None:
-    """Moves each element of the float variables to the next float, up or down at random."""
+    """Moves each float32 and float64 element to the next float, up or down at random."""
     for variable, value in zip(variables, session.run(variables)):  # noqa: B905
         if value.dtype in (np.float32, np.float64):
             ends = np.where(chance.randint(2, size=value.shape), np.inf, -np.inf)

@@ -86,7 +86,7 @@ def stacked(predictions: list[Any]) -> dict[str, Any]:
 
 
 def described(error: BaseException | None) -> dict[str, Any] | None:
-    """An error as JSON values, with the traceback of the script's own frames."""
+    """An error as JSON values, with its traceback without the recorder's frames."""
     if error is None:
         return None
     shown = traceback.TracebackException.from_exception(error)

@@ -14,8 +14,8 @@ from tpu_estimator_compat.tools.preflight.targets.target import Backend, Dump
 JAX = "0.10.2"
 """The release of JAX and of its plugin that the extra `preflight-gpu` installs."""
 
-# Fields as in XLA's message GpuTargetConfigProto. Limits that all cards share stand here. The
-# version of cuDNN decides which convolutions are given to it; it is not loaded.
+# Fields as in XLA's message GpuTargetConfigProto. Limits that all cards share stand here. XLA
+# decides by the version of cuDNN which convolutions call it; the library is not loaded.
 _TARGET = """
 gpu_device_info {{
   threads_per_block_limit: 1024
@@ -84,7 +84,7 @@ class GpuCompiler(Backend):
         return {"xla_gpu_autotune_level": 0}
 
     def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
-        """Counts FLOPs before fusion: in the compiled program, library calls count none.
+        """Counts FLOPs before fusion: in the compiled program, library calls count as 0 FLOPs.
 
         The program before fusion is a whole replica's, so its FLOPs are divided by `cores`. Bytes
         are those of the compiled program, without library calls. The CPU's client counts both:

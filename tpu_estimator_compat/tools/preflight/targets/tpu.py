@@ -58,8 +58,8 @@ _EXAMPLES = "v2:2x2, v3:2x2, v4:2x2x1, v5e:2x2, v5p:2x2x1, v6e:2x4 or tpu7x:2x2x
 # Common names of generations that libtpu does not know, or uses for something else.
 _OTHER_NAMES = {"v5litepod": "v5e", "v5lite": "v5e", "v7x": "tpu7x", "v7": "tpu7x", "tpu7": "tpu7x"}
 
-# The arrangements of the slices that Google Cloud names by a number alone, by chips. Larger ones in
-# three dimensions come in several arrangements.
+# Google Cloud names these slices by a number only. The key is the number of dimensions. Larger
+# slices in three dimensions come in several arrangements.
 _ARRANGEMENTS = {
     2: ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16", "16x32", "32x32"),
     3: ("1x1x1", "2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4"),
@@ -91,8 +91,9 @@ class UnknownGenerationError(ValueError):
 def parse(name: str) -> TpuTopology:
     """The topology of a name: generation and chips in each dimension, such as "v5e:2x2".
 
-    Raises UnknownGenerationError, or ValueError for an arrangement that the generation does not
-    have and for another spelling, such as Google Cloud's accelerator types.
+    Raises UnknownGenerationError, or ValueError for another number of dimensions, for chips that
+    are not whole hosts, and for another spelling, such as Google Cloud's accelerator types. The
+    compiler refuses arrangements that the generation does not have.
     """
     stripped = name.strip().lower()
     _refuse_accelerator_type(name, stripped)

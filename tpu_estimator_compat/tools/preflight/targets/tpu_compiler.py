@@ -21,8 +21,8 @@ class TpuCompiler(Backend):
     packages = {"jax": "", "jaxlib": "", "libtpu": LIBTPU}
     extra = "preflight"
     dump = Dump(".after_optimizations", has_other_memories=True)
-    # The device is never opened: libtpu gets the description of a machine, and permission for other
-    # processes to load it too.
+    # They describe a machine to libtpu, so that it opens no device. The last lets other processes
+    # load libtpu at the same time.
     variables = {
         "TPU_SKIP_MDS_QUERY": "1",
         "TPU_WORKER_HOSTNAMES": "localhost",
