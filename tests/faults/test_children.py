@@ -5,10 +5,9 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import pytest
+from support.processes import is_running, wait_for
 
 OTHERS = [pytest.param(number, marks=pytest.mark.slow) for number in (1, 2, 15)]
 
@@ -47,20 +46,6 @@ exec(WRITES)
 """
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 def start(*words: str) -> tuple[subprocess.Popen[str], pathlib.Path]:
     tool = subprocess.Popen(
         [sys.executable, "-c", TOOL, CHILD, *words], stdout=subprocess.PIPE, text=True
@@ -72,23 +57,23 @@ def start(*words: str) -> tuple[subprocess.Popen[str], pathlib.Path]:
 @pytest.mark.parametrize("number", [signal.SIGKILL, *OTHERS])
 def test_children_and_folders_of_a_tool_end_with_it(number):
     tool, folder = start()
-    wait_until(lambda: len(list(folder.glob("pid-*"))) == 4)
+    wait_for(lambda: len(list(folder.glob("pid-*"))) == 4)
     pids = [int(path.name.removeprefix("pid-")) for path in folder.glob("pid-*")]
     os.kill(tool.pid, number)
     tool.communicate(timeout=60)
-    wait_until(lambda: not any(map(is_alive, pids)) and not folder.exists())
+    wait_for(lambda: not any(map(is_running, pids)) and not folder.exists())
     assert not folder.exists()
 
 
 @pytest.mark.slow
 def test_a_fork_of_the_tool_keeps_no_child_alive():
     tool, folder = start("fork")
-    wait_until(lambda: len(list(folder.glob("pid-*"))) == 4)
+    wait_for(lambda: len(list(folder.glob("pid-*"))) == 4)
     assert tool.stdout is not None
     fork = int(tool.stdout.readline())
     tool.kill()
-    wait_until(lambda: not folder.exists())
-    assert is_alive(fork)
+    wait_for(lambda: not folder.exists())
+    assert is_running(fork)
     os.kill(fork, signal.SIGKILL)
     tool.communicate()
 
@@ -103,4 +88,4 @@ def test_what_a_command_leaves_behind_ends_with_it():
         f"c.wait(c.start([sys.executable, '-c', {code!r}], log.name)); print(log.read().decode())"
     )
     done = subprocess.run([sys.executable, "-c", tool], capture_output=True, text=True, check=True)
-    assert not is_alive(int(done.stdout))
+    assert not is_running(int(done.stdout))

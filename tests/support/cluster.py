@@ -6,13 +6,14 @@ They are forked from one that has imported TensorFlow, which has not been used t
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
 import signal
-import time
 from typing import Any
 
+from support import processes
 from support.forks import Forks
 from support.ports import free_ports
 from tpu_estimator_compat.testing.replicas.forks import Forked
@@ -110,8 +111,4 @@ def run(
         return cluster.results()
 
 
-def wait_for(condition, timeout: float = TIMEOUT) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
+wait_for = functools.partial(processes.wait_for, seconds=TIMEOUT)

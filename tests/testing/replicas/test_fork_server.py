@@ -4,9 +4,9 @@ import glob
 import os
 import pathlib
 import shutil
-import time
 
 import pytest
+from support.processes import wait_for
 
 from tpu_estimator_compat.testing.replicas import forks
 
@@ -67,10 +67,3 @@ def test_server_that_cannot_import_says_why():
     with pytest.raises(RuntimeError, match="No module named 'no_such_module'"):
         server.address()
     server.close()
-
-
-def wait_for(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)

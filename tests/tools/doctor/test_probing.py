@@ -7,27 +7,13 @@ import tempfile
 import time
 
 import pytest
+from support.processes import is_running, wait_for
 
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.doctor import probing
 
 LIMIT = 60.0
 SAY = "echo 'waits for the device' >> /proc/$PPID/fd/2"
-
-
-def is_running(pid):
-    try:
-        stat = pathlib.Path("/proc", str(pid), "stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends during the read
-        return False
-    return stat.split()[2] != "Z"
-
-
-def wait_until(holds):
-    deadline = time.monotonic() + LIMIT
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_an_answer():
@@ -53,7 +39,7 @@ def test_one_that_hangs_is_ended_with_its_children(tmp_path):
     )
     assert "--time_limit" in outcome.advice
     # It is killed with its parent, whose end alone is waited for.
-    wait_until(lambda: not is_running(int((tmp_path / "pid").read_text())))
+    wait_for(lambda: not is_running(int((tmp_path / "pid").read_text())))
 
 
 def test_one_that_cannot_be_killed(monkeypatch):
@@ -78,11 +64,11 @@ def test_one_does_not_outlive_who_has_started_it(tmp_path):
     folder.mkdir()
     environment = {**os.environ, "TMPDIR": str(folder)}
     process = subprocess.Popen([sys.executable, "-c", code], env=environment)
-    wait_until(lambda: pid.exists() and pid.read_text())
+    wait_for(lambda: pid.exists() and pid.read_text())
     process.kill()
     process.wait()
-    wait_until(lambda: not is_running(int(pid.read_text())))
-    wait_until(lambda: not list(folder.iterdir()))
+    wait_for(lambda: not is_running(int(pid.read_text())))
+    wait_for(lambda: not list(folder.iterdir()))
 
 
 def test_one_that_dies():

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import psutil
 import pytest
+from support.processes import is_running, wait_for
 
 from tpu_estimator_compat.tools.preflight import compiler
 from tpu_estimator_compat.tools.preflight.compiled import Error
@@ -30,19 +30,6 @@ def workers(root: psutil.Process | None = None) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
-
-
-def wait_for(condition, seconds=60):
-    """Waits until `condition()` is true, and returns it."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-    return value
-
-
-def is_gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def test_an_abort_is_a_crash(compile_for, tmp_path):
@@ -73,7 +60,7 @@ def test_a_compiler_killed_half_way(compile_for):
     assert "SIGKILL" in result.message
     assert "memory" in result.message
     assert len(killed) == 1
-    assert is_gone(killed[0])
+    assert not is_running(killed[0].pid)
     with pytest.raises(ProcessLookupError):
         os.killpg(killed[0].pid, 0)
 
@@ -132,7 +119,8 @@ def test_a_process_that_hangs_is_stopped_with_its_children(compile_for, worker_i
 
     assert result.error is Error.TIMED_OUT
     assert groups
-    members = [p for p in psutil.process_iter() if not is_gone(p) and os.getpgid(p.pid) in groups]
+    alive = [p for p in psutil.process_iter() if is_running(p.pid)]
+    members = [p for p in alive if os.getpgid(p.pid) in groups]
     # SIGKILL is sent to all, and waited for with the worker alone.
     assert psutil.wait_procs(members, timeout=10)[1] == []
 
@@ -199,7 +187,7 @@ def test_the_worker_dies_with_its_parent(tmp_path):
         assert list(tmp_path.glob("tpu_preflight_*"))
         parent.send_signal(signal.SIGKILL)
 
-    wait_for(lambda: is_gone(worker), seconds=10)
+    wait_for(lambda: not is_running(worker.pid), seconds=10)
     wait_for(lambda: not list(tmp_path.glob("tpu_preflight_*")), seconds=10)
 
 
