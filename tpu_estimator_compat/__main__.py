@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         subparser.set_defaults(run=command.run, parser=subparser)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
-        say("", error=True)
-        say(f"{parser.prog}: error: the following arguments are required: COMMAND", error=True)
+        said = "the following arguments are required: COMMAND"
+        print(f"\n{parser.prog}: error: {said}", file=sys.stderr)
         return 2
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:

@@ -1,8 +1,8 @@
 """TensorFlow's private modules and names that the package uses, each with its purpose.
 
-Only two other places import `tensorflow.python`, as a linter checks: `old_names/contrib/`, whose
-names TensorFlow keeps there, and code that comparisons run in the original's process. TensorFlow
-2.19, 2.20 and 2.21 have all these names. `import tensorflow` imports all these modules itself.
+Only two other places import `tensorflow.python`, as a linter checks: `old_names/contrib/`, for
+names of `tf.contrib`, and code that comparisons run in the original's process. TensorFlow 2.19,
+2.20 and 2.21 have all these names. `import tensorflow` imports all these modules itself.
 """
 
 # Calling legacy code in a graph.
@@ -19,7 +19,7 @@ from tensorflow.python.framework import stack  # the default session: `variable.
 from tensorflow.python.framework.tensor_shape import Dimension  # `shape[0].value` of TensorFlow 1
 from tensorflow.python.ops import cond_v2  # names and reads in branches, as TensorFlow 1 had them
 from tensorflow.python.ops import control_flow_ops  # contexts of code that XLA compiles
-from tensorflow.python.framework import ops  # the graph of an op, by its inputs
+from tensorflow.python.framework import ops  # chooses an op's graph by its inputs
 from tensorflow.python.ops import control_flow_util_v2  # functions of branches
 from tensorflow.python.ops import control_flow_util  # the switch for TensorFlow 2's control flow
 from tensorflow.python.ops import script_ops  # py_functions: which one runs, and their registry
@@ -129,5 +129,5 @@ from tensorflow.python.tpu import feature_column_v2 as tpu_columns_v2  # columns
 
 # Dry runs.
 from tensorflow.python.checkpoint import checkpoint_management  # the newest checkpoint
-from tensorflow.python.summary.writer import event_file_writer  # what a dry run redirects
+from tensorflow.python.summary.writer import event_file_writer  # a dry run redirects its writer
 from tensorflow.python.training import checkpoint_utils  # waits for checkpoints

@@ -12,7 +12,7 @@ from tpu_estimator_compat.__main__ import main
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("", "the following arguments are required: COMMAND"),
+        ("", r"\n\npython -m \S+: error: the following arguments are required: COMMAND"),
         ("nosuch", r"invalid choice: 'nosuch'"),
         ("scann .", r"invalid choice: 'scann' .*\. Did you mean scan\?"),
         ("run", "the following arguments are required: SCRIPT"),

@@ -1,8 +1,10 @@
+import pytest
 import tensorflow as tf
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tec
 from tpu_estimator_compat.engine.jax.lowering.findings import Kind, Severity
+from tpu_estimator_compat.tools.preflight import sizes
 from tpu_estimator_compat.tools.preflight.report import Depth
 
 from . import models
@@ -86,3 +88,20 @@ def test_layers_add_up_to_the_variables(tmp_path):
     assert sum(x.variables + x.slots for x in found.layers) == found.variable_bytes
     assert found.parameters == models.WIDTH * 4
     assert {x.name: x.variables for x in found.layers}["layer"] == models.WIDTH * 4 * 4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [
+        (tf.bfloat16, "bf16"),
+        (tf.float32, "f32"),
+        (tf.int32, "s32"),
+        (tf.uint8, "u8"),
+        (tf.bool, "pred"),
+        (tf.complex64, "c64"),
+    ],
+)
+def test_shapes_are_written_as_the_compiler_does(dtype, name):
+    with tf.Graph().as_default():
+        handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=[64, 10])
+    assert sizes.shape_of(handle.op) == f"{name}[64,10]"

@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.compare.report import Report, Tolerance, Verdict
 from tpu_estimator_compat.tools.compare.runs import Runner, Setting
 
 FACTOR = 20.0
-"""A difference is rounding up to this multiple of the yardstick's, whose few runs miss larger ones.
+"""A difference up to this multiple of the yardstick's is rounding: its few runs miss larger ones.
 
 Kernels of two releases round differently in every operation; the yardstick disturbs variables only.
 In BERT's pretraining, Adam's squares of gradients differed by 12 times the yardstick's difference.
@@ -44,7 +44,7 @@ def with_original(runner: Runner, python: str, checkpoint: str | None = None) ->
 
 
 def against(runner: Runner, setting: Setting, name: str, checkpoint: str | None = None) -> Report:
-    """Runs a script here, also under `setting`, and compares; that run is the old side."""
+    """Compares a script's run here with its run under `setting`, which is the old side."""
     old = functools.partial(runner.here, setting=setting)
     return _compared(runner, name, old, checkpoint)
 

@@ -144,7 +144,7 @@ def array(
 
 
 def distance(old: np.ndarray, new: np.ndarray) -> tuple[float, float]:
-    """The largest difference by the largest value of `old`, and the same of root mean squares.
+    """`max|new - old| / max|old|`, and the same ratio of root mean squares.
 
     The difference of elements that are not finite is 0 if both are the same, else infinite.
     """

@@ -22,7 +22,7 @@ _Comparison = TypeVar("_Comparison", ArrayComparison, CurveComparison)
 
 _WIDEST = 100
 _ROWS = 8
-"""The most rows of a kind of arrays, whose others are counted; the most scalars and names."""
+"""The most rows per kind of array (the others are counted), of scalars, and of names."""
 
 _STYLES = {
     Verdict.SAME: "green",

@@ -74,8 +74,8 @@ class Layer:
 
     Attributes:
       slots: variables that are not trainable, such as optimizer slots and moving averages.
-      temporaries: bytes of one device: the temporaries of its ops at the peak of all; 0 where the
-        compiler named none.
+      temporaries: those of its ops that are alive at the memory's peak, in bytes of one device; 0
+        where the compiler named none.
     """
 
     name: str

@@ -42,8 +42,9 @@ def variables(step: PlannedStep) -> list[VariableSize]:
 def shape_of(handle: tf.Operation) -> str:
     """The shape of a variable in the compiler's notation, such as "f32[64,10]"."""
     dtype = tf.as_dtype(handle.get_attr("dtype"))
-    letter = "bf" if dtype == tf.bfloat16 else dtype.name[0]
-    name = "pred" if dtype == tf.bool else f"{'s' if letter == 'i' else letter}{8 * dtype.size}"
+    letter = dtype.name[0]
+    prefix = {"b": "bf", "i": "s"}.get(letter, letter)
+    name = "pred" if dtype == tf.bool else f"{prefix}{8 * dtype.size}"
     dims = tf.TensorShape(handle.get_attr("shape")).as_list()
     return f"{name}{dims}".replace(" ", "")
 

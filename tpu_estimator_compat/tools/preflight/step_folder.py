@@ -90,10 +90,10 @@ class Saved:
 
 
 def to_save(values: Mapping[Any, np.ndarray], largest: int) -> dict[Any, Value]:
-    """Chooses the values to save as they are: the smallest, of `largest` bytes together.
+    """Each value, to be saved as it is or described by its mean and deviation.
 
-    Values of at most `_SMALL` bytes, and all integers, are saved too: random integers would not be
-    valid ids or labels. The others, and all constants, get a mean and a deviation.
+    The smallest are saved, until they have `largest` bytes together; beyond that, values of at most
+    `_SMALL` bytes and integers: random ones would not be valid ids or labels. Constants never are.
     """
     found: dict[Any, Value] = {}
     left = largest
