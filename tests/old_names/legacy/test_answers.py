@@ -30,7 +30,7 @@ def is_given(name, dialect):
     """Whether a script of this dialect gets something that it can use."""
     path, _, last = name.replace("tf", "tensorflow", 1).rpartition(".")
     try:
-        thing = getattr(imports.imported(path, [last], dialect), last)
+        thing = getattr(imports.imported(path, (last,), dialect), last)
     except ImportError:
         return False
     return not isinstance(thing, overlay.Refused)

@@ -41,6 +41,17 @@ def test_all_names_are_imported_by_a_star(run):
     assert done.stdout == expected, done.stderr
 
 
+def test_a_call_of_import_with_a_list_returns_the_module(run):
+    done = run("""
+        for names in (["_"], [""], ["*"], ["TPUEstimator"]):
+            found = __import__("tensorflow.contrib.tpu", fromlist=names)
+            print(found.TPUEstimator.__name__)
+        print(__import__("tensorflow.python.framework", fromlist=["ops"]).ops.Tensor.__name__)
+    """)
+    expected = ["TPUEstimator"] * 4 + ["Tensor"]
+    assert done.stdout.split() == expected, done.stderr
+
+
 def test_every_way_to_import_a_dead_name(run, tmp_path):
     (tmp_path / "beside.py").write_text(
         "from tensorflow.contrib import tpu as contrib_tpu\n"

@@ -19,7 +19,7 @@ def test_each_is_there_or_says_what_to_do(dialect):
     refused = []
     for name in MODULES:
         parent, _, last = name.rpartition(".")
-        found = getattr(imports.imported(parent, [last], dialect), last)
+        found = getattr(imports.imported(parent, (last,), dialect), last)
         assert isinstance(found, (types.ModuleType, overlay.Refused)), name
         if isinstance(found, overlay.Refused):
             refused.append(name)
@@ -44,10 +44,10 @@ def test_each_is_there_or_says_what_to_do(dialect):
 )
 def test_names_in_them(module, names):
     for name in names.split():
-        assert hasattr(imports.imported(module, names.split(), Dialect.V1), name)
+        assert hasattr(imports.imported(module, tuple(names.split()), Dialect.V1), name)
 
 
 @pytest.mark.parametrize("name", ["tensorflow.lite.python.nothing", "tensorflow.tsl.nothing"])
 def test_what_was_never_there_is_not_there(name):
     with pytest.raises(ModuleNotFoundError, match="nothing"):
-        imports.imported(name, ["x"], Dialect.V1)
+        imports.imported(name, ("x",), Dialect.V1)

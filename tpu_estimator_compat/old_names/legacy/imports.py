@@ -100,9 +100,9 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         return spec
 
     def _may_be_legacy(self, fullname: str, path: Sequence[str] | None) -> bool:
-        """Fast check that rules most modules out, without a search on disk."""
+        """Fast check that rules most modules out, before other finders search for them."""
         top = fullname.partition(".")[0]
-        if top == _OURSELVES:  # this package itself, even in a clone below the script
+        if top == _OURSELVES:  # this package itself, even if its source is below the script
             return False
         if top in self.packages | self.own:
             return True
@@ -147,7 +147,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             namespace["__builtins__"] = {**namespace["__builtins__"], **python2.given(python_2)}
             where = namespace.get("__file__") or namespace.get("__name__")
             logging.getLogger("tensorflow").warning(
-                "%s uses %s: %s", where, ", ".join(python_2), python2.OTHERWISE
+                "%s uses %s: %s", where, ", ".join(python_2), python2.SEMANTICS_WARNING
             )
 
     def _builtins(self, meaning: Dialect, roots: frozenset[str]) -> dict[str, Any]:
@@ -263,14 +263,22 @@ class _Prepared(importlib.abc.Loader):
 
 
 def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:
-    """The module that a legacy module gets for an import of TensorFlow or Keras 2."""
+    """The module that a legacy module gets for an import of TensorFlow or Keras 2.
+
+    An `import` statement passes `fromlist` as a tuple, all names of which must exist. For a list,
+    as in `__import__(name, fromlist=["_"])`, Python returns the module all the same.
+    """
     root, path = _root(name, meaning)
     module = overlay.module(root, path)
     if not fromlist:
         return _top(name, meaning)
     for wanted in fromlist:
-        if wanted != "*":
-            overlay.member(module, name, wanted)
+        try:
+            if wanted != "*":
+                overlay.member(module, name, wanted)
+        except ImportError:
+            if isinstance(fromlist, tuple):
+                raise
     return module
 
 

@@ -127,7 +127,7 @@ def _is_served(module: str, name: str) -> bool:
     from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 
     try:
-        imports.imported(module, [name] if name else None, Dialect.V1)
+        imports.imported(module, (name,) if name else None, Dialect.V1)
     except ImportError:
         return False
     return True
