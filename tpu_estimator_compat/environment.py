@@ -134,8 +134,8 @@ def cache_limit() -> int:
         gigabytes = -1.0
     if not 0 <= gigabytes < float("inf"):
         raise ValueError(
-            f"{CACHE_VARIABLE} is {given!r}. It is how many gigabytes of compiled programs may be "
-            "kept: a number, such as 2 or 0.5; 0 keeps none."
+            f"{CACHE_VARIABLE} is {given!r}. Give the gigabytes of compiled programs to keep: "
+            "a number, such as 2 or 0.5; 0 keeps none."
         )
     return int(gigabytes * 1e9)
 

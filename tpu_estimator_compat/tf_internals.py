@@ -1,8 +1,8 @@
 """TensorFlow's private modules and names that the package uses, each with its purpose.
 
 Only two other places import `tensorflow.python`, as a linter checks: `old_names/contrib/`, for
-names of `tf.contrib`, and code that comparisons run in the original's process. TensorFlow 2.19,
-2.20 and 2.21 have all these names. `import tensorflow` imports all these modules itself.
+names of `tf.contrib`, and `tools/compare/sides/`, which runs in the original's process. TensorFlow
+2.19, 2.20 and 2.21 have all these names. `import tensorflow` imports all these modules itself.
 """
 
 # Calling legacy code in a graph.

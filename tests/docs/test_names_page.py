@@ -18,7 +18,7 @@ def test_a_page():
         DeadName("tensorflow_estimator.x", "2.16", Status.DIFFERS, "m.x", advice="It is new."),
     ]
     text = page.page(rows)
-    assert "There are 3: 1 works, 1 differs, 1 refused." in text
+    assert "There are 3 names: 1 works, 1 differs, 1 refused." in text
     assert "## tf.contrib\n\n| name | gone since | status | write | |\n" in text
     assert "| `tf.contrib.a.f` | 2.0 | works | `tf.f` |  |" in text
     assert "| `tf.estimator.E` | 2.16 | refused |  | Write a \\| b. |" in text

@@ -189,7 +189,7 @@ class Estimator(Exporting):
         Raises:
           ValueError: both limits, one that is not positive, or a bad model_fn or input.
           TypeError: a hook or listener of another type, a number of steps that is no number (or
-            no int, with TPU rules), or an input_fn that is not callable.
+            no int, with `use_tpu=True`), or an input_fn that is not callable.
         """
         training.check_task(self._config)
         rules = self._mode_rules

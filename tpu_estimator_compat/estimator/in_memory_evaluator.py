@@ -33,7 +33,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
       steps: the number of steps of an evaluation; None for all of the data.
       hooks: hooks of the evaluation.
       name: name of the evaluation; part of the directory of its events.
-      every_n_iter: steps between two evaluations; with TPU rules, the current loop is finished
+      every_n_iter: steps between two evaluations; with `use_tpu=True`, the current loop is finished
         first.
 
     Raises:

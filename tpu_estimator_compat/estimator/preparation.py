@@ -89,7 +89,7 @@ def prepare(
 
 
 def _announced(input_mode: InputMode) -> contextlib.AbstractContextManager[None]:
-    """With TPU rules, logs around all user functions: the original's own model_fn called them."""
+    """With `use_tpu=True`, logs around user functions: the original's own model_fn called them."""
     return announced() if isinstance(input_mode, TPUInputMode) else contextlib.nullcontext()
 
 

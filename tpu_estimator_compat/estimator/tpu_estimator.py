@@ -1,4 +1,4 @@
-"""`TPUEstimator`: an `Estimator` with TPU rules for batch sizes, input, loops and specs."""
+"""`TPUEstimator`: an `Estimator` with `use_tpu=True` for batch sizes, input, loops and specs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TPUEstimator(Preflighting, Estimator):
       config: a `tpu.RunConfig`; required.
       params: hyperparameters; model_fn and input_fn get deep copies, with `batch_size`, `use_tpu`
         and `context` added. The keys `batch_size` and `context` are reserved.
-      use_tpu: whether TPU rules hold.
+      use_tpu: whether the rules of a TPU hold, on any device.
       train_batch_size: global batch size of training; divisible by the number of replicas.
       eval_batch_size: the same, of evaluation.
       predict_batch_size: the same, of prediction.

@@ -43,7 +43,7 @@ def run(parent: int, command: Sequence[str]) -> int:
         preexec_fn=lambda: prctl(_DEATH_SIGNAL, signal.SIGKILL),
     )
     code = process.poll()
-    while code is None and _is_there(parent, ended):
+    while code is None and _wait_while_there(parent, ended):
         code = process.poll()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -54,7 +54,7 @@ def run(parent: int, command: Sequence[str]) -> int:
 
 def remove(parent: int, folder: str) -> None:
     """Removes a folder when the parent asks or is gone, and again while its children remake it."""
-    while _is_there(parent):
+    while _wait_while_there(parent):
         pass
     is_asked = select.select([0], [], [], 0)[0] and os.read(0, 1)
     shutil.rmtree(folder, ignore_errors=True)
@@ -66,7 +66,7 @@ def remove(parent: int, folder: str) -> None:
         time.sleep(0.05)
 
 
-def _is_there(parent: int, *others: int) -> bool:
+def _wait_while_there(parent: int, *others: int) -> bool:
     """Waits until a descriptor is readable, at most `_EVERY` seconds.
 
     Returns whether the parent runs and has sent nothing.

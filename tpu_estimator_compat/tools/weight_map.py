@@ -133,7 +133,7 @@ class _Target:
         if fitted.shape != wanted:
             raise ValueError(
                 f"{self.name!r} has shape {value.shape}, and {self.path!r} of the Keras model has "
-                f"{wanted}. If one is the other transposed or reshaped, say so in the mapping: "
+                f"{wanted}. If a transpose or reshape makes them equal, add it to the mapping: "
                 f'{{"variable": "{self.path}", "transpose": [1, 0]}} or "reshape": true.'
             )
         return fitted
@@ -196,7 +196,7 @@ def _by_name(found: Any, expected: Values, output: str | None) -> dict[str, Any]
     if output is None and len(expected) > 1:
         raise ValueError(
             f"The Keras model returns one tensor, and the signature has the outputs "
-            f"{sorted(expected)}. Say which one it should equal: output, or --output."
+            f"{sorted(expected)}. Name the one to compare with, by `output` or --output."
         )
     name = output or next(iter(expected))
     _check_names("signature's outputs", [name], expected)

@@ -44,7 +44,7 @@ for ask in (
 def test_without_the_package_the_error_names_it(forks):
     """And all that needs no canned model is there."""
     done = forks.run("-c", WITHOUT)
-    said = "Canned models and heads are those of tensorflow-estimator==2.15.0; found none. "
+    said = "Canned models and heads need tensorflow-estimator==2.15.0; installed: none. "
     install = "Install it: `pip install 'tensorflow-estimator==2.15.0'` brings no other package."
     assert done.stdout.splitlines() == 3 * [said + install]
 
@@ -54,7 +54,7 @@ def test_another_release_is_refused(monkeypatch):
     from tpu_estimator_compat.old_names.canned import wheel
 
     monkeypatch.setattr(metadata, "version", lambda package: "2.12.0")
-    with pytest.raises(ImportError, match=r"found 2\.12\.0"):
+    with pytest.raises(ImportError, match=r"installed: 2\.12\.0"):
         wheel._check_version()
 
 

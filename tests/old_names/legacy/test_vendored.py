@@ -1,4 +1,4 @@
-"""Copies of the original's `tpu_estimator.py`: known by what they define; ours stands for them."""
+"""Copies of the original's `tpu_estimator.py`: known by what they define; ours replaces them."""
 
 import pytest
 
@@ -64,8 +64,8 @@ MORE
 """
 TOLD = (
     "my_estimator.py is a copy of TensorFlow's tpu_estimator.py. tpu_estimator_compat's "
-    "TPUEstimator stands for it: changes that the copy's owner made have no effect. Names of the "
-    "copy that tpu_estimator_compat does not have: owners_function itself, "
+    "TPUEstimator replaces it: changes that the copy's owner made have no effect. Names of the "
+    "copy that tpu_estimator_compat does not have: owners_function, "
     "TPUEstimator.train_twice, argument cache_fn of TPUEstimator, argument fast of TPUEstimator, "
     "argument cache of TPUEstimatorSpec."
 )
@@ -107,8 +107,8 @@ def test_ours_replaces_a_copy_and_logs_the_missing_names(run, tmp_path):
     ("cache", "more", "error"),
     [
         ("input_fn", "", "NotImplementedError: TPUEstimator(cache_fn=...): the owner of"),
-        ("None", "my_estimator.owners_function()", "stands, which has no owners_function"),
-        ("None", "from my_estimator import owners_function", "which has no owners_function"),
+        ("None", "my_estimator.owners_function()", "and has no owners_function"),
+        ("None", "from my_estimator import owners_function", "and has no owners_function"),
         ("None", "TPUEstimator(*[None] * 9)", "takes 8 arguments, got 9"),
         ("None", "TPUEstimator(model_fn, model_fn=1)", "got several values for model_fn"),
         ("None", "TPUEstimator(model_fn, fast=True)", "TPUEstimator(fast=...): the owner of"),

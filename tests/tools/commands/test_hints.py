@@ -17,7 +17,7 @@ d, x, m = {{'a': 1}}, np.arange(4.0), map(len, ['a'])
 {}
 """
 
-FLAG = "--numpy-legacy lets it work"
+FLAG = "--numpy-legacy restores it"
 PYTHON_2 = "This looks like Python 2"
 TOLD = {
     # Python 2.

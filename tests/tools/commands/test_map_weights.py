@@ -138,7 +138,7 @@ def test_bad_checks(exported):
     model, x = keras_twin.make_model(), np.zeros([2, 4], np.float32)
     for arguments, message in [
         (({"x": x},), r"Signature 'serving_default' takes \['input'\]. Got \['x'\]"),
-        (({"input": x},), "Say which one it should equal"),
+        (({"input": x},), "Name the one to compare with"),
         (({"input": x}, "nope"), "Not in the SavedModel's signatures"),
         (({"input": x}, "serving_default", "nope"), "Not in the signature's outputs"),
         (({"input": x}, "serving_default", "class"), r"shape \(2, 3\), the exported one \(2,\)"),

@@ -35,7 +35,7 @@ def test_dry_run(capsys):
     path.write_text(OLD)
     assert main(["migrate", "."]) == 0
     assert capsys.readouterr().out == (
-        DIFF + "\n1 file searched, 1 to change: 2 findings rewritten, 0 left to a person.\n"
+        DIFF + "\n1 file searched, 1 to change: 2 findings rewritten, 0 to change by hand.\n"
         "Nothing is written yet: add --write for that.\n"
     )
     assert path.read_text() == OLD
@@ -52,7 +52,7 @@ def test_write(capsys):
     assert main(["migrate", ".", "--write"]) == 0
     assert capsys.readouterr().out == (
         "Rewrote ./sub/a.py\n\n"
-        "2 files searched, 1 changed: 2 findings rewritten, 0 left to a person.\n"
+        "2 files searched, 1 changed: 2 findings rewritten, 0 to change by hand.\n"
     )
     assert path.read_text() == NEW
     assert path.stat().st_mode & 0o777 == 0o750
@@ -85,7 +85,8 @@ def test_what_is_left_to_a_person(capsys):
         "./b.py:2  -                                    unreadable  This looks like"
     )
     assert lines[3] == (
-        "2 files, 1 of which could be searched, 1 changed: 1 finding rewritten, 2 left to a person."
+        "2 files, 1 of which could be searched, 1 changed: 1 finding rewritten, "
+        "2 to change by hand."
     )
     assert main(["scan", ".", "--json"]) == 2
     left = json.loads(capsys.readouterr().out)["findings"]

@@ -183,7 +183,7 @@ def test_place_and_advice():
     assert finding.advice == "Write tpu_estimator_compat.v1.estimator.tpu.TPUConfig."
     refused = scan_text("import tensorflow as tf\ntf.estimator.BoostedTreesClassifier", "a.py")[0]
     assert "Train trees" in refused.advice
-    assert refused.status.needs_a_person
+    assert refused.status.is_manual
 
 
 def test_an_import_that_means_tensorflow_1_says_how_it_shows():

@@ -77,7 +77,7 @@ def _caller(element: Any) -> tf.Operation | None:
 
 
 def _returned(caller: tf.Operation, tensor: tf.Tensor) -> tf.Tensor:
-    """Has a branch's function return a tensor; evaluating it fails if the branch is not taken."""
+    """Makes a branch's function return a tensor, which has no value if the branch is not taken."""
     first = len(caller.outputs)
     for function in getattr(caller, _CALLER):
         own = function is tensor.graph

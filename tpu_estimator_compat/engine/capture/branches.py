@@ -117,7 +117,7 @@ def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _named(function: Callable[..., Any], used: dict[str, int]) -> Callable[..., Any]:
-    """A branch or body in the name scope of its caller, whose functions share one count of names.
+    """A branch or body in its caller's name scope; functions of a caller share a count of names.
 
     Operations and variables that a branch made were named after it: `cond/beta1_power`, in
     checkpoints too. A branch with its own graph would number names anew.

@@ -14,7 +14,7 @@ def element_names(element_spec: Any) -> list[str]:
     found = []
     for path, spec in nest.flatten_with_tuple_paths(element_spec):
         if isinstance(element_spec, tuple):
-            first, *rest = path  # a plain tuple has numbers here, `Padded` has names
+            first, *rest = path  # an index of a plain tuple, a field's name of `Padded`
             first = ("features", "labels")[first] if isinstance(first, int) else first
         else:
             first, rest = "features", path

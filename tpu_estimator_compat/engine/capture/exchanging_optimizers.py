@@ -1,4 +1,4 @@
-"""Without TPU rules, makes every optimizer exchange gradients, as under a strategy.
+"""Without `use_tpu=True`, makes every optimizer exchange gradients, as under a strategy.
 
 On a TPU the user says where replicas exchange gradients (CrossShardOptimizer). Under
 `RunConfig(train_distribute=...)` every optimizer did. TF1's optimizers averaged gradients:
@@ -47,7 +47,7 @@ def exchanging_optimizers(replicas: int) -> Iterator[None]:
                 lambda _: lambda loss: loss / replicas,
             )
         )
-        # TensorFlow's own last: other namespaces may first copy the real function from them here.
+        # TensorFlow's modules last: reading the others may copy the real function from them.
         for api in reversed(APIS):
             patches.enter_context(
                 patched(api.distribute, "get_strategy", lambda _: lambda: strategy)

@@ -14,7 +14,7 @@ _KEPT = 64 * 2**20  # bytes of a GraphDef; larger ones have constants, which are
 class LegacyGraph(tf.Graph):
     """A TF1 graph that takes tensors of its branches, and, once finalized, infers shapes only once.
 
-    A training that writes checkpoints asks for the GraphDef with shapes five times: for the text,
+    A training with two checkpoints asks for the GraphDef with shapes five times: for the text,
     twice for events, and for each checkpoint. TensorFlow asks every tensor for its shape each time.
     """
 

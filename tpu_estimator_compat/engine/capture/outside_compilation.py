@@ -1,7 +1,7 @@
 """Keeps the marks of `tf.tpu.outside_compilation` on ops of a captured graph.
 
-TensorFlow marks ops for the host only while it builds a replicated TPU computation. A model_fn is
-captured first, and imported into that computation later. So a graph for a TPU is captured in a
+TensorFlow marks ops for the host, but only while it builds a replicated TPU computation. A model_fn
+is captured first, and imported into that computation later. So a graph for a TPU is captured in a
 context of the class that TensorFlow looks for, which marks ops; TPUStrategy moves the marked ops.
 """
 

@@ -1,7 +1,8 @@
 """Replaces functions of TensorFlow and Keras for the thread that builds a graph.
 
 Several threads may train, evaluate and predict at once, and end in any order. So the first thread
-replaces a function with one that looks up its thread's replacement, and the last one restores it.
+installs a function that calls the calling thread's replacement. The last thread restores the
+original.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 On a TPU the original called a model_fn in the context of a replicated computation. Some model_fns
 return another spec there, ask for static shapes, or pick the replica's own variable among several.
-With TPU rules they get a TPU's answers on any device, while TensorFlow, which omits ops that XLA
-lacks, must know whether XLA really compiles the graph.
+With `use_tpu=True` their queries answer as on a TPU, on any device. TensorFlow omits ops that XLA
+lacks, so its own queries answer whether XLA really compiles the graph.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
 
 @contextlib.contextmanager
 def of_replica(compiled: bool) -> Iterator[None]:
-    """A context in which model_fns build for TPU rules, or, if `compiled`, for XLA.
+    """A context in which model_fns build for `use_tpu=True`, or, if `compiled`, for XLA.
 
     For XLA, a branch that was not taken gives zeros to gradients, as in graphs for a TPU: other
     graphs wrap values in optionals, for which XLA has no kernel. A loop's gradient computes sizes
-    itself: other graphs pass them in a list, where XLA sees no constants.
+    itself: other graphs pass them in a TensorList, where XLA sees no constants.
     """
     replica = ReplicaContext(compiled)
     replica.Enter()

@@ -22,7 +22,7 @@ _SEED_STRIDE = 1_000_003  # larger than differences between the seeds of a graph
 _SMALL_CONSTANT = 1024  # bytes; TF1 repeated shapes, axes and scalars
 _NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_name")
 _OUTPUTS = {"XlaReplicaId": ("id",), "Unique": ("y", "idx"), "TPUReplicatedOutput": ("outputs",)}
-"""Names of outputs, by op type, of ops whose replacements call their output `output`."""
+"""Names of outputs by op type, for types with rewrites: new ops name their outputs `output`."""
 BY_REPLICA = frozenset({"XlaReplicaId", "TPUReplicatedInput"})
 """Types of ops whose value differs by replica."""
 _FILLING = frozenset({"Fill", "ZerosLike", "OnesLike"})
@@ -78,9 +78,9 @@ def subgraph_def(
     Args:
       ops: operations in the order in which the import creates them.
       replica: index of the replica that runs the ops: seeded random ops draw different numbers on
-        each, and `XlaReplicaId` is a constant. None where devices tell replicas apart themselves.
+        each, and `XlaReplicaId` is a constant. None where devices know their replica.
       rewrites: callables that change nodes, by op type; nodes in the library's functions too.
-      instead: names of operations with one output to leave out, each with its replacement's name.
+      instead: maps operations to leave out, each with one output, to their replacements, by name.
       awaited: names of operations outside `ops`; the import maps those that are control inputs.
     """
     source = _nodes_of(graph)
@@ -221,7 +221,7 @@ def called_by(node: NodeDef) -> Iterator[Any]:
         yield from [attr.func] if kinds[name] == "func" else attr.list.func
 
 
-def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDef) -> list[NodeDef]:
+def _reachable_functions(nodes: Iterable[NodeDef], library: tf.compat.v1.GraphDef) -> list[Any]:
     """FunctionDefs of `library` that `nodes` call at any depth, sorted by name."""
     functions = {f.signature.name: f for f in library.function}
     if not functions:
@@ -275,7 +275,7 @@ def _rewrite_functions(graph_def: GraphDef, rewrites: Rewrites, mark: str) -> No
 
 
 def _renamed_outputs(nodes: Iterable[NodeDef], before: Mapping[str, str]) -> dict[str, str]:
-    """Maps outputs of nodes whose type was rewritten to new outputs, in functions' notation."""
+    """Maps old to new output names of nodes with a rewritten type, in functions' notation."""
     return {
         f"{node.name}:{output}:0": f"{node.name}:output:{index}"
         for node in nodes

@@ -33,7 +33,7 @@ READERS = frozenset(
 )
 """Operations that take a variable's handle and do not change the variable."""
 READ_AROUND = "_read_around_branches"
-"""Attribute of variables whose read in a branch became a read outside, which always runs."""
+"""Attribute of variables that a branch reads, where the read was moved outside the branch."""
 
 
 def key(tensor: tf.Tensor) -> Key:

@@ -1,7 +1,7 @@
 """Prints a GraphDef as TensorFlow does, to the letter, in a fraction of the time.
 
 TensorFlow uses protobuf's printer in Python, which visits every field. The printer of protobuf's
-runtime differs only in the order of map entries, and in numbers with a point. It takes half the
+runtime differs in the order of map entries and in floats (`_PRINTED_OTHERWISE`). It takes half the
 time for small nodes, and three times as long for the bytes of constants.
 """
 

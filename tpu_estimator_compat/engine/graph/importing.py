@@ -1,4 +1,4 @@
-"""Imports a GraphDef into the function under construction, in an order of effects."""
+"""Imports a GraphDef into the function under construction, and keeps the order of effects."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def imported(
             name="",
         )
     if after:
-        # tf.control_dependencies fails for imported ops: TensorFlow compares these operations with
-        # input tensors.
+        # tf.control_dependencies fails for imported ops: TensorFlow compares the operations `after`
+        # with input tensors.
         for op in under_construction.get_operations()[already:]:
             op._add_control_inputs(after)
     late = found[len(elements) : len(elements) + len(wait.late)]
@@ -68,7 +68,7 @@ def imported(
 def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
     """Leaves `tf.control_dependencies`, in which TensorFlow cannot import ops.
 
-    TPU steps are built in one; `tf.control_dependencies(None)` would leave the computation, too.
+    TPU steps are built within; `tf.control_dependencies(None)` would leave the computation, too.
     """
     stack, graph._control_dependencies_stack = graph._control_dependencies_stack, []
     try:

@@ -25,7 +25,7 @@ def idle_gates(ops: Collection[tf.Operation]) -> set[tf.Operation]:
     TF1 also computed the gradient of the model's input, which nothing uses. Without the NoOp the
     order of effects is the same if each waiting tensor depends on all effects before the NoOp.
     """
-    effects: dict[tf.Operation, int] = {}  # a bit for each op with an effect before an op
+    effects: dict[tf.Operation, int] = {}  # bit mask of the effects before an op
     bits = 0
     gates: dict[tf.Operation, bool] = {}
     for op in graph_ops.in_creation_order(ops):

@@ -27,9 +27,9 @@ def write_results(
     step: int | None = None,
     graph: tf.Graph | None = None,
 ) -> None:
-    """Adds one event with all `results` to the event file in `output_dir`.
+    """Adds an event with the `results`, except global_step, to the event file in `output_dir`.
 
-    The checkpoint's path is recorded as a text tensor; without `step`, the event has the step
+    A second event has the checkpoint's path, as a text tensor; without `step`, both have the step
     `results["global_step"]`. A new file begins with the evaluated `graph`, or an empty one.
     """
     step = int(results["global_step"]) if step is None else step

@@ -46,7 +46,7 @@ class CheckpointInputPipelineHook(tf.compat.v1.train.SessionRunHook):
         if config.num_worker_replicas > 1:
             prefix += f"_{config.task_type}_{config.task_id}"
         self._state_file = f"checkpoint_{prefix}"
-        # Not a subclass: an estimator with a CheckpointSaverHook adds no saver for the model.
+        # Not a subclass of CheckpointSaverHook: with one, the estimator would not save the model.
         self._saving = tf.compat.v1.train.CheckpointSaverHook(
             estimator.model_dir,
             save_secs=config.save_checkpoints_secs,

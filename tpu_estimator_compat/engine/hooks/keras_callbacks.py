@@ -24,7 +24,7 @@ class Model(Protocol):
     """The methods of a callback's `self.model` that hooks use."""
 
     def adopt(self, mode: str) -> None:
-        """Makes Keras variables of the live variables of a mode, a `ModeKeys` value."""
+        """Adopts a mode's live variables as Keras variables; `mode` is a `ModeKeys` value."""
 
 
 def split_hooks(

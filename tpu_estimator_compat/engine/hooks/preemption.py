@@ -1,6 +1,6 @@
 """Ends training on a signal: after the current step, with a checkpoint.
 
-A preempted machine gets SIGTERM some seconds before its end, a process SIGHUP when its terminal
+A process gets SIGTERM some seconds before its machine is preempted, and SIGHUP when its terminal
 closes. The signal's previous handler is called after the checkpoint is written.
 """
 
@@ -42,8 +42,8 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
     should end at once, training ends after the current step.
 
     Args:
-      computes_here: whether this process's CPUs compute the steps, so that a step that uses no CPU
-        time must be blocked.
+      computes_here: whether this process's CPUs compute the steps. If so, a step that uses no CPU
+        time is blocked.
       listen: whether the context does anything.
     """
 

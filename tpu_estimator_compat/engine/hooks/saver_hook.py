@@ -31,8 +31,9 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     """Saves every N steps or seconds, in the background.
 
     It writes in the foreground at the start and the end of training, with listeners, a host stage
-    or a saver of another class, and if a checkpoint exceeds half of the available memory. It also
-    saves the input's position if `save_input_state`, graph.pbtxt and .meta if `save_graph_def`.
+    or a saver of another class or format, and if a checkpoint exceeds half of the available memory.
+    With `save_input_state` it also saves the input's position, with `save_graph_def` graph.pbtxt
+    and .meta.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     def _fits(self, session: StepSession) -> bool:
         """Whether memory can hold this checkpoint while training goes on."""
         if session.runner.plan.host_stage:
-            return False  # a sparse update would copy the whole variable while it is held
+            return False  # a sparse update would copy a variable that the snapshot holds
         saver = self._get_saver()
         if type(saver) is not tf.compat.v1.train.Saver or saver._is_empty:
             return False  # another class may use the session in any way

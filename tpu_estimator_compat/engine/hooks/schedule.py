@@ -17,8 +17,9 @@ from tpu_estimator_compat.engine.session.run_limits import RunLimits
 class Schedule:
     """Divides a call into runs: decides the number of steps of each, and times them.
 
-    With TPU rules, a run is a `loop` of `iterations_per_loop` steps or seconds. Otherwise `loop` is
-    None, and a run ends where the first hook needs control. Sessions read the `limits` of each run.
+    With `use_tpu=True`, a run is a `loop` of `iterations_per_loop` steps or seconds. Otherwise
+    `loop` is None, and a run ends where the first hook needs control. Sessions read the `limits` of
+    each run.
     """
 
     def __init__(

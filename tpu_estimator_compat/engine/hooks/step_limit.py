@@ -12,7 +12,7 @@ _MOST_STANDING = 500  # steps without a new global step: some models accumulate 
 class StepLimit:
     """The last step of a training, and its progress since the global step `first`.
 
-    `warns`: whether to warn of a constant step; TensorFlow's StepCounterHook warns itself.
+    `warns`: whether to warn of a constant step; false if TensorFlow's StepCounterHook does.
     """
 
     def __init__(self, first: int, steps: int | None, max_steps: int | None, *, warns: bool):

@@ -83,8 +83,8 @@ def of(hook: Hook) -> HookTraits:
     """The row of `hook`, by its class.
 
     A subclass, or a hook with attributes that hide methods, keeps the demand of a known class
-    unless it overrides a name on which the schedule relies. Otherwise assume nothing about it,
-    except that a saver's subclass still saves.
+    unless it overrides a name on which the schedule relies. If it does, nothing is assumed, except
+    that a saver's subclass still saves.
     """
     known = next((c for c in type(hook).__mro__ if c in _ROWS), None)
     if known is None:
@@ -103,7 +103,7 @@ def of(hook: Hook) -> HookTraits:
 def _overrides_schedule(hook: Hook, known: type) -> bool:
     """Whether `hook` overrides a name on which the schedule of its known class relies.
 
-    Each other class in the MRO counts: a method of `known` may call its methods by `super()`.
+    It checks every other class in the MRO: `super()` in a method of `known` may reach it.
     """
     others = [c for c in type(hook).__mro__ if c not in known.__mro__]
     if not all(_names(known).isdisjoint(vars(c)) for c in others):
@@ -182,7 +182,7 @@ def _after_step(hook: Hook, global_step: int) -> Demand:
 
 
 def _summary(hook: Hook, global_step: int) -> Demand:
-    # It fetches the summary before the step in which it is due: stop one step early.
+    # The hook asks for the summary before the step that is due, so the run must end before it.
     if hook._next_step is None:
         return EVERY_STEP
     return _timer_demand(hook._timer, global_step, lead=1)
@@ -196,7 +196,8 @@ def _logging(hook: Hook, global_step: int) -> Demand:
 
 
 def _host_call(hook: Hook, global_step: int) -> Demand:
-    del global_step  # a host call may have returned nothing
+    del global_step
+    # A host call may have returned nothing.
     return EVERY_STEP if any(f is not None for f in tf.nest.flatten(hook.fetches)) else NEVER
 
 

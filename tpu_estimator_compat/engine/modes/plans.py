@@ -34,7 +34,7 @@ def training_plan(mode: CapturedMode) -> StepPlan:
     plan = _plan(mode, [spec.loss], targets, calls)
     every = 1
     if mode.topology.tpu_semantics:  # otherwise the original made the host call in every step
-        config: Any = mode.config  # a TPU config, since TPU rules hold
+        config: Any = mode.config  # a TPU config, since `use_tpu=True`
         every = config.tpu_config.experimental_host_call_every_n_steps
     return dataclasses.replace(
         plan, host_calls_every=every, jit_compile=_jit_compile(mode), stop_on_nan=True
@@ -51,7 +51,7 @@ def evaluation_plan(mode: CapturedMode) -> tuple[StepPlan, Pairs]:
 
 
 def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dict[str, Any]]:
-    """A step of prediction, and its fetches as a dict; with TPU rules over all replicas."""
+    """A step of prediction, and its fetches as a dict; with `use_tpu=True` over all replicas."""
     host, calls = mode.functions.host, mode.functions.host_calls
     fetches: dict[str, Any] = {"predictions": predictions, "host_call": calls}
     if mode.topology.tpu_semantics:

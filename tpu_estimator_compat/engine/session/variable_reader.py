@@ -3,7 +3,7 @@
 A run makes one step, or a loop of which hooks see only the last step. When TensorFlow 1 read a
 variable depended on the kind of the variable and on the caller:
 
-| | a run without TPU rules | a loop of a TPU |
+| | a run without `use_tpu=True` | a loop of a TPU |
 |---|---|---|
 | a resource variable | before the last step | after the loop |
 | a ref variable | after it; the counter that TensorFlow's hooks fetch, before it | after the loop |

@@ -218,7 +218,7 @@ class VariableStore:
         """Marks variables that host code reads as the average over replicas.
 
         `synchronization=ON_READ` with `aggregation=MEAN` asks for that, for example for the moving
-        averages of batch normalisation.
+        averages of batch normalization.
         """
         self._averaged.update(names)
 

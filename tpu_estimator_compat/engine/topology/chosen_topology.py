@@ -1,13 +1,13 @@
 """Chooses the topology of a mode.
 
-With TPU rules, JAX's devices, if `runtime` asks for them or only JAX sees a TPU. Otherwise a
+With `use_tpu=True`, JAX's devices, if `runtime` asks for them or only JAX sees a TPU. Otherwise a
 strategy of TensorFlow, most explicit first:
 
 1. `RunConfig.train_distribute`, `eval_distribute`;
-2. a TPU, with TPU rules: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
+2. a TPU, with `use_tpu=True`: `RunConfig(cluster=TPUClusterResolver(...))`, `master` or
    `evaluation_master`, `TPU_NAME` and similar variables, TPU cores in this machine;
 3. the workers of `TF_CONFIG`, if there are several, for training;
-4. this machine's GPUs, else its logical CPUs, with TPU rules;
+4. this machine's GPUs, else its logical CPUs, with `use_tpu=True`;
 5. one device.
 """
 
@@ -30,7 +30,7 @@ from tpu_estimator_compat.spec import ModeKeys
 def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
     """Joins the workers that `config` names, before TensorFlow is used; returns an updated config.
 
-    With TPU rules, a TPU has precedence over workers.
+    With `use_tpu=True`, a TPU has precedence over workers.
     """
     if tpu_semantics and _may_be_for_jax(config):
         return jax_devices.join(config)
@@ -47,7 +47,7 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
 
     Evaluation and prediction run on this machine: each process evaluates all data, without waiting
     for others. Only an `eval_distribute` over several machines, or JAX's processes, share the work.
-    With TPU rules but no TPU, local replicas are used, and a log line says so.
+    With `use_tpu=True` but no TPU, local replicas are used, and a log line says so.
     """
     if tpu_semantics and _is_for_jax(config, mode):
         return jax_devices.resolve(config, mode)
@@ -108,7 +108,7 @@ def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribut
     train = _unwrapped(config.train_distribute)
     if train is None or mode == ModeKeys.TRAIN:
         return train
-    # With TPU rules, evaluation and prediction use the strategy of training.
+    # With `use_tpu=True`, evaluation and prediction use the strategy of training.
     is_one_core = _of_tpu(config, "num_shards") == 1 and _cores_per_replica(config) is None
     if not tpu_semantics or is_one_core or workers.of(train):
         return None

@@ -67,7 +67,7 @@ def _specs() -> Mapping[str, Any]:
 
 
 def _heads() -> Mapping[str, Any]:
-    """Sends weights to a head's metrics on the host: the original uses those of one replica."""
+    """Sends the features, with the weights, to a head's metrics: the original takes a replica's."""
     import tensorflow as tf
 
     def create_eval_metrics_tuple(
@@ -95,7 +95,7 @@ def _check_version() -> None:
         version = ""
     if version != wanted:
         raise ImportError(
-            f"Canned models and heads are those of {ESTIMATOR_PACKAGE}; found "
+            f"Canned models and heads need {ESTIMATOR_PACKAGE}; installed: "
             f"{version or 'none'}. Install it: `pip install '{ESTIMATOR_PACKAGE}'` brings no other "
             "package.",
             name="tensorflow_estimator",

@@ -28,8 +28,8 @@ class TPUClusterResolver:
     A name or address, or a list of one, gives TensorFlow's own resolver. Without one, the resolver
     is that of the TPU that the environment names or this machine has. Without a TPU it is a
     `topology.LocalResolver`, which `RunConfig` and `TPUStrategy` treat as no TPU. In that case,
-    TensorFlow's constructor raises ValueError. The local resolver raises it when a script asks for
-    the cluster, unless the given name was empty.
+    TensorFlow's constructor raises ValueError. The local resolver raises it in `cluster_spec()`,
+    except for `tpu=""`.
     """
 
     def __new__(cls, tpu: Any = None, *args: Any, **kwargs: Any) -> Any:

@@ -113,8 +113,8 @@ class _CudnnRNN(Layer):
         same = self.input_size == self.num_units
         if self.input_mode == "skip_input" or (self.input_mode == "auto_select" and same):
             raise NotImplementedError(
-                f"input_mode={self.input_mode!r} with inputs of depth {self.input_size}: a first "
-                "layer without kernels of its input is cuDNN's alone. Set "
+                f"input_mode={self.input_mode!r} with inputs of depth {self.input_size}: only "
+                "cuDNN has a first layer without kernels of its input. Set "
                 'input_mode="linear_input".'
             )
         shapes = [*self.canonical_weight_shapes, *self.canonical_bias_shapes]
@@ -141,7 +141,7 @@ class _CudnnRNN(Layer):
         return [(kernels[i : i + 2 * self._gates], biases[i : i + 2 * self._gates]) for i in of_one]
 
     def to_cell(self, kernels: Sequence[Any], biases: Sequence[Any]) -> dict[str, Any]:
-        """Name to variable of a compatible cell, from the kernels and biases of one direction."""
+        """Values of a compatible cell's variables by name, from one direction's kernels, biases."""
         return {
             "kernel": joined(kernels, self._order, self._gates),
             "bias": tf.concat([biases[g] + biases[g + self._gates] for g in self._order], 0),

@@ -39,6 +39,6 @@ def _load() -> None:
         raise ImportError(
             "tf.contrib.gan is in the package tensorflow-gan today, which is not installed, or"
             f" lacks what it needs: {error}. Install tensorflow-gan, tensorflow-probability and"
-            " tensorflow-hub. That one needs setuptools below 81, for `pkg_resources`.",
+            " tensorflow-hub. tensorflow-hub needs setuptools below 81, for `pkg_resources`.",
             name=error.name,
         ) from error

@@ -92,7 +92,7 @@ class HParams:
     def __init__(self, hparam_def: Any = None, model_structure: Any = None, **kwargs: Any):
         if hparam_def:
             raise NotImplementedError(
-                "HParams(hparam_def=...) needs a protocol buffer that went with tf.contrib. Keep "
+                "HParams(hparam_def=...) needs a protocol buffer of tf.contrib. Keep "
                 "hyperparameters as JSON: HParams.to_json() and HParams.parse_json()."
             )
         self._hparam_types: dict[str, tuple[type, bool]] = {}

@@ -46,18 +46,18 @@ _SIGNS = {
 
 _ADVICE = {
     Dialect.V1: "Nothing in the script says that it was written for TensorFlow 1, so it ran as "
-    "with TensorFlow 2. If it was, --behavior v1 runs it with graphs, as it did.",
+    "with TensorFlow 2. If it was, use --behavior v1: it runs the script with graphs.",
     Dialect.V2: "A module that the script imports, or its placeholders and sessions, say that it "
-    "was written for TensorFlow 1, so it ran with graphs. If it was written for TensorFlow 2, "
-    "--behavior v2 runs it with eager execution, as it did.",
+    "was written for TensorFlow 1, so it ran with graphs. If the script was written for "
+    "TensorFlow 2, use --behavior v2: it runs the script eagerly.",
 }
 
 
 class Behavior:
     """The behavior that a running script was written for; eager until a module shows another.
 
-    The script's own names decide, else the first of its modules whose names show a dialect. In
-    modules whose names show none, `tensorflow` means the same dialect.
+    The user decides, else the script's own names, else the first of its modules whose names show a
+    dialect. In modules whose names show none, `tensorflow` means the same dialect.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Behavior:
         _set(self._before)
 
     def start(self, script: Compiled, asked: Dialect | None) -> Dialect:
-        """Judges the script, unless the user `asked`; returns its meaning of `tensorflow`."""
+        """Takes the dialect `asked` for, else the script's; returns what `tensorflow` means."""
         self._names_api = script.names_api
         self._is_sure = asked is not None or script.dialect is not None
         self._note(script)
@@ -106,12 +106,12 @@ class Behavior:
             return None
         return (
             f"Only TensorFlow {other.value} has tf.{name}, and nothing in the module says which it "
-            f"was written for. --behavior v{other.value} runs modules that do not say as of "
-            f"TensorFlow {other.value}."
+            f"was written for. --behavior v{other.value} runs such modules with TensorFlow "
+            f"{other.value}."
         )
 
     def _is_in_silent(self, error: BaseException) -> bool:
-        """Whether the innermost legacy frame, by its builtins, is of a module without a dialect."""
+        """Whether the innermost frame with legacy builtins is of a module that shows no dialect."""
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
         plain = builtins.__import__
         legacy = [frame for frame in frames if frame.f_builtins.get("__import__") is not plain]
@@ -131,7 +131,7 @@ class Behavior:
         if not self._waiting or self._told is None:
             return
         self._waiting = False
-        if tf.executing_eagerly():  # else the script has switched itself, or builds a graph
+        if tf.executing_eagerly():  # else it has disabled eager execution, or builds a graph
             _set(self._told is Dialect.V2)
 
 
@@ -158,7 +158,7 @@ def _set(second: bool) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences TensorFlow's advice to keep resource variables on: the switch is this package's."""
+    """Silences TensorFlow's advice to keep resource variables: this package disables them."""
     logger = tf.get_logger()
     level = logger.level
     logger.setLevel("ERROR")

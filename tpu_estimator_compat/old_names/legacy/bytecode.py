@@ -44,7 +44,7 @@ class Compiled:
 
     Attributes:
       dialect: the dialect that the module's own names show; None if they show none.
-      names_api: whether the module names `tensorflow` itself.
+      names_api: whether the module uses `tensorflow` beyond its `compat`, `core` and `python`.
       makes_graphs: whether the module makes placeholders or sessions of `tensorflow.compat.v1`.
       python_2: builtins of Python 2 that the module uses.
     """
@@ -57,7 +57,7 @@ class Compiled:
 
 
 def compiled(source: bytes, path: str, *, numpy: bool) -> Compiled:
-    """Compiles a module; `numpy` says whether it gets the names that NumPy dropped."""
+    """Compiles a module; `numpy` says whether calls that NumPy dropped are rewritten."""
     with python2.explained(source, path):
         tree = ast.parse(source, path)
     return of_tree(tree, path, numpy=numpy)

@@ -97,7 +97,7 @@ def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
     """Whether a module makes placeholders or sessions of `tensorflow.compat.v1`.
 
     False if they all belong to explicit graphs (`own_graphs`), or if the module switches or queries
-    eager execution, or reads values of eager tensors.
+    eager execution by `tensorflow.compat.v1`, or reads values of eager tensors.
     """
     of_v1 = [r for r in found if r.path.startswith(_COMPAT_V1)]
     names = {meaning(r.path, Dialect.V1)[1] for r in of_v1}
@@ -125,7 +125,7 @@ def meaning(path: str, bare: Dialect) -> tuple[Dialect, str]:
 
 
 def is_only_in(api: Dialect, name: str) -> bool:
-    """Whether the other API lacks a name such as `train.AdamOptimizer`, or a namespace above it."""
+    """Whether only `api` has a name such as `train.AdamOptimizer`, or a namespace above it."""
     parts = name.split(".")
     return any(".".join(parts[:end]) in _only_in(api) for end in (1, 2, 3))
 

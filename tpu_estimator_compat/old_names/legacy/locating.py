@@ -52,13 +52,13 @@ def check(name: str, *, module: bool) -> None:
         raise _no_module(name)
     spec = _find(parts[0], [os.getcwd(), *sys.path])
     for end in range(2, len(parts) + 1):
-        if spec is None or _moves(spec):
+        if spec is None or _may_set_path(spec):
             break
         spec = _find(".".join(parts[:end]), spec.submodule_search_locations or ())
     if spec is None:
         raise _no_module(name)
     inside = spec.submodule_search_locations
-    if inside is not None and not _moves(spec) and _find(f"{name}.__main__", inside) is None:
+    if inside is not None and not _may_set_path(spec) and _find(f"{name}.__main__", inside) is None:
         raise _no_main(name, inside)
 
 
@@ -76,7 +76,7 @@ def _find(name: str, path: Iterable[str]) -> importlib.machinery.ModuleSpec | No
     return spec or next((each for each in found if each is not None), None)
 
 
-def _moves(package: importlib.machinery.ModuleSpec) -> bool:
+def _may_set_path(package: importlib.machinery.ModuleSpec) -> bool:
     """Whether a package may set its own `__path__`, which only running it would show."""
     if not package.has_location or package.origin is None:
         places = package.submodule_search_locations
@@ -123,6 +123,6 @@ def _no_main(name: str, folders: Iterable[str]) -> NoScriptError:
     found = (each.name for each in pkgutil.iter_modules(list(folders)))
     inside = ", ".join(f"{name}.{module}" for module in sorted(found)) or "none"
     return NoScriptError(
-        f"{name!r} is a package without a module __main__, which is what -m runs of a package. "
+        f"{name!r} is a package, and its module __main__, which -m would run, is missing. "
         f"Name a module in it: {inside}."
     )

@@ -84,7 +84,7 @@ def keras_2() -> Namespace:
 
 
 class _Keras2(Namespace):
-    """A module of Keras 2: public names, then those of the internal module, then of the parent.
+    """A module of Keras 2: searches the public module, the internal one, then their parent.
 
     Names moved between internal modules: `keras.utils.generic_utils` had `get_custom_objects`.
     """

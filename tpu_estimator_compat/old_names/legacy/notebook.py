@@ -29,8 +29,8 @@ def install(
     Args:
       legacy_packages: names of installed packages to treat as legacy; not imported yet.
       api: meaning of `tensorflow` in the calling module: "v1" for TensorFlow 1, "v2" for 2.0 to
-        2.15. The names that an imported module uses decide its own meaning; if they show none, it
-        is the same.
+        2.15. In a module that it imports, the names used there decide; if they show nothing, `api`
+        decides.
       numpy_legacy: whether names that NumPy dropped, such as `np.float`, work too.
 
     Raises:

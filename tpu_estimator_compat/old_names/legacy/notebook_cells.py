@@ -1,8 +1,9 @@
-"""Notebook files: the code of their cells as Python modules, and the file with changed code.
+"""Notebook files: reads their cells as Python modules, and puts changed code back.
 
-All code cells become one module, as they share their names; a cell that writes a Python file
-becomes a module of its own. A comment before each cell gives its number. Lines that only IPython
-understands (magics) become calls that Python can parse, and are restored when code is put back.
+The code cells that parse become one module, as they share their names; any other, and a cell that
+writes a Python file, becomes a module of its own. A comment before each cell gives its number.
+Lines that only IPython understands (magics) become calls that Python can parse, and are restored
+when code is put back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from json import decoder, scanner
 from typing import Any
 
 from tpu_estimator_compat.old_names.legacy import python2
-from tpu_estimator_compat.old_names.legacy.placeholders import unused
+from tpu_estimator_compat.old_names.legacy.unused_words import unused
 
 _CALL = "_of_ipython"
 _MARK = "#_cell_"
@@ -52,7 +53,7 @@ class Magic:
 
     Attributes:
       cell, line: numbers of the cell and of the line in the cell, from 1.
-      text: the magic without an assignment target; for a cell magic, the whole cell.
+      text: the magic without an assignment target; the whole cell, if its body is not Python.
       assigned: whether its value is assigned.
       automatic: whether the cell omits the `%`; the cell is Python if its first word is a variable.
     """
@@ -69,7 +70,7 @@ class _Replaced:
     """A line that a call replaces.
 
     Attributes:
-      line: the original line; empty if there is a `prefix`.
+      line: the original line or cell; empty if there is a `prefix`.
       prefix: the text between `target` and the code that stays.
       target: the assignment target before the prefix.
     """
@@ -98,7 +99,7 @@ class Notebook:
         code = "\n".join("".join(source) for source in self._sources.values())
         self._mark = unused(_MARK, code)
         self.call = unused(_CALL, code)
-        """Name of the function that calls for magics use; its argument is the magic's number."""
+        """Name of the function that each magic's call uses; its argument is the magic's number."""
         self.cells = {n: self._as_python(n, "".join(s)) for n, s in self._sources.items()}
         """Code of each code cell by its number, from 1, counting all cells; ends in a newline."""
 
@@ -115,7 +116,7 @@ class Notebook:
         return {n for n, found in tags.items() if "raises-exception" in found}
 
     def modules(self) -> list[str]:
-        """The text of each module: first of all shared cells, then of each separate cell.
+        """The modules' texts: one for all shared cells, then one for each separate cell.
 
         A cell is separate if it does not parse, or if it writes a Python file.
         """
@@ -136,7 +137,7 @@ class Notebook:
         return "".join(f"{self._mark} {n} 0\n{code}" for n, code in cells.items())
 
     def with_modules(self, modules: list[str]) -> str:
-        """The file's text, with the code of `modules` in place of that of `modules()`.
+        """The file's text, with the texts `modules` in place of those that `modules()` returns.
 
         Raises:
           NotANotebook: `modules` have other cells, or cannot be put back.
@@ -219,7 +220,7 @@ class Notebook:
 
 
 def place(text: str, line: int) -> tuple[int, int]:
-    """The cell, and the line in the cell, of a line of a notebook's module; (0, line) otherwise.
+    """The cell of a module's line, and the line in that cell; (0, line) outside of notebooks.
 
     Lines count from 1; 0 is the module as a whole.
     """
@@ -242,7 +243,7 @@ def is_notebook(path: str) -> bool:
 
 
 def _parts(text: str, mark: str) -> Iterator[tuple[int, int, str]]:
-    """Yields number, number of lines above, and code of each cell of a module."""
+    """Yields each cell's number, the number of its first lines left out, and its code."""
     marks = list(re.finditer(rf"^{mark} (\d+) (\d+)\n", text, re.MULTILINE))
     starts = [0, *(found.start() for found in marks[1:])]  # no text may precede the first mark
     for found, start, end in zip(marks, starts, [*starts[1:], len(text)], strict=True):
@@ -266,7 +267,9 @@ def _sources(text: str) -> dict[int, Any]:
             "a list of `cells`, as Jupyter saves it."
         ) from error
     if "python" not in str(language or "python").lower():
-        raise NotANotebook(f"It is a notebook of {language}; those of Python are read.")
+        raise NotANotebook(
+            f"It is a notebook of {language}. Only notebooks of Python are supported."
+        )
     return found
 
 

@@ -55,7 +55,7 @@ class _NotDoneError(Exception):
 
 
 class _Lines(list[str]):
-    """A command's output lines: a list, `n` by newlines, `s` by spaces, as IPython's SList."""
+    """A command's output lines, as IPython's SList: `n` joins them with newlines, `s` spaces."""
 
     @property
     def n(self) -> str:
@@ -85,7 +85,7 @@ class Magics:
     def do(self, magic: Magic, name: str, local: Mapping[str, Any]) -> Any:
         """Runs a magic and returns its value; prints a message, with `name`, if it cannot.
 
-        `magic` is not a skipped one; `local` has the local variables there.
+        `magic` is not a skipped one; `local` has the local variables at its line.
         """
         line, _, body = magic.text.partition("\n")
         sys.stdout.flush()
@@ -130,7 +130,7 @@ class Magics:
             raise _NotDoneError
         return self._script(
             f"{_INTERPRETERS[word]} {rest}", body
-        )  # braces and dollars stay unchanged
+        )  # braces and dollars in the body stay unchanged
 
     def _system(self, command: str, name: str, *, captured: bool = False) -> _Lines | None:
         """Runs a shell command; returns the lines that it prints, or lets them be shown."""
@@ -251,7 +251,7 @@ class Magics:
 def is_skipped(magic: Magic) -> bool:
     """Whether a magic only shows, times, or installs something, so that the run can skip it.
 
-    A magic without `%` may be a variable: this is decided when it runs.
+    A magic without `%` may be a variable, which is decided when it runs; installing is skipped.
     """
     word = magic.text.split()[0]
     helps = word.startswith("?") or word.endswith("?")

@@ -1,7 +1,8 @@
 """A notebook as a program: runs its code cells in order, in one namespace, without IPython.
 
 Magics that only show, time or install something are skipped, with a line on standard error. Shell
-commands and scripts run as in IPython. Other magics print a message when their cell is reached.
+commands and scripts run as in IPython. Magics that need IPython print a message when their cell is
+reached.
 """
 
 from __future__ import annotations
@@ -75,9 +76,9 @@ class Program:
             os.environ.update(environment)
 
     def _run(self, namespace: dict[str, Any], commands: Commands) -> None:
-        """Runs the cells in the current folder, after messages about skipped magics and cells."""
+        """Runs the cells in the current folder; first names skipped magics and a syntax error."""
         for magic in self._skipped:
-            why = "; what it installs must be there before" if INSTALLS.match(magic.text) else ""
+            why = ": install its packages before the run" if INSTALLS.match(magic.text) else ""
             print(f"Skipped {self._named(magic)}{why}", file=sys.stderr)
         kept = [cell for n, cell in self._cells.items() if n not in self._may_fail]
         ending = [cell for cell in kept if isinstance(cell, SyntaxError)]

@@ -17,14 +17,14 @@ _VALUES = {
     'arrays to stack must be passed as a "sequence"': "np.vstack([*arrays])",
     "only 0-dimensional arrays can be converted to Python scalars": "x.item()",
 }
-"""Fragments of NumPy's messages to the replacement, for features that `--numpy-legacy` restores."""
+"""Maps fragments of NumPy's messages to code to write, for what `--numpy-legacy` restores."""
 
 _GONE = {
     r"^%\w format: a real number is required, not numpy\.ndarray": "x.item()",
     r"^Python integer -?\d+ out of bounds for u?int\d+": "np.array(x).astype(dtype)",
     r"^The truth value of an empty array is ambiguous": "x.size > 0",
 }
-"""Patterns of NumPy's messages to the replacement, for features that nothing restores."""
+"""Maps patterns of NumPy's messages to code to write, for features that nothing restores."""
 
 
 def advice(
@@ -39,7 +39,7 @@ def advice(
     dropped = _dropped(error, frame, line)
     today = dropped or next((to for p, to in _GONE.items() if re.search(p, str(error))), None)
     if dropped is not None and legacy and not flag:
-        return "NumPy dropped what this line uses; --numpy-legacy lets it work."
+        return "This line uses a feature that NumPy dropped; --numpy-legacy restores it."
     if not today:
         return None
     return f"NumPy dropped what line {number} of {file} uses. Write `{today}` in it: {line.strip()}"

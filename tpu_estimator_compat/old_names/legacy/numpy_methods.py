@@ -40,7 +40,7 @@ METHODS: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 def mended(tree: ast.Module) -> ast.Module:
-    """A copy of a module's tree, with calls of dropped array methods rewritten."""
+    """A copy of a module's tree, with calls rewritten that NumPy dropped."""
     calls = _Calls()
     copied: ast.Module = calls.visit(copy.deepcopy(tree))
     if calls.found:

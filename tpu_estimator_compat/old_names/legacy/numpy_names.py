@@ -111,7 +111,7 @@ ARGUMENTS: dict[str, dict[str, str | None]] = {
     "reshape": {"newshape": "shape"},
     "save": {"fix_imports": None},
 }
-"""Function to old argument to today's argument; None for arguments that had no effect."""
+"""Maps each function's old arguments to today's; None for arguments that had no effect."""
 
 
 def _with_arguments(function: Any, today: dict[str, str | None]) -> Any:

@@ -1,8 +1,9 @@
 """Finds installed packages that are legacy: they use names that TensorFlow dropped.
 
-A package is legacy if its distribution mentions TensorFlow, and one of its modules uses
-`tf.contrib` or `tf.estimator`. Modern packages test for these names in a `try` or with `getattr`:
-such uses do not count, nor do test files. tf_slim uses neither name, but other dropped names.
+A package is legacy if its metadata mentions TensorFlow, and one of its modules uses `tf.contrib`,
+`tf.estimator` or `tensorflow_estimator`. Modern packages test for these names in a `try` or with
+`getattr`: such uses do not count, nor do test files. tf_slim uses neither name, but other dropped
+names.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MAY_USE = re.compile(
 
 
 class OldPackages:
-    """Legacy installed packages, found when they are imported; names in `exempt` never are."""
+    """Finds legacy installed packages at their import; those in `exempt` never count as legacy."""
 
     def __init__(self, exempt: Iterable[str] = ()):
         self._never = _NEVER.union(exempt, sys.stdlib_module_names)

@@ -111,7 +111,7 @@ class Namespace(types.ModuleType):
         return alive if served is _MISSING else served
 
     def _inside(self, parts: Sequence[str]) -> types.ModuleType | None:
-        """The module for a path below this root namespace that has no row; None if there is none.
+        """The module for a path without a row, below this root namespace, or None.
 
         A module inside a namespace of `tf.contrib` has the namespace's names. Folders of TensorFlow
         such as `lite/python` are outside the API, and are imported.
@@ -149,8 +149,8 @@ class Refused:
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         del args, kwargs
         raise NotImplementedError(
-            f"{self._row.name} went with TensorFlow {self._row.since}, and tpu_estimator_compat "
-            f"does not provide it. {self._row.advice}"
+            f"{self._row.name} was dropped by TensorFlow {self._row.since}, and "
+            f"tpu_estimator_compat does not provide it. {self._row.advice}"
         )
 
     __call__ = __getitem__ = __setitem__ = __iter__ = _refuse
@@ -210,7 +210,7 @@ def member(parent: Any, path: str, name: str) -> Any:
 
 
 def _refused_in_public(path: str) -> Any:
-    """The refused row of a `tf.contrib` namespace, for the same name in an inner module."""
+    """A `Refused` for a name that the `tf.contrib` namespace above refuses, or `_MISSING`."""
     parts = path.split(".")
     row = table.load().get(".".join([*parts[:3], parts[-1]]))
     if parts[1:2] != ["contrib"] or parts[3:4] != ["python"] or row is None:
@@ -261,13 +261,13 @@ def _unknown(path: str) -> str:
     version = getattr(sys.modules.get("tensorflow"), "__version__", "2")
     return (
         f"{path} is not in TensorFlow {version}, and tpu_estimator_compat has nothing in its "
-        f"place.{said} What is there: python -m tpu_estimator_compat.old_names.legacy.page"
+        f"place.{said} All provided names: python -m tpu_estimator_compat.old_names.legacy.page"
     )
 
 
 _SHADOWED = frozenset({"tf.contrib.framework.python.ops.arg_scope"})
-"""Modules that are hidden in their package by a function of the same name, from `import *`. The
-package's attribute is the function; imports of names below it mean the module.
+"""Modules hidden by a function of the same name, which their package gets by `import *`. The
+package's attribute is the function; an import of a name below it means the module.
 """
 
 _OF_TENSORFLOW = frozenset({"__internal__", "__operators__"})

@@ -33,8 +33,8 @@ def load_into(
     Args:
       original: the package to copy; its parent packages are not imported.
       meaning: the meaning of `tensorflow` in its modules.
-      instead: name of a module that is not loaded, to a function that makes the module's names.
-      over: module name in the package to names that replace those of the loaded module.
+      instead: maps modules that are not loaded to functions that make their names.
+      over: maps loaded modules to functions that make replacements of their names.
 
     Raises:
       ModuleNotFoundError: the package is not installed.

@@ -28,9 +28,9 @@ python -m tpu_estimator_compat scan train.py
 |---|---|
 | *works* | works as in the original; tested |
 | *differs* | works, with the difference in the last column |
-| *refused* | not provided. You can import it; using it raises an error with the same advice |
+| *refused* | not provided. It can be imported; using it raises an error with the advice given |
 
-There are {count}: {counts}.
+There are {count} names: {counts}.
 
 `tf` is the `tf` of TensorFlow 1, which is `tpu_estimator_compat.v1` here: `run` gives it to a
 script, and `migrate` writes it. A module's row holds for all its names, except those with their own

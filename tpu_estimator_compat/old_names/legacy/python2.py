@@ -26,14 +26,14 @@ NAMES: dict[str, str] = {
 METHODS: dict[str, str] = {
     f"{kind}{what}": what for kind in ("iter", "view") for what in ("items", "keys", "values")
 }
-"""Dict methods of Python 2 without arguments to their replacements."""
+"""Maps Python 2's dict methods, called without arguments, to their replacements."""
 
 _GIVEN: dict[str, Any] = {
     name: functools.reduce if name == "reduce" else getattr(builtins, today)
     for name, today in NAMES.items()
 }
 
-OTHERWISE = (
+SEMANTICS_WARNING = (
     "The file was written for Python 2, where `/` of two integers gave an integer, and `map`, "
     "`filter`, `zip` and `keys()` gave lists."
 )
@@ -123,7 +123,7 @@ class Mended:
 
 
 def mended(text: str) -> Mended:
-    """Converts `print` statements and other certain cases of Python 2 to Python 3.
+    """Converts to Python 3 what is unambiguous: `print` statements and other old syntax.
 
     If the conversion is not certain, raises the SyntaxError of the given text.
     """

@@ -1,7 +1,7 @@
 """Names that Python's standard library dropped, for legacy modules that ask for them.
 
-No current name is hidden: `inspect.getargspec` went with Python 3.11, the abstract classes in
-`collections` with 3.10, `fractions.gcd` with 3.9, `time.clock` with 3.8.
+They hide no current name. Python 3.11 dropped `inspect.getargspec`, 3.10 the abstract classes in
+`collections`, 3.9 `fractions.gcd`, 3.8 `time.clock`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ArgSpec(NamedTuple):
 
 
 def getargspec(func: Any) -> ArgSpec:
-    """The positional arguments of a function; raises ValueError for annotations, as it did."""
+    """The positional arguments of a function; ValueError for annotations or keyword-only ones."""
     found = inspect.getfullargspec(func)
     if found.kwonlyargs or found.annotations:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Runs a script unchanged, as `python SCRIPT ARGS...` did when TensorFlow had its names."""
+"""Runs a script unchanged, as `python SCRIPT ARGS...` did before TensorFlow dropped names."""
 
 from __future__ import annotations
 

@@ -44,10 +44,10 @@ class DeadName:
         refused = self.status is Status.REFUSED
         if refused == bool(self.served_by):
             raise ValueError(
-                f"Row {self.name!r}: a refused name is served by nothing, any other by something."
+                f"Row {self.name!r}: `served_by` must be empty if the status is refused, else set."
             )
         if self.status is not Status.WORKS and not self.advice:
-            raise ValueError(f"Row {self.name!r} is {self.status.value}: say in `advice` how.")
+            raise ValueError(f"Row {self.name!r} with status {self.status.value!r} needs `advice`.")
 
     @property
     def today(self) -> str:
@@ -83,7 +83,7 @@ class Table:
         return None
 
     def below(self, namespace: str) -> frozenset[str]:
-        """The next parts of the names of rows below `namespace`."""
+        """The name parts that follow `namespace` in the rows below it."""
         return frozenset(self._namespaces.get(namespace, ()))
 
 

@@ -2,7 +2,7 @@
 
 Such a copy needs the internals of TensorFlow 1. Its definitions identify it, not its name. Changes
 that the copy's owner made have no effect, and a log line says so; arguments that the owner added
-are refused when they are passed.
+are refused, unless they have their default.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
     path = str(module.__dict__.get("__file__"))
     defined = _defined(tree)
     public = [name for name in {**defined, **_assigned(tree)} if not name.startswith("_")]
-    owners = [name for name in public if not hasattr(original, name)]
-    module.__dict__.update({n: getattr(original, n) for n in public if n not in owners})
-    changed = [f"{name} itself" for name in owners]
+    missing = [name for name in public if not hasattr(original, name)]
+    module.__dict__.update({n: getattr(original, n) for n in public if n not in missing})
+    changed = list(missing)
     for name, method in ((_ESTIMATOR, "__init__"), (_SPEC, "__new__")):
         if name in defined:
             ours, methods = getattr(original, name), _defined(defined[name])
@@ -53,22 +53,22 @@ def stand_in(module: types.ModuleType, tree: ast.Module) -> None:
             call = _Call(ours, method, methods[method], path)
             changed += [f"argument {argument} of {name}" for argument in call.added]
             module.__dict__[name] = call.of_class()
-    module.__dict__["__getattr__"] = _rest(module, original, tree, owners)
+    module.__dict__["__getattr__"] = _rest(module, original, tree, missing)
     logging.getLogger("tensorflow").warning(
-        "%s is a copy of TensorFlow's tpu_estimator.py. tpu_estimator_compat's TPUEstimator stands "
-        "for it: changes that the copy's owner made have no effect. Names of the copy that "
+        "%s is a copy of TensorFlow's tpu_estimator.py. tpu_estimator_compat's TPUEstimator "
+        "replaces it: changes that the copy's owner made have no effect. Names of the copy that "
         "tpu_estimator_compat does not have: %s.",
         path,
-        ", ".join(changed) or "no public name, no argument",
+        ", ".join(changed) or "none",
     )
 
 
 def _rest(
-    module: types.ModuleType, original: Any, tree: ast.Module, owners: list[str]
+    module: types.ModuleType, original: Any, tree: ast.Module, missing: list[str]
 ) -> Callable[[str], Any]:
     """`__getattr__` for the module of a copy: its imports, and private names of the original.
 
-    `owners` are the copy's public names that this package lacks.
+    `missing`: the copy's public names that this package lacks.
     """
     path = str(module.__dict__.get("__file__"))
     imports = {
@@ -79,11 +79,11 @@ def _rest(
     }
 
     def get(name: str) -> Any:
-        if name in owners:
+        if name in missing:
             raise NotImplementedError(
-                f"{path} is a copy of TensorFlow's tpu_estimator.py, for which "
-                f"tpu_estimator_compat stands, which has no {name}. If {name} is the work of the "
-                "copy's owner, move it to a module of its own."
+                f"tpu_estimator_compat replaces {path}, a copy of TensorFlow's tpu_estimator.py, "
+                f"and has no {name}. If {name} is the work of the copy's owner, move it to a "
+                "module of its own."
             )
         if name in imports:
             exec(compile(ast.Module([imports[name]], []), path, "exec"), module.__dict__)
@@ -135,7 +135,7 @@ class _Call:
         if wanted:
             raise NotImplementedError(
                 f"{name}({', '.join(wanted)}=...): the owner of {self._path} added this to a copy "
-                "of TensorFlow's tpu_estimator.py. tpu_estimator_compat, which stands for that "
+                "of TensorFlow's tpu_estimator.py. tpu_estimator_compat, which replaces that "
                 "copy, does not have it. Leave it out, if the script can do without. State that "
                 "goes from step to step, such as a cache of activations, can be kept in variables "
                 "that model_fn makes, and assigns before its train_op."

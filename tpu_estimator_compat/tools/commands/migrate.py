@@ -3,9 +3,9 @@
     python -m tpu_estimator_compat migrate train.py
     python -m tpu_estimator_compat migrate --write src
 
-Without --write it only prints a diff. A line follows for each name that a person must look at, with
-advice. The exit status is 0 if all is done, 1 if something needs a person, 2 if a file could not be
-read or written.
+Without --write it only prints a diff. A line follows for each name to change or check by hand, with
+advice. The exit status is 0 if all is done, 1 if something must be changed by hand, 2 if a file
+could not be read or written.
 """
 
 from __future__ import annotations
@@ -121,15 +121,15 @@ class _Run:
         from tpu_estimator_compat.tools.scan import report
 
         for title, hard in (("To be looked at:", False), ("To be done by hand:", True)):
-            shown = [f for f in self._left if f.status.needs_a_person is hard]
+            shown = [f for f in self._left if f.status.is_manual is hard]
             if shown:
                 table = report.table(shown, scan_command.width(), color=self._color)
                 print(f"\n{title}\n{table}")
-        undone = len([f for f in self._left if f.status.needs_a_person])
+        undone = len([f for f in self._left if f.status.is_manual])
         done = "changed" if self._write else "to change"
         print(
             f"\n{report.searched(self._left, files)}, {self._changed} {done}: "
-            f"{report.counted(self._mended, 'finding')} rewritten, {undone} left to a person."
+            f"{report.counted(self._mended, 'finding')} rewritten, {undone} to change by hand."
         )
         if self._unwritten:
             say(f"Not written: {', '.join(self._unwritten)}.")

@@ -4,7 +4,7 @@
 
 It prints a line for each use: file and line, in a notebook also the cell, then name, status and
 advice. Nothing is imported or run. The exit status is 0 if `run` and `migrate` handle all names, 1
-if something needs a person, 2 if a file could not be read.
+if something must be changed by hand, 2 if a file could not be read.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class _OneRun(tf.compat.v1.train.SessionRunHook):
 
 
 def _final(init: Function) -> Function:
-    """Has each evaluation of `train_and_evaluate` count as the final one, for its exporters."""
+    """Makes each evaluation of `train_and_evaluate` the final one, so that all exporters run."""
 
     def function(self: Any, estimator: Any, spec: Any, max_steps: int | None) -> None:
         init(self, estimator, spec, max_steps and 1)

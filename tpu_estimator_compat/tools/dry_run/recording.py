@@ -28,7 +28,7 @@ A script may train in a loop until a global step that two steps at a time never 
 """
 
 MOST_REPEATED = 1000
-"""Later calls after which the loop is taken for one without an end."""
+"""Number of later calls after which the loop counts as endless."""
 
 _EXPORTS = ("export_saved_model", "export_savedmodel", "experimental_export_all_saved_models")
 
@@ -64,7 +64,7 @@ class Recorder:
         calls = self._stack()
         return calls[-1] if calls else None
 
-    def stop(self, why: str) -> Endless:
+    def stop_error(self, why: str) -> Endless:
         self.stopped = why
         return Endless(why)
 
@@ -147,7 +147,9 @@ class Recorder:
         call, result = self._results[key][-1]
         call.repeated += 1
         if call.repeated > MOST_REPEATED:
-            raise self.stop(f"A loop around {call.call} in line {call.line} did not end by itself.")
+            raise self.stop_error(
+                f"A loop around {call.call} in line {call.line} did not end by itself."
+            )
         return result
 
     def _begin(self, call: Call) -> None:

@@ -1,4 +1,4 @@
-"""Leads the folders that a script writes to into those of the dry run."""
+"""Redirects what a script writes to the dry run's folders."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _sources(folders: Folders) -> Callable[[Function], Function]:
 
 
 def _savers(own: Callable[[str], str]) -> Callable[[Function], Function]:
-    """Gives a saver another path: operations write its files, not TensorFlow's file functions."""
+    """Gives a saver another path: its ops write files without TensorFlow's file functions."""
 
     def around(method: Function) -> Function:
         signature = inspect.signature(method)
@@ -151,7 +151,7 @@ def _redirect_files(stack: contextlib.ExitStack, folders: Folders) -> None:
 
     def state(get_checkpoint_state: Function) -> Function:
         def function(checkpoint_dir: Any, *args: Any, **kwargs: Any) -> Any:
-            # Its answer holds paths in the folder that it is given, which C++ reads.
+            # The result has paths in the given folder; C++ code reads those files.
             own = folders.to_read(os.fsdecode(checkpoint_dir))
             return get_checkpoint_state(own, *args, **kwargs)
 
@@ -166,7 +166,7 @@ def _redirect_files(stack: contextlib.ExitStack, folders: Folders) -> None:
 
 
 class _OwnPaths:
-    """The functions of one of TensorFlow's modules, given the dry run's paths for the user's."""
+    """A TensorFlow module's functions, called with the dry run's paths."""
 
     def __init__(self, module: Any, folders: Folders):
         self._module = module

@@ -24,7 +24,7 @@ class Call:
     Attributes:
       call: the method, such as "train", or "keras_model().fit" for a Keras model's.
       file, line: of the script's line that made the call, itself or by train_and_evaluate.
-      replicas, steps: 0 where the call made no steps.
+      replicas, steps: 0 before the call made a graph; `fit` has the steps that it was given.
       loss: of the last step, or the mean of an evaluation.
       written: checkpoints and exports, by the user's names of their folders.
       hooks: classes of hooks, listeners and callbacks, those of model_fn too.

@@ -23,7 +23,7 @@ _METHODS = {
 
 
 def not_reached(files: Iterable[str], calls: Sequence[Call]) -> tuple[NotReached, ...]:
-    """The calls in these files from whose lines none of `calls` was made."""
+    """The calls in these files whose lines do not occur in `calls`."""
     reached = {(call.file, call.line) for call in calls}
     found = []
     for file in dict.fromkeys(files):

@@ -19,7 +19,7 @@ LONGEST = 0.1
 """Seconds that a sleep takes at most."""
 
 MOST_SLEEPS = 100
-"""Sleeps in a row without a call of an estimator after which the script is ended."""
+"""The script ends after more sleeps in a row than this, without a call of an estimator."""
 
 TIMEOUT = 1.0
 """Seconds that `checkpoints_iterator` waits for one more checkpoint."""
@@ -29,7 +29,7 @@ _WAITS = (checkpoint_utils.__file__, schedule.__file__)
 
 @contextlib.contextmanager
 def shortened(recorder: Recorder) -> Iterator[None]:
-    """Within, sleeps of the script are short, and a script that only sleeps is ended."""
+    """Within, sleeps of the main thread are short, and a script that only sleeps is ended."""
     sleeps = _Sleeps(recorder)
     with contextlib.ExitStack() as stack:
         stack.enter_context(wrapped(time, "sleep", sleeps.around))
@@ -65,7 +65,9 @@ class _Sleeps:
         self._count = self._count + 1 if is_alone and not others(self._before) else 0
         self._calls = made
         if self._count > MOST_SLEEPS:
-            raise self._recorder.stop("The script waited for what a dry run does not make.")
+            raise self._recorder.stop_error(
+                "The script waited for something that a dry run does not make."
+            )
 
 
 def others(before: set[threading.Thread]) -> list[threading.Thread]:

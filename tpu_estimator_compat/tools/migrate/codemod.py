@@ -10,7 +10,7 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from tpu_estimator_compat.old_names.legacy.placeholders import unused
+from tpu_estimator_compat.old_names.legacy.unused_words import unused
 from tpu_estimator_compat.tools.migrate.facts import Facts, Span
 from tpu_estimator_compat.tools.migrate.rules import RULES
 from tpu_estimator_compat.tools.scan import ScanFinding, Status, scan_text
@@ -27,7 +27,7 @@ class Migration:
 
     Attributes:
       found: the findings of `scan` in `before`.
-      left: the findings that need a person, with lines of `after`.
+      left: the findings to change by hand, with lines of `after`.
     """
 
     before: str
@@ -37,7 +37,7 @@ class Migration:
     mended: int
 
     def report(self, written: bool) -> list[ScanFinding]:
-        """The findings that need a person or differ, with lines of the new text if `written`."""
+        """The findings to change by hand or that differ; lines are the new text's if `written`."""
         differs = [f for f in self.found if f.status is Status.DIFFERS]
         if written:
             moved = _moved(differs, self.before, self.after)
@@ -48,7 +48,7 @@ class Migration:
 def migrate_text(text: str, file: str) -> Migration:
     """Migrates a module; one that does not parse, or uses no dead name, is not changed."""
     found = scan_text(text, file)
-    if all(f.status.needs_a_person and f.status is not Status.REFUSED for f in found):
+    if all(f.status.is_manual and f.status is not Status.REFUSED for f in found):
         return Migration(text, text, found, found, 0)
     after, failure = _rewritten(text, file)
     still = scan_text(after, file)
@@ -57,7 +57,7 @@ def migrate_text(text: str, file: str) -> Migration:
 
 
 def _easy(findings: list[ScanFinding]) -> int:
-    return len([finding for finding in findings if not finding.status.needs_a_person])
+    return len([finding for finding in findings if not finding.status.is_manual])
 
 
 def _moved(findings: list[ScanFinding], old: str, new: str) -> list[ScanFinding]:
@@ -98,7 +98,7 @@ def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
 
 
 def _by_hand(finding: ScanFinding) -> ScanFinding:
-    if finding.status.needs_a_person:
+    if finding.status.is_manual:
         return finding
     where = finding.advice or "Write the same name of tpu_estimator_compat.v1."
     said = f"`migrate` could not rewrite it. {where}"

@@ -18,7 +18,7 @@ class Rewriting:
 
     Attributes:
       after: the new text, perhaps the same.
-      report: the findings that need a person or differ.
+      report: the findings to change by hand, and those that differ.
       difference: lines of a unified diff.
     """
 

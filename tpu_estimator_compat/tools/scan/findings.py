@@ -7,7 +7,7 @@ import enum
 
 
 class Status(enum.Enum):
-    """The status of a finding; those that need a person come first."""
+    """The status of a finding; those to change by hand come first."""
 
     REFUSED = "refused"
     UNKNOWN = "unknown"
@@ -18,8 +18,8 @@ class Status(enum.Enum):
     PYTHON_2 = "python 2"
 
     @property
-    def needs_a_person(self) -> bool:
-        """Whether `run` and `migrate` leave work to a person."""
+    def is_manual(self) -> bool:
+        """Whether `run` and `migrate` leave the change to the user."""
         return self not in (Status.WORKS, Status.DIFFERS, Status.PYTHON_2)
 
 

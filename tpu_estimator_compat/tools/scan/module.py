@@ -50,7 +50,9 @@ def scan_text(text: str, file: str) -> list[ScanFinding]:
             found.setdefault(finding, None)
     old = [f.line for f in found if f.status is Status.PYTHON_2 or f.name in python2.NAMES]
     if old:
-        found[ScanFinding(file, min(old), 0, "Python 2", Status.DIFFERS, python2.OTHERWISE)] = None
+        found[
+            ScanFinding(file, min(old), 0, "Python 2", Status.DIFFERS, python2.SEMANTICS_WARNING)
+        ] = None
     return sorted(found)
 
 

@@ -28,7 +28,7 @@ _LEAST = 60
 
 
 def table(findings: Sequence[ScanFinding], width: int | None = None, *, color: bool = False) -> str:
-    """A line for each finding: place, name, status, advice; those that need a person first.
+    """A line for each finding: place, name, status, advice; those to change by hand first.
 
     `width` is the terminal's, in which advice is wrapped; None, for a file, wraps nothing.
 
@@ -37,7 +37,7 @@ def table(findings: Sequence[ScanFinding], width: int | None = None, *, color: b
     """
     from tpu_estimator_compat.tools.reports.terminal import UNLIMITED, Sheet, cell, grid
 
-    findings = sorted(findings, key=lambda finding: not finding.status.needs_a_person)
+    findings = sorted(findings, key=lambda finding: not finding.status.is_manual)
     rows = [
         (
             printable(f.place),
@@ -101,10 +101,10 @@ def as_json(findings: Sequence[ScanFinding], files: int) -> str:
 
 
 def exit_status(findings: Sequence[ScanFinding]) -> int:
-    """2 if a file could not be read, 1 if something needs a person, else 0."""
+    """2 if a file could not be read, 1 if something must be changed by hand, else 0."""
     if any(finding.status is Status.UNREADABLE for finding in findings):
         return 2
-    return int(any(finding.status.needs_a_person for finding in findings))
+    return int(any(finding.status.is_manual for finding in findings))
 
 
 def counted(number: int, noun: str) -> str:

@@ -54,7 +54,7 @@ class Verdict:
 def verdict(reference: Reference, bare: Dialect) -> Verdict | None:
     """The verdict on a reference; None if the name is alive."""
     said = _of_path(reference, bare)
-    if said is None or not said.status.needs_a_person:
+    if said is None or not said.status.is_manual:
         by_hand = _by_hand(reference, bare, said is not None)
         if by_hand and said is not None:
             return dataclasses.replace(said, status=Status.BY_HAND, advice=by_hand)
@@ -134,7 +134,7 @@ def _of_migrated(path: str) -> Verdict | None:
     said = _of_row(f"tf.{name}", f"tf.{name}")
     if said is None and _is_gone(name):
         return _unknown(f"tf.{name}")
-    return said if said is not None and said.status.needs_a_person else None
+    return said if said is not None and said.status.is_manual else None
 
 
 def _of_row(name: str, asked: str) -> Verdict | None:

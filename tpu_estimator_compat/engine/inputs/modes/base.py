@@ -1,4 +1,4 @@
-"""The interface of input modes, and the base class of input modes with TPU rules."""
+"""The interface of input modes, and the base class of input modes with `use_tpu=True`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class InputMode(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class TPUInputMode(InputMode):
-    """An input mode with TPU rules: by default one input_fn call per host.
+    """An input mode with `use_tpu=True`: by default one input_fn call per host.
 
     Replicas share the batch as TPUConfig's documentation says. With `replicas_span_hosts`, a
     replica may have more cores than a host has.

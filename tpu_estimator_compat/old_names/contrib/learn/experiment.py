@@ -215,7 +215,7 @@ class Experiment:
         """Raises NotImplementedError: parameter servers are not supported."""
         raise NotImplementedError(
             "Experiment.run_std_server serves parameters, and parameter servers are not supported: "
-            "their steps are not synchronous. Take several workers in TF_CONFIG."
+            "their steps are not synchronous. Configure several workers in TF_CONFIG."
         )
 
     def _train(self, monitors: Iterable[Any], listeners: Any = None, **steps: Any) -> Estimator:

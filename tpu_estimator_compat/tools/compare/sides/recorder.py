@@ -147,7 +147,7 @@ class Recorder:
         if config.save_checkpoints_steps is None and config.save_checkpoints_secs is None:
             changes["save_checkpoints_steps"] = max(self.job["steps"], 1)
         if getattr(config, "tpu_config", None) is not None:
-            # With TPU rules, hooks run once per loop.
+            # With `use_tpu=True`, hooks run once per loop.
             changes["tpu_config"] = config.tpu_config._replace(iterations_per_loop=1)
         changes.update(self.job["config"])
         _give(given, "config", config.replace(**changes))

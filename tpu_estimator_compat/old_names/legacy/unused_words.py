@@ -1,4 +1,4 @@
-"""Placeholders that stand for other text during a rewrite."""
+"""Words that a text does not contain, to stand for other text during a rewrite."""
 
 from __future__ import annotations
 
