@@ -61,7 +61,8 @@ def table() -> str:
             lines.append(f"| `{package}` | {what} | yes |")
         if tests:
             passed, run = sum(row[1] for row in tests), sum(row[2] for row in tests)
-            names = ", ".join(what.rpartition(".")[2].removesuffix("_test") for what, *_ in tests)
+            short = [what.rpartition(".")[2].removesuffix("_test") for what, *_ in tests]
+            names = ", ".join(dict.fromkeys(short))
             lines.append(f"| `{package}` | {run} tests of its own: {names} | {passed} |")
     return "\n".join(lines) + "\n"
 

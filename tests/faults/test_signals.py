@@ -158,7 +158,7 @@ def test_an_input_that_waits_in_python_leaves_a_checkpoint(tmp_path):
     ("kind", "times", "told"),
     [
         ("begin", 1, "training ended at once, before its first step."),
-        ("hook", 2, "training ended at once, because the signal came a second time."),
+        ("hook", 2, "training ended at once, because a second signal came."),
         ("evaluation", 1, "the evaluation, and training, ended at once."),
     ],
 )

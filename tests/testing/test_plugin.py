@@ -157,7 +157,7 @@ def test_two_marks_of_a_test_are_an_error(tmp_path, number, parameter):
     inner_pytest.write(tmp_path, test_m=source)
     session = inner_pytest.run(tmp_path)
     assert session.counts() == {"error": 1}
-    assert ": the test has two marks `replicas`" in session.output
+    assert ": two marks `replicas`" in session.output
 
 
 def test_mark_that_comes_too_late_fails(tmp_path):

@@ -2,7 +2,7 @@
 
 `RunConfig` is the plain `tf.estimator.RunConfig`; `TPURunConfig` is `tf.estimator.tpu.RunConfig`,
 and holds a `TPUConfig`. A constructor checks its arguments; the error about two that contradict
-each other names both. All rooms read configurations; none writes them. Begin with
+each other names both. Other folders read configurations; none changes them. Begin with
 `run_config.py`, and for TPUs with `tpu_config.py`.
 """
 

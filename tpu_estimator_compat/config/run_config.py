@@ -46,7 +46,7 @@ class RunConfig(RunConfigProperties):
     Args:
       model_dir: directory of checkpoints and summaries (str or PathLike). None leaves the choice
         to TF_CONFIG or the estimator.
-      tf_random_seed: seed of the initializers; None draws one.
+      tf_random_seed: seed of the graphs' random ops; None for none.
       save_summary_steps: steps between two summaries.
       save_checkpoints_steps: steps between two checkpoints. Not with `save_checkpoints_secs`.
       save_checkpoints_secs: seconds between two checkpoints; 600 when neither is given. If both
@@ -74,9 +74,9 @@ class RunConfig(RunConfigProperties):
         checkpoint, so that training goes on from it after a restart.
 
     Raises:
-      ValueError: a value is out of its range, both `save_checkpoints_*` are given, a strategy
+      ValueError: a value is not allowed, both `save_checkpoints_*` are given, a strategy
         cannot work here, or TF_CONFIG contradicts itself or `model_dir`.
-      TypeError: a value is of another type, or TF_CONFIG's `service` is not a dict.
+      TypeError: a path, a number or a strategy has another type, or a part of TF_CONFIG is no dict.
 
     Example:
       >>> RunConfig(model_dir="model", save_checkpoints_steps=100).save_checkpoints_steps

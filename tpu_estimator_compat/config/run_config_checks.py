@@ -60,7 +60,7 @@ _CHECKS: list[tuple[str, Callable[[Any], bool], str]] = [
 
 
 def check_properties(config: Any) -> None:
-    """Raises ValueError, in the original's words, for values out of range; None is allowed."""
+    """Raises ValueError, in the original's words, or TypeError for no number; None is allowed."""
     for name, is_fine, message in _CHECKS:
         value = getattr(config, name)
         if value is None:

@@ -1,6 +1,6 @@
 """The `ConfigProto`s that the original made by default, and the fields that still have an effect.
 
-Sessions are gone, yet scripts still build, pass and read a `ConfigProto`.
+Only exports run a TensorFlow session, yet scripts still build, pass and read a `ConfigProto`.
 """
 
 from collections.abc import Iterator

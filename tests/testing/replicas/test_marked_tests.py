@@ -361,7 +361,7 @@ def test_debugger_has_the_test_in_the_process_itself(small):
     inner_pytest.write(small, test_s=source, conftest="import pytest\npytest.config_is_here = True")
     session = inner_pytest.run(small, "--pdb", "-rA")
     assert session.outcome("test_two") == "PASSED"
-    assert "2 logical CPUs, where 3 alone are asked for" in session.output
+    assert "2 logical CPUs; asked for: 3, and no GPU" in session.output
     assert "run this test alone" in session.output
 
 

@@ -168,7 +168,7 @@ def is_untouched():
 def test_devices_that_are_made_are_not_changed():
     made, error = testing.with_replicas(2, set_devices_again)
     assert made == 2
-    assert "has made its devices already, 2 logical CPUs, where 3 alone" in error
+    assert "has made its devices already, 2 logical CPUs; asked for: 3, and no GPU" in error
 
 
 def set_devices_again():

@@ -123,7 +123,7 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
                 (3, "tf.contrib.eager.Network", "refused"),
             ],
         ),
-        # What needs a person.
+        # What must be changed by hand.
         ("from tensorflow.contrib.tpu import *", [(1, "tf.contrib.tpu", "by hand")]),
         (
             "import importlib\nimportlib.import_module('tensorflow.contrib.tpu')",

@@ -22,7 +22,7 @@ _SEED_STRIDE = 1_000_003  # larger than differences between the seeds of a graph
 _SMALL_CONSTANT = 1024  # bytes; TF1 repeated shapes, axes and scalars
 _NUMBERED = ("_gradient_op_type", "forward_function_name", "backward_function_name")
 _OUTPUTS = {"XlaReplicaId": ("id",), "Unique": ("y", "idx"), "TPUReplicatedOutput": ("outputs",)}
-"""Names of outputs by op type, for types with rewrites: new ops name their outputs `output`."""
+"""Output names of op types with rewrites; the replacements' outputs are named `output`."""
 BY_REPLICA = frozenset({"XlaReplicaId", "TPUReplicatedInput"})
 """Types of ops whose value differs by replica."""
 _FILLING = frozenset({"Fill", "ZerosLike", "OnesLike"})

@@ -68,7 +68,7 @@ def imported(
 def _without_control_inputs(graph: tf.Graph) -> Iterator[None]:
     """Leaves `tf.control_dependencies`, in which TensorFlow cannot import ops.
 
-    TPU steps are built within; `tf.control_dependencies(None)` would leave the computation, too.
+    TPU steps are built in one; `tf.control_dependencies(None)` would also leave the TPU context.
     """
     stack, graph._control_dependencies_stack = graph._control_dependencies_stack, []
     try:

@@ -34,8 +34,8 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
 
     It listens only in the main thread. It does not replace ignored signals, handlers that Python
     did not set, a script's handler for Ctrl-C, or handlers that a hook sets within the context. A
-    signal ends the process at once before the first step, in an evaluation, and when it comes a
-    second time. A step that computes nothing for some seconds after a signal is cancelled.
+    signal ends the process at once before the first step, in an evaluation, and when it is the
+    second one. A step that computes nothing for some seconds after a signal is cancelled.
 
     After a signal the context's end calls the previous handler; without one it raises
     SystemExit(128 + number), or KeyboardInterrupt. If the handler returns although the process
@@ -90,7 +90,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             number, words = self._ended
             logging.warning("%s: %s", _name(number), words)
             if kind is None or not issubclass(kind, (SystemExit, KeyboardInterrupt)):
-                self._call_handler(number, None)  # its exception was lost in a callback
+                self._call_handler(number, None)  # a callback swallowed its exception
         elif self._owed is not None:
             cancelled = self._watch is not None and self._watch.has_cancelled
             if cancelled:
@@ -167,8 +167,8 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         if not self._begun:
             return "training ended at once, before its first step."
         return (
-            "training ended at once, because the signal came a second time. The steps since the "
-            "last checkpoint are lost."
+            "training ended at once, because a second signal came. The steps since the last "
+            "checkpoint are lost."
         )
 
     @contextlib.contextmanager

@@ -17,8 +17,8 @@ from tpu_estimator_compat.engine.session.run_limits import RunLimits
 class Schedule:
     """Divides a call into runs: decides the number of steps of each, and times them.
 
-    With `use_tpu=True`, a run is a `loop` of `iterations_per_loop` steps or seconds. Otherwise
-    `loop` is None, and a run ends where the first hook needs control. Sessions read the `limits` of
+    With a `loop`, as in training with `use_tpu=True`, a run has that many steps or seconds. If
+    `loop` is None, a run ends where the first hook needs control. Sessions read the `limits` of
     each run.
     """
 

@@ -63,7 +63,7 @@ class HookTraits:
         none.
       saves_checkpoints: whether it replaces the estimator's own saver.
       writes_in_background: whether a checkpoint may be unfinished until its `wait()` returns.
-      timer_methods: methods that are called only when its timer is due. A subclass that overrides
+      timer_methods: methods that runs call only when its timer is due. A subclass that overrides
         only these, `begin`, `after_create_session` and `end` keeps the demand of its class.
     """
 

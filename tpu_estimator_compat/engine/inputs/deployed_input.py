@@ -47,7 +47,7 @@ class DeployedInput:
       reads_ahead: whether elements may be read before they are needed. False for computed elements,
         and for predictions on elements from Python, which may wait for earlier predictions.
       runs_python: whether Python code, which other machines do not have, makes elements.
-      resumable: whether the iterator's position can be saved, so that no elements may wait on
+      resumable: whether the iterator's position can be saved; if so, no elements may wait on
         devices.
       replicas_per_element: number of replicas whose elements are stacked into one; None for no
         stacking.

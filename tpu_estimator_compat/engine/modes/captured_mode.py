@@ -136,7 +136,7 @@ class CapturedMode:
 
 
 def _for_tensorflow(path: str) -> str:
-    """A path of a checkpoint, or of a folder of checkpoints, without characters of patterns."""
+    """A path of a checkpoint, or of a folder of checkpoints, without wildcards."""
     if user_files.readable(path) == os.fsdecode(path):
         return path
     return user_files.readable(latest(path) or path)

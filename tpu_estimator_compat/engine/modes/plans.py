@@ -68,7 +68,7 @@ def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dic
 
 
 def plan_without_hooks(mode: CapturedMode) -> tuple[StepPlan, dict[str, tf.Tensor]]:
-    """A step for Keras' loops, with the host calls that session hooks would make.
+    """A step for Keras' loops; except in PREDICT, with the host calls of session hooks.
 
     The plan returns the loss, or in PREDICT the flat predictions over all replicas. In EVAL it
     comes with metric values by name, which a step does not fetch.

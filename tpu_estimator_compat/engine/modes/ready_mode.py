@@ -48,7 +48,7 @@ class ReadyMode:
     ) -> StepSession:
         """A session that takes elements from an input; without `limits`, one step per run."""
         limits = limits or RunLimits()
-        if self.plan.host_stage:  # one element per replica: the number of ids varies
+        if self.plan.host_stage:  # no stacking: the replicas' numbers of ids vary
             deployed_input = dataclasses.replace(deployed_input, replicas_per_element=None)
         make_runner = self._runners(
             interrupted=limits.interrupted,

@@ -181,7 +181,7 @@ def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None
 
 
 def _names_file(error: tf.errors.OpError, folder: str) -> bool:
-    """Whether an error names a file in `folder`; a folder's name may look like a tensor's."""
+    """Whether an error names a file in `folder`, not a tensor with such a name."""
     if isinstance(error, tf.errors.InvalidArgumentError):  # about a step's tensors
         return False
     path = rf"(?:^|[\s'\"(:;]){re.escape(folder.rstrip(os.sep))}(?:/[^\s;]|[;'\"]|$)"
@@ -193,7 +193,7 @@ def is_reached(max_steps: int | None, model_dir: str | None, topology: Topology)
     if max_steps is None:
         return False
     step = global_step_in(model_dir)
-    if step >= max_steps:  # by the newest checkpoint, of which the rest may be damaged
+    if step >= max_steps:  # but the newest checkpoint may be damaged
         step = global_step_in(model_dir, whole=True)
     if group := topology.workers:
         step = int(group.tell(step, "global step"))

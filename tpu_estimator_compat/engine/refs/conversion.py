@@ -136,7 +136,7 @@ class Conversion:
         self._preceding[node.name] |= bit
 
     def note_earlier_write(self, variable: str) -> None:
-        """Notes that the writes before every node include one to a variable."""
+        """Counts `written_before`, the writes before every node, as writes to a variable."""
         self._writes[variable] = self._before
 
     def looked_at(self, node: NodeDef, places: Collection[int]) -> list[NodeDef]:

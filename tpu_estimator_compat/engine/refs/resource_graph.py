@@ -65,7 +65,7 @@ class ResourceGraph:
         return self.graph.get_tensor_by_name(tensor.name)
 
     def memory_of(self, tensor: tf.Tensor) -> tf.Tensor | None:
-        """The handle of the ref variable whose memory `tensor` is, whole; None for other tensors.
+        """The handle of the ref variable whose whole memory `tensor` shares; None for others.
 
         A fetch of such a tensor gives what the memory holds when all operations have run.
         """

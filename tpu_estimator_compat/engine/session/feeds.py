@@ -86,7 +86,7 @@ def _tensor(graph: tf.Graph, feed: Any) -> tf.Tensor:
 
 def _array(tensor: tf.Tensor, value: Any) -> np.ndarray:
     dtype = tensor.dtype.as_numpy_dtype
-    # A float64, because NumPy 2 rounds an int to the other side's type before it compares the two.
+    # A float64: NumPy 2 would first convert an int to the dtype of the other operand of `!=`.
     if isinstance(value, int) and tf_session._convert_to_numpy_obj(dtype, value) != np.float64(
         value
     ):

@@ -101,7 +101,7 @@ def copier(
 ) -> Callable[[Sequence[Any]], Any]:
     """A function that fills a structure of `marks` and other leaves with values.
 
-    Values have the order of the marks; `met` gets the positions of the marks in `structure`.
+    Values have the order of `marks`; `met` gets the indices in `marks` of those that occur.
     """
     return _copier(
         structure, {id(m): i for i, m in enumerate(marks)}, set() if met is None else met

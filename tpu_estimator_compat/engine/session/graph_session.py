@@ -58,7 +58,7 @@ class GraphSession(tf.compat.v1.Session):
         self._operation_timeout = config.operation_timeout_in_ms if config else 0
         self.store = store
         self._all_streams = streams or RandomStreams()
-        self._streams: RandomStreams | None = None  # initializers run once, with their own
+        self._streams: RandomStreams | None = None  # None: each initializer has its own
         self._functions: dict[tuple[Names, Names, Names], Callable[[Sequence[Any]], list[Any]]] = {}
         self._handlers = FetchHandlers(graph)
         self._variables_behind: dict[Key, str] = {}

@@ -52,7 +52,7 @@ class ReplicaRunner:
             with eager.eager_mode(), tf.device("/cpu:0"):
                 self._step_in_loop = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.streams = streams or RandomStreams()
-        # With several workers, only Keras' fit uses this runner.
+        # With several workers, only Keras' loops use this runner.
         self._alone = workers.of(store.strategy) is None
         queued = plan.loss is not None and bool(plan.targets) and self._alone
         self.program = self._program(plan, queued=queued)
@@ -74,7 +74,7 @@ class ReplicaRunner:
         )
 
     def start(self, restored: str | None = None) -> None:
-        """Does nothing: machines do not agree on steps."""
+        """Does nothing: machines need not agree on steps here."""
 
     def begin_loop(self) -> None:
         if self._step_in_loop is not None:
@@ -184,10 +184,10 @@ class ReplicaRunner:
             queue.finish()
 
     def leave(self) -> None:
-        """Does nothing: machines do not agree on steps."""
+        """Does nothing: machines need not agree on steps here."""
 
     def fail(self) -> None:
-        """Does nothing: machines do not agree on steps."""
+        """Does nothing: machines need not agree on steps here."""
 
     def close(self) -> None:
         if self.program.queue is not None:

@@ -56,7 +56,7 @@ class StepFetches:
 
     @functools.cached_property
     def in_loop(self) -> bool:
-        """Whether a loop can serve the fetches: of a step, they need at most the loss."""
+        """Whether a loop can serve the fetches: they need no value of a step but the loss."""
         plan = self._plan
         if plan.loss is None or not self.makes_steps or self._others:
             return False

@@ -58,7 +58,7 @@ class StepSession(RunnerSession):
         self._profiled = ProfiledSteps()
 
     def start(self, restored: str | None = None) -> None:
-        """Also makes the iterator of an unchanged input, since hooks may use it."""
+        """Also makes the iterator if the input `is_whole`, since hooks may use it."""
         super().start(restored)
         if self.input.deployed_input.is_whole:
             self.iterator()
@@ -126,7 +126,7 @@ class StepSession(RunnerSession):
         self._assignments = self.store.assignments
 
     def _run_steps(self, asked: StepFetches) -> list[Any]:
-        # A read of the input alone gets the input's own error.
+        # A run that makes no steps goes on, and gets the input's own error.
         if self.runner.ended or (self.input.exhausted and asked.makes_steps):
             raise tf.errors.OutOfRangeError(None, None, "End of sequence")
         steps = self._most_steps() if asked.makes_steps else 1

@@ -1,9 +1,9 @@
 """Reads the variables that a run fetches, before or after its last step.
 
-A run makes one step, or a loop of which hooks see only the last step. When TensorFlow 1 read a
-variable depended on the kind of the variable and on the caller:
+A run makes one step, or a loop of which hooks see only the last step. The time at
+which TensorFlow 1 read a variable depended on the variable's kind and on the caller:
 
-| | a run without `use_tpu=True` | a loop of a TPU |
+| | a run with `use_tpu=False` | a loop of a TPU |
 |---|---|---|
 | a resource variable | before the last step | after the loop |
 | a ref variable | after it; the counter that TensorFlow's hooks fetch, before it | after the loop |

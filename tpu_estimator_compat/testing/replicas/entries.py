@@ -51,8 +51,8 @@ def set_devices(replicas: int) -> None:
         made = len(tf.config.list_logical_devices("CPU"))
         if made != replicas or tf.config.list_logical_devices("GPU"):
             raise RuntimeError(
-                f"TensorFlow has made its devices already, {made} logical CPUs, where "
-                f"{replicas} alone are asked for"
+                f"TensorFlow has made its devices already, {made} logical CPUs; asked "
+                f"for: {replicas}, and no GPU"
             ) from None
     os.environ["JAX_NUM_CPU_DEVICES"] = str(replicas)
     if "jax" in sys.modules:  # it has read this variable

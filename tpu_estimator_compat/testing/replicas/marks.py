@@ -58,17 +58,15 @@ def fault(item: pytest.Item) -> str:
     if wrong := _wrong(mark):
         return f"{item.nodeid}: the mark `replicas` is wrong: {wrong}"
     if sum(own.name == "replicas" for own in item.own_markers) > 1:  # only the closest is read
-        return (
-            f"{item.nodeid}: the test has two marks `replicas`, of its parameter perhaps: use one"
-        )
+        return f"{item.nodeid}: two marks `replicas`, perhaps one of them in pytest.param: use one"
     callspec = getattr(item, "callspec", None)
     chosen = callspec.params.get(PARAMETER) if callspec else None
     if len(numbers(mark)) > 1 and chosen is None:
         return (
-            f"{item.nodeid}: the mark `replicas` names {len(numbers(mark))} numbers. A test of "
-            "this kind, such as a method of unittest.TestCase, cannot have parameters, and a mark "
-            "of a parameter or of a hook makes none: name one number, or mark a function or a "
-            "class without a base for pytest."
+            f"{item.nodeid}: the mark `replicas` names {len(numbers(mark))} numbers. A method "
+            "of unittest.TestCase cannot have parameters, and a mark in pytest.param or added by a "
+            "hook is too late to make them: name one number, or mark a function or a plain class "
+            "for pytest."
         )
     return ""
 

@@ -1,1 +1,1 @@
-"""Runs a script with two steps of each training, and nothing written but in a temporary folder."""
+"""Runs a script with two steps of each training, and its folders in a temporary one."""

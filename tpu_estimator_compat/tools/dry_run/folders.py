@@ -119,7 +119,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _copy_newest_checkpoint(folder: str, target: str) -> None:
-    """Copies the files: through a link, saving at the same step would write to the user's."""
+    """Copies the files: with links, a save at the same step would overwrite the user's files."""
     path = latest(folder)
     if path is None:
         return

@@ -117,7 +117,7 @@ def _prediction(recorder: Recorder, whole: bool) -> Callable[[Function], Functio
 
 
 class _Counted(tf.compat.v1.train.SessionRunHook):
-    """Counts the runs of a session as the steps of a call: data without an element makes none."""
+    """Counts a session's finished runs as the call's steps: empty data gives no steps."""
 
     def __init__(self, call: Call):
         self._call = call
@@ -134,7 +134,7 @@ class _OneRun(tf.compat.v1.train.SessionRunHook):
 
 
 def _final(init: Function) -> Function:
-    """Makes each evaluation of `train_and_evaluate` the final one, so that all exporters run."""
+    """With `max_steps`, makes each evaluation the final one, so that all exporters run."""
 
     def function(self: Any, estimator: Any, spec: Any, max_steps: int | None) -> None:
         init(self, estimator, spec, max_steps and 1)

@@ -42,7 +42,7 @@ class Endless(SystemExit):
 
 
 class Recorder:
-    """Keeps the calls of a dry run; `changed` is called when a call begins and when it ends."""
+    """Keeps the calls of a dry run; `changed` is called when a call begins, goes on or ends."""
 
     def __init__(self, folders: Folders, changed: Callable[[], None] = lambda: None):
         self.calls: list[Call] = []
