@@ -46,7 +46,7 @@ class RunConfig(RunConfigProperties):
     Args:
       model_dir: directory of checkpoints and summaries (str or PathLike). None leaves the choice
         to TF_CONFIG or the estimator.
-      tf_random_seed: seed of the graphs' random ops; None for none.
+      tf_random_seed: seed of the graphs' random ops; None sets none.
       save_summary_steps: steps between two summaries.
       save_checkpoints_steps: steps between two checkpoints. Not with `save_checkpoints_secs`.
       save_checkpoints_secs: seconds between two checkpoints; 600 when neither is given. If both

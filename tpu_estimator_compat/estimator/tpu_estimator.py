@@ -1,4 +1,4 @@
-"""`TPUEstimator`: an `Estimator` with `use_tpu=True` for batch sizes, input, loops and specs."""
+"""`TPUEstimator`: an `Estimator` with a TPU's rules for batch sizes, input, loops and specs."""
 
 from __future__ import annotations
 

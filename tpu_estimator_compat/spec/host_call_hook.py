@@ -1,4 +1,4 @@
-"""The hook that runs a spec's `host_call` at every session run, without `use_tpu=True`."""
+"""The hook that runs a spec's `host_call` at every session run, except with `use_tpu=True`."""
 
 from typing import Any
 

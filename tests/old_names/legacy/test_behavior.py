@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+EAGERLY = "use --behavior v2: it runs the script eagerly"
+WITH_GRAPHS = "use --behavior v1: it runs the script with graphs"
+
 
 def test_graphs_for_a_script_of_tensorflow_1(run):
     done = run("""
@@ -70,7 +73,7 @@ def test_a_script_that_does_not_show_its_age_is_told_of_behavior(run):
         """
     done = run(source)
     assert "not supported when eager execution is enabled" in done.stderr
-    assert "use --behavior v1: it runs the script with graphs" in done.stderr
+    assert WITH_GRAPHS in done.stderr
     done = run(source, options=("--behavior=v1",))
     assert "found <class" in done.stdout
 
@@ -111,9 +114,9 @@ def test_a_session_in_a_graph_of_its_own_leaves_the_script_eager(run):
 NUMPY = "import tensorflow.compat.v1 as tf\nx = tf.placeholder_with_default(1.0, [])\n"
 DYNAMIC = "import tensorflow as tf\n{}getattr(tf.train, 'Adam' + 'Optimizer')\n"
 TOLD = [
-    (NUMPY + "[*x]", "use --behavior v2: it runs"),
-    (NUMPY + "bool(x)", "use --behavior v2: it runs"),
-    ("import tensorflow.compat.v1 as tf\ntf.constant(1.0).graph", "use --behavior v1: it runs"),
+    (NUMPY + "[*x]", EAGERLY),
+    (NUMPY + "bool(x)", EAGERLY),
+    ("import tensorflow.compat.v1 as tf\ntf.constant(1.0).graph", WITH_GRAPHS),
     ("import tensorflow as tf\ngetattr(tf, 'Sess' + 'ion')", "Only TensorFlow 1 has tf.Session"),
     (DYNAMIC.format(""), "Only TensorFlow 1 has tf.train.AdamOptimizer"),
 ]

@@ -2,6 +2,9 @@ import pathlib
 
 import pytest
 
+from tpu_estimator_compat.old_names.legacy import imports, overlay
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect
+
 
 @pytest.mark.parametrize("told", ["tf.app", "tf.function"])
 def test_a_function_in_the_place_of_its_module(run, told):
@@ -50,6 +53,20 @@ def test_a_call_of_import_with_a_list_returns_the_module(run):
     """)
     expected = ["TPUEstimator"] * 4 + ["Tensor"]
     assert done.stdout.split() == expected, done.stderr
+
+
+@pytest.mark.parametrize("names", [["no_such"], ("no_such",)])
+def test_an_error_within_a_submodule_is_raised(monkeypatch, names):
+    real = overlay.submodule
+
+    def submodule(package, name):
+        if name == "no_such":
+            raise ModuleNotFoundError("No module named 'h5'", name="h5")
+        return real(package, name)
+
+    monkeypatch.setattr(overlay, "submodule", submodule)
+    with pytest.raises(ModuleNotFoundError, match="h5"):
+        imports.imported("tensorflow.python.framework", names, Dialect.V1)
 
 
 def test_every_way_to_import_a_dead_name(run, tmp_path):

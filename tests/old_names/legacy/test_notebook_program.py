@@ -72,8 +72,8 @@ def test_cells_run_in_order_in_the_notebooks_folder(run, tmp_path):
     said = [line for line in done.stderr.splitlines() if "notes/x.ipynb" in line]
     assert said == [
         "Skipped `%matplotlib inline` (notes/x.ipynb, cell 1, line 1)",
-        "Skipped `!pip install tensorflow==1.15` (notes/x.ipynb, cell 1, line 2): install its "
-        "packages before the run",
+        "Skipped `!pip install tensorflow==1.15` (notes/x.ipynb, cell 1, line 2): change the "
+        "environment before the run",
         "Skipped `%time` (notes/x.ipynb, cell 10, line 1)",
         "`!echo 'it is' {folder.upper()}; exit 3` (notes/x.ipynb, cell 6, line 2) ended with exit "
         "status 3",
@@ -227,8 +227,8 @@ def test_commands_install_nothing(run):
     assert done.stdout.startswith("pip ")
     said = [line for line in done.stderr.splitlines() if line.startswith("Skipped")]
     assert said == [
-        "Skipped pip install -q a b: install its packages before the run",
-        "Skipped pip uninstall a: install its packages before the run",
+        "Skipped pip install -q a b: change the environment before the run",
+        "Skipped pip uninstall a: change the environment before the run",
     ]
 
 

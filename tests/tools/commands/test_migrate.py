@@ -65,7 +65,7 @@ def test_write(capsys):
     assert path.read_text() == NEW
 
 
-def test_what_is_left_to_a_person(capsys):
+def test_uses_left_to_change_by_hand(capsys):
     pathlib.Path("a.py").write_text(
         "import tensorflow as tf\ntf.estimator.BoostedTreesClassifier()\n"
         "tf.compat.v1.keras.Input(1)\n"

@@ -28,7 +28,7 @@ def test_python_2(tree, capsys):
     assert "1 file, none of which could be searched, 1 finding in 1:" in out
 
 
-def test_what_is_manual_comes_first(tree, capsys):
+def test_uses_to_change_by_hand_come_first(tree, capsys):
     tree(a=f"{DEAD}y = tf.estimator.BoostedTreesRegressor\n")
     assert main(["scan", "."]) == 1
     lines = capsys.readouterr().out.splitlines()

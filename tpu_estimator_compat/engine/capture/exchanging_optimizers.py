@@ -1,4 +1,4 @@
-"""Without `use_tpu=True`, makes every optimizer exchange gradients, as under a strategy.
+"""Except with `use_tpu=True`, makes every optimizer exchange gradients, as under a strategy.
 
 On a TPU the user says where replicas exchange gradients (CrossShardOptimizer). Under
 `RunConfig(train_distribute=...)` every optimizer did. TF1's optimizers averaged gradients:

@@ -22,8 +22,8 @@ _WITHOUT_STATE = frozenset(
 def keeps_state(graph_def: GraphDef, but: Callable[[NodeDef], bool] = lambda node: False) -> bool:
     """Whether a kernel of `graph_def` may have state outside of resources.
 
-    Random ops without seeds do not count: their streams may begin anywhere. Nor do nodes,
-    outside of functions, for which `but` returns True.
+    Random ops without seeds do not count: their streams may begin anywhere. Nor do nodes, outside
+    of functions, for which `but` returns True.
     """
     nodes = [node for node in graph_def.node if not but(node)]
     nodes += [node for function in graph_def.library.function for node in function.node_def]

@@ -127,7 +127,7 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
     def _fits(self, session: StepSession) -> bool:
         """Whether memory can hold this checkpoint while training goes on."""
         if session.runner.plan.host_stage:
-            return False  # a sparse update would copy a variable that the snapshot holds
+            return False  # a sparse update would copy all of a variable in the snapshot
         saver = self._get_saver()
         if type(saver) is not tf.compat.v1.train.Saver or saver._is_empty:
             return False  # another class may use the session in any way

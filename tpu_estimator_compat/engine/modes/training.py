@@ -52,7 +52,7 @@ class TrainRequest:
 
     Attributes:
       warm_start: the source of initial values, if model_dir has no checkpoint.
-      loop: the length of a loop with `use_tpu=True`; None with other rules.
+      loop: the length of a loop with `use_tpu=True`; otherwise None.
       batch_size: examples per step over all replicas, for the log; None for an Estimator.
     """
 

@@ -26,7 +26,7 @@ SAME = frozenset(
 """Operations whose first output is the first input; of `IdentityN`, each output is its input."""
 _WHOLE = frozenset({"Bitcast", "ExpandDims", "Reshape", "Squeeze"})
 _ALIGNMENT = 64
-"""Bytes: kernels share rows only if a row (of a vector: begin and end) is a multiple of this."""
+"""Bytes: kernels share rows only if a row's size (a vector's begin and end) is a multiple."""
 
 
 @dataclasses.dataclass(frozen=True)

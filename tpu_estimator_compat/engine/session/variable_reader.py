@@ -1,7 +1,7 @@
 """Reads the variables that a run fetches, before or after its last step.
 
-A run makes one step, or a loop of which hooks see only the last step. The time at
-which TensorFlow 1 read a variable depended on the variable's kind and on the caller:
+A run makes one step, or a loop of which hooks see only the last step. The time at which
+TensorFlow 1 read a variable depended on the variable's kind and on the caller:
 
 | | a run with `use_tpu=False` | a loop of a TPU |
 |---|---|---|

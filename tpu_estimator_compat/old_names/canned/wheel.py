@@ -67,7 +67,7 @@ def _specs() -> Mapping[str, Any]:
 
 
 def _heads() -> Mapping[str, Any]:
-    """Sends the features, with the weights, to a head's metrics: the original takes a replica's."""
+    """Sends the features to a head's metrics on the host, with the weights of all replicas."""
     import tensorflow as tf
 
     def create_eval_metrics_tuple(

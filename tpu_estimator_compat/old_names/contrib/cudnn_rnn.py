@@ -141,7 +141,7 @@ class _CudnnRNN(Layer):
         return [(kernels[i : i + 2 * self._gates], biases[i : i + 2 * self._gates]) for i in of_one]
 
     def to_cell(self, kernels: Sequence[Any], biases: Sequence[Any]) -> dict[str, Any]:
-        """Values of a compatible cell's variables by name, from one direction's kernels, biases."""
+        """A compatible cell's variables by name, from the kernels and biases of one direction."""
         return {
             "kernel": joined(kernels, self._order, self._gates),
             "bias": tf.concat([biases[g] + biases[g + self._gates] for g in self._order], 0),

@@ -57,7 +57,7 @@ def get_placeholders(graph: tf.Graph) -> list[tf.Tensor]:
 
 
 def with_shape(expected_shape: Any, tensor: tf.Tensor) -> tf.Tensor:
-    """Checks the shape of a tensor, at once or when the graph runs; [1] becomes a scalar."""
+    """Checks a shape: at once if it is static, else in a run; if [] is expected, squeezes [1]."""
     if isinstance(tensor, tf.SparseTensor):
         raise ValueError("SparseTensor not supported.")
     actual = tensor.shape

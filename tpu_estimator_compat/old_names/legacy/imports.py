@@ -273,11 +273,12 @@ def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any
     if not fromlist:
         return _top(name, meaning)
     for wanted in fromlist:
+        if wanted == "*":
+            continue
         try:
-            if wanted != "*":
-                overlay.member(module, name, wanted)
-        except ImportError:
-            if isinstance(fromlist, tuple):
+            overlay.member(module, name, wanted)
+        except ImportError as error:
+            if isinstance(fromlist, tuple) or error.name != name:  # an error within a submodule
                 raise
     return module
 

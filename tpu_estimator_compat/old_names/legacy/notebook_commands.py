@@ -37,7 +37,7 @@ exec {python} $options "$@"
 """
 _PIP = """#!/bin/sh
 case "$1" in
-  install|uninstall) echo "Skipped pip $*: install its packages before the run" >&2;;
+  install|uninstall) echo "Skipped pip $*: change the environment before the run" >&2;;
   *) exec {python} -m pip "$@";;
 esac
 """

@@ -78,7 +78,7 @@ class Program:
     def _run(self, namespace: dict[str, Any], commands: Commands) -> None:
         """Runs the cells in the current folder; first names skipped magics and a syntax error."""
         for magic in self._skipped:
-            why = ": install its packages before the run" if INSTALLS.match(magic.text) else ""
+            why = ": change the environment before the run" if INSTALLS.match(magic.text) else ""
             print(f"Skipped {self._named(magic)}{why}", file=sys.stderr)
         kept = [cell for n, cell in self._cells.items() if n not in self._may_fail]
         ending = [cell for cell in kept if isinstance(cell, SyntaxError)]

@@ -99,13 +99,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         return (python_names.module(top) if dropped_there else None) or found
 
     def _imported_from_copy(self, name: str, fromlist: Sequence[str] | None) -> Any:
-        found = importlib.import_module(name)
-        if not fromlist:
-            return sys.modules[self.copy]
-        for wanted in fromlist:
-            if wanted != "*" and not hasattr(found, wanted):
-                importlib.import_module(f"{name}.{wanted}")
-        return found
+        if fromlist:
+            return builtins.__import__(name, fromlist=fromlist)
+        importlib.import_module(name)
+        return sys.modules[self.copy]
 
 
 class _Instead(importlib.abc.Loader):

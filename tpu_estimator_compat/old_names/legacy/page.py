@@ -28,7 +28,7 @@ python -m tpu_estimator_compat scan train.py
 |---|---|
 | *works* | works as in the original; tested |
 | *differs* | works, with the difference in the last column |
-| *refused* | not provided. It can be imported; using it raises an error with the advice given |
+| *refused* | not provided. It can be imported; using it raises an error with its row's advice |
 
 There are {count} names: {counts}.
 

@@ -45,7 +45,7 @@ class Reference:
     """A reference to a name of TensorFlow, or of Python 2, in a module.
 
     Attributes:
-      path: the full path: `tensorflow.compat.v1.layers.dense`.
+      path: the full path, from `tensorflow` on: `tensorflow.compat.v1.layers.dense`.
       node: the `ast.alias`, `ast.Attribute`, `ast.Call` or `ast.Constant`.
       statement: the import statement; for other forms, the node.
       base: the path of the alias that starts the chain; for an import, the whole path.

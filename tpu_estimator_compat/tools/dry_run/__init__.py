@@ -1,1 +1,1 @@
-"""Runs a script with two steps of each training, and its folders in a temporary one."""
+"""Runs a script with two steps per training, and temporary folders in place of its own."""

@@ -1,4 +1,4 @@
-"""Input without `use_tpu=True`: whole batches, one input_fn call per host."""
+"""Input, except with `use_tpu=True`: whole batches, one input_fn call per host."""
 
 import dataclasses
 from collections.abc import Sequence
