@@ -75,7 +75,7 @@ def tensorflow_versions() -> str:
 
 
 RUNTIME_VARIABLE = "TPU_ESTIMATOR_COMPAT_RUNTIME"
-TENSORFLOW, JAX, AUTO = RUNTIMES = ("tensorflow", "jax", "auto")
+TENSORFLOW, JAX, SESSION, AUTO = RUNTIMES = ("tensorflow", "jax", "session", "auto")
 
 
 def runtime() -> str:

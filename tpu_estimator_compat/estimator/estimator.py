@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import os
@@ -34,6 +33,7 @@ from tpu_estimator_compat.engine.inputs.modes import InputMode
 from tpu_estimator_compat.engine.modes import evaluation, prediction, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
+from tpu_estimator_compat.engine.original import choice
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.topology import Topology, join_cluster
@@ -200,19 +200,18 @@ class Estimator(Exporting):
             logging.info("Skipping training since max_steps has already saved.")
             return self
         with eager.eager_mode():
-            model, captured, deployed_input = self._prepared(rules, input_fn, input_mode)
-            self._train_spec = deployed_input.element_spec
+            prepared = self._prepared(rules, input_fn, input_mode)
+            self._train_spec = prepared[2].element_spec
             request = training.TrainRequest(
                 hooks=request_hooks,
                 saving_listeners=listeners,
                 steps=steps,
                 max_steps=max_steps,
                 warm_start=self._warm_start_settings,
-                loop=rules.loop(captured.topology),
+                loop=rules.loop(input_mode.topology),
                 batch_size=input_mode.batch_size,
             )
-            with contextlib.closing(model):
-                loss = training.train(model, captured, deployed_input, request)
+            loss = choice.train(prepared, request)
         logging.info("Loss for final step: %s.", loss)
         return self
 
@@ -246,9 +245,8 @@ class Estimator(Exporting):
         source = self._source_for("evaluate", checkpoint_path)
         request = self._eval_request(steps, hooks, source, name)
         with eager.eager_mode():
-            found = self._prepared(rules, input_fn, preparation.resolve(rules, ModeKeys.EVAL))
-            with contextlib.closing(found[0]):
-                return evaluation.Evaluation(*found, request)()
+            prepared = self._prepared(rules, input_fn, preparation.resolve(rules, ModeKeys.EVAL))
+            return choice.evaluate(prepared, request)
 
     @finishing.marks("prediction_loop", times=2)
     def predict(
@@ -281,7 +279,7 @@ class Estimator(Exporting):
             check_type(predict_keys, "predict_keys", Collection, "a list of names")
         with eager.eager_mode():
             rules = self._mode_rules
-            found = self._prepared(rules, input_fn, preparation.resolve(rules, ModeKeys.PREDICT))
+            prepared = self._prepared(rules, input_fn, preparation.resolve(rules, ModeKeys.PREDICT))
         request = prediction.PredictRequest(
             hooks=request_hooks,
             predict_keys=predict_keys,
@@ -289,8 +287,7 @@ class Estimator(Exporting):
             warm_start=self._warm_start_settings,
             yield_single_examples=yield_single_examples,
         )
-        with contextlib.closing(found[0]):
-            yield from prediction.predict(*found, request)
+        yield from choice.predict(prepared, request)
 
     def keras_model(self, input_fn: InputFn | None = None) -> ModelFnModel:
         """The `keras.Model` behind this estimator, for `fit`, `evaluate` and `predict`.

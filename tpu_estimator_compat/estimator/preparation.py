@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine import inputs
 from tpu_estimator_compat.engine import topology as topology_lib
 from tpu_estimator_compat.engine.capture.capture import Element, new_graph, placeholders
@@ -18,6 +19,7 @@ from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, capture_mode
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
+from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.estimator.rules import InputFn, Rules
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -33,10 +35,21 @@ def resolve(rules: Rules, mode: str) -> InputMode:
 def _new_graph(
     rules: Rules, input_mode: InputMode, *, reads_step: bool = False
 ) -> contextlib.AbstractContextManager[tf.Graph]:
-    resource_step = rules.resource_step or input_mode.topology.num_replicas > 1
+    topology = input_mode.topology
+    for_session = topology.runtime == SESSION
     return new_graph(
-        rules.config.tf_random_seed, resource_step=resource_step, reads_step=reads_step
+        rules.config.tf_random_seed,
+        resource_step=rules.resource_step or topology.num_replicas > 1,
+        reads_step=reads_step,
+        for_session=for_session,
+        device_fn=_device_fn(rules.config) if for_session and reads_step else None,
     )
+
+
+def _device_fn(config: RunConfig) -> Any:
+    from tpu_estimator_compat.engine.original import loops
+
+    return loops.device_fn(config)
 
 
 def deploy_input(

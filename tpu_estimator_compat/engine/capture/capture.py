@@ -66,7 +66,12 @@ def placeholders(element_spec: Structure) -> Element:
 
 @contextlib.contextmanager
 def new_graph(
-    seed: int | None, *, resource_step: bool = False, reads_step: bool = False
+    seed: int | None,
+    *,
+    resource_step: bool = False,
+    reads_step: bool = False,
+    for_session: bool = False,
+    device_fn: Callable[[tf.Operation], str] | None = None,
 ) -> Iterator[tf.Graph]:
     """A new default graph for legacy functions, with a global step; names begin anew in each.
 
@@ -74,16 +79,20 @@ def new_graph(
       resource_step: whether the global step is a resource variable even with v1 behavior.
       reads_step: whether to make TensorFlow's own read of the global step now, as the original's
         training did: an op without a seed gets a seed from the number of ops before it.
+      for_session: whether one of TensorFlow's sessions will run the graph.
+      device_fn: returns the device of an operation; None for no devices.
     """
     graph = LegacyGraph()
-    with graph_building.capture_semantics(), graph_building.fresh_keras_names(), graph.as_default():
+    semantics = graph_building.capture_semantics(for_session=for_session)
+    with semantics, graph_building.fresh_keras_names(), graph.as_default():
         tf.compat.v1.set_random_seed(seed)
-        with _resource_variables() if resource_step else contextlib.nullcontext():
-            tf.compat.v1.train.create_global_step(graph)
-        if reads_step:
-            training_util._get_or_create_global_step_read(graph)
-        with generators_outside_checkpoints(), graph_building.seeded_initializers(seed):
-            yield graph
+        with graph.device(device_fn):
+            with _resource_variables() if resource_step else contextlib.nullcontext():
+                tf.compat.v1.train.create_global_step(graph)
+            if reads_step:
+                training_util._get_or_create_global_step_read(graph)
+            with generators_outside_checkpoints(), graph_building.seeded_initializers(seed):
+                yield graph
 
 
 @contextlib.contextmanager

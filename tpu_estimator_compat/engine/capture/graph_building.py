@@ -29,12 +29,16 @@ _NAMES = "object_name_uids"
 
 
 @contextlib.contextmanager
-def capture_semantics() -> Iterator[None]:
+def capture_semantics(*, for_session: bool = False) -> Iterator[None]:
     """A context in which graphs have v2 control flow, and gradient tapes record.
 
     After `disable_v2_behavior()`, control flow would have frames (Enter, Exit), which cannot be
-    imported into a function.
+    imported into a function. TensorFlow's sessions run frames: with `for_session`, they are made.
     """
+    if for_session:
+        with dimensions.with_values(), _recording():
+            yield
+        return
     of_one_graph = not control_flow_util.ENABLE_CONTROL_FLOW_V2
     functional = patched(control_flow_util, "EnableControlFlowV2", lambda _: lambda graph: True)
     with functional, dimensions.with_values(), _recording():

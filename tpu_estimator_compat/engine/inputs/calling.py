@@ -42,7 +42,7 @@ class CalledInput:
 
     def __init__(self, result: Any, graph: tf.Graph, store: VariableStore):
         self.result, self.graph, self.store = result, graph, store
-        self._iterator: tf.Operation | None = None
+        self.initializable: tf.compat.v1.data.Iterator | None = None
         self._structure = None if self.is_dataset else _of_tensors(result, graph)
 
     @property
@@ -99,9 +99,8 @@ class CalledInput:
     def element(self) -> Any:
         """The element: for a Dataset, `get_next()` of an initializable iterator, as in TF1."""
         if self.is_dataset:
-            iterator = tf.compat.v1.data.make_initializable_iterator(self.result)
-            self._iterator = iterator._iterator_resource.op
-            return iterator.get_next()
+            self.initializable = tf.compat.v1.data.make_initializable_iterator(self.result)
+            return self.initializable.get_next()
         return self._structure
 
     def dataset(self) -> tf.data.Dataset:
@@ -115,10 +114,11 @@ class CalledInput:
 
         Code that saves or initializes the graph's iterator then acts on the iterator of the steps.
         """
-        if self._iterator is None:
+        if self.initializable is None:
             return iter(dataset)
-        self.store.prepare([self._iterator])
-        handle = self.store.read(self._iterator.name, dataset)
+        made = self.initializable._iterator_resource.op
+        self.store.prepare([made])
+        handle = self.store.read(made.name, dataset)
         return iterator_ops.OwnedIterator(components=[handle], element_spec=dataset.element_spec)
 
     def _of_variant(self) -> tf.data.Dataset:

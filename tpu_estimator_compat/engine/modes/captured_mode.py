@@ -38,6 +38,7 @@ from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.engine.step.partition import Dims
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
     ModeKeys,
@@ -81,7 +82,8 @@ class CapturedMode:
     @contextlib.contextmanager
     def in_graph(self) -> Iterator[None]:
         """A context in which TF1 code can continue to build the captured graph."""
-        with graph_building.capture_semantics(), self.graph.as_default():
+        semantics = graph_building.capture_semantics(for_session=self.topology.runtime == SESSION)
+        with semantics, self.graph.as_default():
             yield
 
     @functools.cached_property

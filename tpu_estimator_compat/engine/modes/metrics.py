@@ -23,7 +23,7 @@ def metric_pairs(captured: CapturedMode) -> Pairs:
     Metrics of a TPUEstimatorSpec are built on tensors concatenated over the replicas; metrics of an
     EstimatorSpec come from model_fn. A pair is a value, and an update that adds one step.
     """
-    found = {name: _pair(name, metric) for name, metric in captured.functions.metrics.items()}
+    found = {name: pair(name, metric) for name, metric in captured.functions.metrics.items()}
     for reserved, quoted in ((LOSS, '"loss"'), (GraphKeys.GLOBAL_STEP, "`global_step`")):
         if reserved in found:
             raise ValueError(
@@ -34,7 +34,8 @@ def metric_pairs(captured: CapturedMode) -> Pairs:
     return {**found, LOSS: (value, update.op)}
 
 
-def _pair(name: str, metric: Any) -> tuple[tf.Tensor, tf.Operation]:
+def pair(name: str, metric: Any) -> tuple[tf.Tensor, tf.Operation]:
+    """A metric of a spec, perhaps a Keras metric, as `(value, update_op)`."""
     if is_keras_metric(metric):
         metric = keras_metric_pair(metric)
     if not isinstance(metric, tuple) or len(metric) != 2:

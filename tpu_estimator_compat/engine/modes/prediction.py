@@ -70,20 +70,25 @@ def predict(
     hooks = [*request_hooks, *captured.spec.hooks, *keras_callbacks]
     if hooks or fetches["host_call"] or writers:
         hooks = [*writers, *hooks]
-        values = _one_by_one(captured, creator, hooks, fetches)
+        values = one_by_one(captured, creator, hooks, fetches)
     else:
         values = _many_at_once(captured, creator, fetches)
     with contextlib.closing(values):
-        for batch in map(_without_padding, _of_one_shape(values)):
-            if request.yield_single_examples:
-                yield from _examples(batch)
-            else:
-                yield batch
+        yield from examples(values, request)
 
 
-def _one_by_one(
+def examples(values: Iterator[dict[str, Any]], request: PredictRequest) -> Iterator[Any]:
+    """The predictions among `values`, as examples or batches."""
+    for batch in map(_without_padding, _of_one_shape(values)):
+        if request.yield_single_examples:
+            yield from _examples(batch)
+        else:
+            yield batch
+
+
+def one_by_one(
     captured: CapturedMode,
-    creator: SessionCreator[StepSession] | _Ready,
+    creator: tf.compat.v1.train.SessionCreator,
     hooks: Sequence[Hook],
     fetches: dict[str, Any],
 ) -> Generator[dict[str, Any], None, None]:
@@ -110,8 +115,10 @@ def _one_by_one(
     _end(creator)
 
 
-def _end(creator: SessionCreator[StepSession] | _Ready, *, failed: bool = False) -> None:
+def _end(creator: tf.compat.v1.train.SessionCreator, *, failed: bool = False) -> None:
     """Ends the prediction for other machines that share it."""
+    if not isinstance(creator, SessionCreator | _Ready):
+        return
     assert creator.session is not None
     runner = creator.session.runner
     if failed:
@@ -136,7 +143,7 @@ def _many_at_once(
     with captured.in_graph():
         session = creator.create_session()
     if not session.can_collect(flat):
-        with contextlib.closing(_one_by_one(captured, _Ready(session), [], fetches)) as values:
+        with contextlib.closing(one_by_one(captured, _Ready(session), [], fetches)) as values:
             yield from values
         return
     packed = fetches_lib.copier(wanted, flat)  # `tf.nest` takes as long as a small batch

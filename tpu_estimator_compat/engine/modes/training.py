@@ -220,7 +220,7 @@ def _all_hooks(model: Model, mode: ReadyMode, request: TrainRequest) -> list[Hoo
     request_hooks, keras_callbacks = split_hooks(
         request.hooks, model, captured.mode, {"loss": spec.loss}
     )
-    speed = _speed_hooks(captured, request)
+    speed = speed_hooks(captured, request)
     by_estimator = request.batch_size is None  # Estimator's speed hook came first
     on_tpu = not by_estimator and request.loop is not None  # otherwise after the spec's hooks
     return [
@@ -306,7 +306,8 @@ def _log_hooks(captured: CapturedMode, request: TrainRequest) -> list[Hook]:
     return [tf.compat.v1.train.LoggingTensorHook(tensors, **in_calls)]
 
 
-def _speed_hooks(captured: CapturedMode, request: TrainRequest) -> list[Hook]:
+def speed_hooks(captured: CapturedMode, request: TrainRequest) -> list[Hook]:
+    """The hook that logs and records steps and examples per second, if the config asks for it."""
     every, loop = captured.config.log_step_count_steps, request.loop
     if every is None:
         return []

@@ -1,6 +1,7 @@
 """Chooses the topology of a mode.
 
-With `use_tpu=True`, JAX's devices, if `runtime` asks for them or only JAX sees a TPU. Otherwise a
+TensorFlow's sessions, if `runtime` asks for them or TF_CONFIG names parameter servers. With
+`use_tpu=True`, JAX's devices, if `runtime` asks for them or only JAX sees a TPU. Otherwise a
 strategy of TensorFlow, most explicit first:
 
 1. `RunConfig.train_distribute`, `eval_distribute`;
@@ -21,9 +22,9 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.runtime import workers
 from tpu_estimator_compat.engine.topology import cluster, jax_devices, local, tpu_system
-from tpu_estimator_compat.engine.topology.replicas import Topology
+from tpu_estimator_compat.engine.topology.replicas import SessionTopology, Topology
 from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
-from tpu_estimator_compat.environment import AUTO, JAX
+from tpu_estimator_compat.environment import AUTO, JAX, SESSION, TENSORFLOW
 from tpu_estimator_compat.spec import ModeKeys
 
 
@@ -36,7 +37,7 @@ def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
         return jax_devices.join(config)
     if config.train_distribute is not None or not cluster.is_cluster(config):
         return config
-    if config.num_ps_replicas or (tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN)):
+    if takes_session(config) or (tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN)):
         return config
     cluster.strategy(config)
     return config
@@ -49,6 +50,9 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
     for others. Only an `eval_distribute` over several machines, or JAX's processes, share the work.
     With `use_tpu=True` but no TPU, local replicas are used, and a log line says so.
     """
+    if takes_session(config):
+        _check_session(config, mode, tpu_semantics)
+        return SessionTopology(tf.distribute.get_strategy(), False)
     if tpu_semantics and _is_for_jax(config, mode):
         return jax_devices.resolve(config, mode)
     if not tpu_semantics and config._runtime == JAX:
@@ -76,6 +80,42 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
         topology.num_replicas,
     )
     return topology
+
+
+def takes_session(config: RunConfig) -> bool:
+    """Whether calls run in TensorFlow's sessions: `runtime` says so, or parameter servers do."""
+    return config.runtime == SESSION or (config.runtime == AUTO and config.num_ps_replicas > 0)
+
+
+def _check_session(config: RunConfig, mode: str, tpu_semantics: bool) -> None:
+    """Refuses what sessions cannot have, and logs why they run, unless `runtime` asks for them."""
+    servers = config.num_ps_replicas
+    why = 'RunConfig(runtime="session")'
+    if config.runtime != SESSION:
+        why = f"TF_CONFIG names {servers} parameter server(s)"
+    strategy = {ModeKeys.TRAIN: "train_distribute", ModeKeys.EVAL: "eval_distribute"}.get(mode, "")
+    refused = {
+        "use_tpu=True": tpu_semantics,
+        strategy: getattr(config, strategy or "train_distribute") if strategy else None,
+        "jit_compile=True": config._jit_compile,
+        "save_input_state=True": config.save_input_state,
+    }
+    other = f'set RunConfig(runtime="{TENSORFLOW}")'
+    if servers:
+        other = "take the job `ps` out of the cluster"
+    for name, given in refused.items():
+        if given:
+            raise NotImplementedError(
+                f"{why}: the original's loops run in TensorFlow's sessions, which have no {name}. "
+                f"Drop it, or {other}."
+            )
+    if cluster.is_cluster(config) and not servers and mode == ModeKeys.TRAIN:
+        raise NotImplementedError(
+            f"{why}: nothing holds the variables that {config.num_worker_replicas} workers share. "
+            f"Add the job `ps` to the cluster, or {other}: the workers then train together."
+        )
+    if config.runtime != SESSION:
+        logging.info("%s: TensorFlow's sessions run the original's loops.", why)
 
 
 def _may_be_for_jax(config: RunConfig) -> bool:

@@ -16,6 +16,7 @@ from tpu_estimator_compat.engine.runtime import blocking_call, eager
 from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
 from tpu_estimator_compat.engine.topology import rendezvous
 from tpu_estimator_compat.engine.topology.credentials import RefusedError
+from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.tf_internals import context
 
 _JOBS = {TaskType.MASTER: TaskType.CHIEF, TaskType.CHIEF: TaskType.CHIEF, "worker": "worker"}
@@ -32,9 +33,9 @@ def is_cluster(config: RunConfig) -> bool:
 def check_no_parameter_servers(config: RunConfig) -> None:
     if config.num_ps_replicas:
         raise ValueError(
-            f"TF_CONFIG names {config.num_ps_replicas} parameter server(s). Training on parameter "
-            "servers is not supported: its steps are not synchronous, and they need a session "
-            "against a remote server. Take the job `ps` out of the cluster; the workers then train "
+            f"TF_CONFIG names {config.num_ps_replicas} parameter server(s), for which "
+            f'RunConfig(runtime="{config.runtime}") has no steps. Set runtime="{SESSION}", with '
+            "use_tpu=False, or take the job `ps` out of the cluster: the workers then train "
             "together, as under MultiWorkerMirroredStrategy."
         )
 

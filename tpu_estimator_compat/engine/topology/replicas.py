@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.runtime import workers
 from tpu_estimator_compat.engine.runtime.workers import Workers
-from tpu_estimator_compat.environment import TENSORFLOW
+from tpu_estimator_compat.environment import SESSION, TENSORFLOW
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,3 +106,9 @@ class Topology:
     def replicas_per_host(self) -> int:
         """Replicas that each host feeds; 1 where replicas span hosts."""
         return max(1, self.num_replicas // self.num_hosts)
+
+
+class SessionTopology(Topology):
+    """One device or a cluster with parameter servers, for one of TensorFlow's sessions."""
+
+    runtime = SESSION

@@ -14,17 +14,13 @@ This package keeps its own versions of these modules:
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import Any
 
-from tpu_estimator_compat.environment import ESTIMATOR_PACKAGE
-from tpu_estimator_compat.old_names.legacy import package_copy
+from tpu_estimator_compat.engine.original import package, package_copy
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
-
-_ORIGINAL = "tensorflow_estimator.python.estimator"
+from tpu_estimator_compat.old_names.legacy.imports import of_copies
 
 
 class _Uncounted:
@@ -35,35 +31,16 @@ class _Uncounted:
         """Does nothing."""
 
 
-def _unexported(*unused_names: str, **unused: Any) -> Any:
-    """`estimator_export` without the registry of API names, which TensorFlow dropped."""
-    return lambda exported: exported
-
-
-def _all_of(module: str) -> package_copy.Names:
-    def names() -> Mapping[str, Any]:
-        found = vars(importlib.import_module(module))
-        return {name: value for name, value in found.items() if not name.startswith("__")}
-
-    return names
-
-
 def _estimator() -> Mapping[str, Any]:
     from tpu_estimator_compat import estimator, spec
 
     return {
-        **_all_of("tpu_estimator_compat.estimator")(),
+        **package.all_of("tpu_estimator_compat.estimator")(),
         "EstimatorV2": estimator.Estimator,
         "VocabInfo": spec.VocabInfo,
         "WarmStartSettings": spec.WarmStartSettings,
         "_canned_estimator_api_gauge": _Uncounted(),
     }
-
-
-def _specs() -> Mapping[str, Any]:
-    from tpu_estimator_compat import spec
-
-    return {"EstimatorSpec": spec.EstimatorSpec, "_TPUEstimatorSpec": spec.TPUEstimatorSpec}
 
 
 def _heads() -> Mapping[str, Any]:
@@ -87,31 +64,10 @@ def _heads() -> Mapping[str, Any]:
     return {"create_eval_metrics_tuple": create_eval_metrics_tuple}
 
 
-def _check_version() -> None:
-    package, _, wanted = ESTIMATOR_PACKAGE.partition("==")
-    try:
-        version = metadata.version(package)
-    except metadata.PackageNotFoundError:
-        version = ""
-    if version != wanted:
-        raise ImportError(
-            f"Canned models and heads need {ESTIMATOR_PACKAGE}; installed: "
-            f"{version or 'none'}. Install it: `pip install '{ESTIMATOR_PACKAGE}'` brings no other "
-            "package.",
-            name="tensorflow_estimator",
-        )
-
-
-_check_version()
 package_copy.load_into(
     sys.modules[__name__],
-    _ORIGINAL,
-    Dialect.V2,
-    instead={
-        "estimator": _estimator,
-        "estimator_lib": _estimator,
-        "estimator_export": lambda: {"estimator_export": _unexported},
-        "run_config": _all_of("tpu_estimator_compat.config"),
-    },
-    over={"model_fn": _specs, "head.base_head": _heads},
+    package.ORIGINAL,
+    of_copies(Dialect.V2),
+    instead={**package.INSTEAD, "estimator": _estimator, "estimator_lib": _estimator},
+    over={**package.OVER, "head.base_head": _heads},
 )

@@ -7,7 +7,8 @@ is missing, the first access to a name raises an error that says so.
 import sys
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import package_copy
+from tpu_estimator_compat.engine.original import package_copy
+from tpu_estimator_compat.old_names.legacy.imports import of_copies
 
 _PACKAGE = "tensorflow_gan"
 
@@ -33,7 +34,7 @@ def __getattr__(name: str) -> Any:
 def _load() -> None:
     module = sys.modules[__name__]
     try:
-        package_copy.load_into(module, _PACKAGE)
+        package_copy.load_into(module, _PACKAGE, of_copies())
     except ModuleNotFoundError as error:
         vars(module).pop("__path__", None)  # so that the next access raises the same error
         raise ImportError(

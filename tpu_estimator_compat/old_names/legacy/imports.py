@@ -262,6 +262,23 @@ class _Prepared(importlib.abc.Loader):
         self._loader.exec_module(module)
 
 
+@functools.cache
+def of_copies(meaning: Dialect = Dialect.V1) -> Callable[..., Any]:
+    """The `__import__` of copied packages, which finds old names of TensorFlow and Python."""
+
+    def import_(
+        name: str, globals: Any, locals: Any, fromlist: Sequence[str], level: int = 0
+    ) -> Any:
+        top = name.partition(".")[0]
+        if level == 0 and top == "tensorflow":
+            return imported(name, fromlist, meaning)
+        found = builtins.__import__(name, globals, locals, fromlist, level)
+        dropped_there = level == 0 and (name == top or not fromlist)
+        return (python_names.module(top) if dropped_there else None) or found
+
+    return import_
+
+
 def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:
     """The module that a legacy module gets for an import of TensorFlow or Keras 2.
 

@@ -1,4 +1,4 @@
-"""Loads a package under another name, with imports that search the table first."""
+"""Loads a package under another name, with another `import`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import python_names
-from tpu_estimator_compat.old_names.legacy.dialect import Dialect
-from tpu_estimator_compat.old_names.legacy.imports import imported
-
 Names = Callable[[], Mapping[str, Any]]
 """Makes the names of a module on first import."""
+Import = Callable[..., Any]
+"""A function with the arguments of `__import__`."""
 
 
 def load_into(
     module: types.ModuleType,
     original: str,
-    meaning: Dialect = Dialect.V1,
+    others: Import = builtins.__import__,
     instead: Mapping[str, Names] | None = None,
     over: Mapping[str, Names] | None = None,
 ) -> None:
@@ -32,7 +30,7 @@ def load_into(
 
     Args:
       original: the package to copy; its parent packages are not imported.
-      meaning: the meaning of `tensorflow` in its modules.
+      others: imports modules of other packages for the copy's modules.
       instead: maps modules that are not loaded to functions that make their names.
       over: maps loaded modules to functions that make replacements of their names.
 
@@ -45,7 +43,7 @@ def load_into(
         raise ModuleNotFoundError(f"No module named {original!r}", name=original)
     folder = pathlib.Path(spec.submodule_search_locations[0], *below)
     module.__path__ = [str(folder)]
-    finder = _Finder(original, module.__name__, meaning)
+    finder = _Finder(original, module.__name__, others)
     finder.instead.update(instead or {})
     finder.over.update(over or {})
     if finder not in sys.meta_path:
@@ -61,7 +59,7 @@ def load_into(
 class _Finder(importlib.abc.MetaPathFinder):
     original: str
     copy: str
-    meaning: Dialect
+    others: Import
     instead: dict[str, Names] = dataclasses.field(default_factory=dict, compare=False)
     over: dict[str, Names] = dataclasses.field(default_factory=dict, compare=False)
 
@@ -89,14 +87,9 @@ class _Finder(importlib.abc.MetaPathFinder):
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        top = name.partition(".")[0]
         if level == 0 and f"{name}.".startswith(f"{self.original}."):
             return self._imported_from_copy(self.copy + name.removeprefix(self.original), fromlist)
-        if level == 0 and top == "tensorflow":
-            return imported(name, fromlist, self.meaning)
-        found = builtins.__import__(name, globals, locals, fromlist or (), level)
-        dropped_there = level == 0 and (name == top or not fromlist)
-        return (python_names.module(top) if dropped_there else None) or found
+        return self.others(name, globals, locals, fromlist or (), level)
 
     def _imported_from_copy(self, name: str, fromlist: Sequence[str] | None) -> Any:
         if fromlist:

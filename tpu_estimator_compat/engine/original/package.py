@@ -1,0 +1,82 @@
+"""The package tensorflow-estimator, loaded under this module's name, with this package's classes.
+
+`tensorflow_estimator` itself cannot be imported: it needs names that TensorFlow 2.16 dropped. Its
+loops need only one of them, a module that asks whether a strategy has a coordinator.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from tpu_estimator_compat import spec
+from tpu_estimator_compat.engine.original import package_copy
+from tpu_estimator_compat.environment import ESTIMATOR_PACKAGE
+
+ORIGINAL = "tensorflow_estimator.python.estimator"
+_DROPPED = {
+    "estimator_training": types.SimpleNamespace(
+        should_run_distribute_coordinator=lambda config: False
+    )
+}
+"""Names that TensorFlow 2.16 dropped from `tensorflow.python.distribute`."""
+
+
+def _check_version() -> None:
+    package, _, wanted = ESTIMATOR_PACKAGE.partition("==")
+    try:
+        version = metadata.version(package)
+    except metadata.PackageNotFoundError:
+        version = ""
+    if version != wanted:
+        raise ImportError(
+            f"Canned models, heads and sessions need {ESTIMATOR_PACKAGE}; installed: "
+            f"{version or 'none'}. Install it: `pip install '{ESTIMATOR_PACKAGE}'` brings no other "
+            "package.",
+            name="tensorflow_estimator",
+        )
+
+
+def all_of(module: str) -> package_copy.Names:
+    """Makes the names of another module."""
+
+    def names() -> Mapping[str, Any]:
+        found = vars(importlib.import_module(module))
+        return {name: value for name, value in found.items() if not name.startswith("__")}
+
+    return names
+
+
+def _unexported(*unused_names: str, **unused: Any) -> Any:
+    """`estimator_export` without the registry of API names, which TensorFlow dropped."""
+    return lambda exported: exported
+
+
+def _specs() -> Mapping[str, Any]:
+    return {"EstimatorSpec": spec.EstimatorSpec, "_TPUEstimatorSpec": spec.TPUEstimatorSpec}
+
+
+INSTEAD: Mapping[str, package_copy.Names] = {
+    "estimator_export": lambda: {"estimator_export": _unexported},
+    "run_config": all_of("tpu_estimator_compat.config"),
+}
+OVER: Mapping[str, package_copy.Names] = {"model_fn": _specs}
+
+
+def _import(name: str, globals: Any, locals: Any, fromlist: Sequence[str], level: int = 0) -> Any:
+    if name == "tensorflow.python.distribute" and _DROPPED.keys() & set(fromlist):
+        return types.SimpleNamespace(**_DROPPED)
+    return builtins.__import__(name, globals, locals, fromlist, level)
+
+
+_check_version()
+package_copy.load_into(sys.modules[__name__], ORIGINAL, _import, INSTEAD, OVER)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
