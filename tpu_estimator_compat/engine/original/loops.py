@@ -100,7 +100,8 @@ def train(
         check_writable(config.model_dir)
     saves = bool(config.save_checkpoints_secs or config.save_checkpoints_steps)
     folder = config.model_dir if config.is_chief else None
-    with training_in(folder, makes=saves), captured.in_graph(), tf.device(device_fn(config)):
+    graph, fn = captured.graph, device_fn(config)
+    with training_in(folder, makes=saves), captured.in_graph(), graph.device(fn):
         original = _Original(captured, deployed_input, request.warm_start)
         spec = original.spec
         if request.batch_size is not None:  # a TPUEstimator logged its speed, and not its loss
