@@ -36,6 +36,7 @@ VARIANTS = {
     "ours": Variant("ours"),
     "ours_tpu": Variant("ours", ("--use-tpu",)),
     "ours_jit": Variant("ours", ("--jit",)),
+    "sessions": Variant("ours", ("--runtime", "session")),
     "ours_hook": Variant("ours", ("--listen", "hook")),
     "ours_tpu_hook": Variant("ours", ("--use-tpu", "--listen", "hook")),
     "ours_host_call": Variant("ours", ("--use-tpu", "--listen", "host_call")),

@@ -10,7 +10,7 @@ from benchmarks.fleet import Worker, fleet
 Samples = dict[str, list[float]]
 """One number per round, by variant."""
 
-_EVERY_SIDE = ["bare", "keras", "keras_jit", "original", "ours", "ours_tpu"]
+_EVERY_SIDE = ["bare", "keras", "keras_jit", "original", "sessions", "ours", "ours_tpu"]
 _FOR_MODEL = {
     "small": _EVERY_SIDE,
     "mlp": _EVERY_SIDE,
@@ -18,7 +18,7 @@ _FOR_MODEL = {
     "encoder": [*_EVERY_SIDE, "bare_jit", "ours_jit"],
     "tables": ["keras", "original", "ours", "ours_tpu"],
 }
-_CALLS = ["bare", "keras", "original", "ours", "ours_tpu"]
+_CALLS = ["bare", "keras", "original", "sessions", "ours", "ours_tpu"]
 _EXPORTS = ["original", "ours"]
 _SERVED = ["original", "ours"]
 _SERVED_EXAMPLES = 500
@@ -40,9 +40,9 @@ _SLOW_STEPS = 200
 _RUNTIMES = ["tensorflow_1", "tensorflow_4", "tensorflow_8", "jax_1", "jax_4", "jax_8"]
 _RUNTIME_STEPS = {"small": 400, "mlp": 400, "convnet": 20, "encoder": 20}
 _STARTS_AT_MOST = 3
-_STARTS = ["bare", "keras", "original", "ours"]
+_STARTS = ["bare", "keras", "original", "sessions", "ours"]
 _REPLICA_STARTS = ["tensorflow_1", "tensorflow_8"]
-_AGAIN = ["original", "ours"]
+_AGAIN = ["original", "sessions", "ours"]
 _BLOCK_STEPS = {"small": 3000, "mlp": 2000, "convnet": 100, "encoder": 100, "tables": 100}
 _CALL_EXAMPLES = {"small": 16 * 1000, "mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
 

@@ -66,10 +66,12 @@ class RunConfig(RunConfigProperties):
       checkpoint_save_graph_def: whether graph and meta graph are written beside the checkpoints.
       jit_compile: not in the original. Whether the step is compiled with XLA; None follows
         `session_config.graph_options.optimizer_options.global_jit_level`.
-      runtime: not in the original. What runs the steps where `use_tpu=True`: "tensorflow", "jax"
-        (its devices: TPUs, GPUs or CPUs), or "auto", which is JAX where that has a TPU and
-        TensorFlow has none. None takes the environment variable TPU_ESTIMATOR_COMPAT_RUNTIME, or
-        "auto" where that is not set.
+      runtime: not in the original. "tensorflow" and "jax" run steps; with `use_tpu=False` both take
+        TensorFlow's devices, with `use_tpu=True` "jax" takes its own: TPUs, GPUs or CPUs. "session"
+        runs the original's loops in TensorFlow's sessions, with `use_tpu=False` only. "auto" is
+        "session" where TF_CONFIG names parameter servers, "jax" where JAX has a TPU and TensorFlow
+        has none, else "tensorflow". None takes the environment variable
+        TPU_ESTIMATOR_COMPAT_RUNTIME, or "auto" where that is not set.
       save_input_state: not in the original. Whether the input's position is saved beside every
         checkpoint, so that training goes on from it after a restart.
 

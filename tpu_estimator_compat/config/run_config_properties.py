@@ -82,5 +82,5 @@ class RunConfigProperties:
 
     @property
     def runtime(self) -> str:
-        """The runtime of the steps with `use_tpu=True`: "tensorflow", "jax" or "auto"."""
+        """What runs the calls: "tensorflow", "jax", "session" or "auto"."""
         return self._runtime or environment.runtime()

@@ -36,7 +36,7 @@ from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.original import choice
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import VariableStore
-from tpu_estimator_compat.engine.topology import Topology, join_cluster
+from tpu_estimator_compat.engine.topology import Topology, check_steps, join_cluster
 from tpu_estimator_compat.estimator import finishing, internals, overrides, preparation
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.estimator.model_dir import with_model_dir
@@ -302,6 +302,7 @@ class Estimator(Exporting):
         Returns:
           A compiled model: optimizer, loss and metrics are model_fn's own.
         """
+        check_steps(self._config, {"keras_model()": True})
         rules = self._mode_rules
         input_mode = preparation.resolve(rules, ModeKeys.TRAIN)
         if input_fn is not None:

@@ -14,6 +14,7 @@ strategy of TensorFlow, most explicit first:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -87,12 +88,20 @@ def takes_session(config: RunConfig) -> bool:
     return config.runtime == SESSION or (config.runtime == AUTO and config.num_ps_replicas > 0)
 
 
+def check_steps(config: RunConfig, refused: Mapping[str, Any]) -> None:
+    """Refuses what needs steps, as name to whether it is asked for, if calls run in sessions."""
+    if not takes_session(config):
+        return
+    for name, given in refused.items():
+        if given:
+            raise NotImplementedError(
+                f"{_why_session(config)}: the original's loops run in TensorFlow's sessions, which "
+                f"have no {name}. Drop it, or {_instead_of_session(config)}."
+            )
+
+
 def _check_session(config: RunConfig, mode: str, tpu_semantics: bool) -> None:
     """Refuses what sessions cannot have, and logs why they run, unless `runtime` asks for them."""
-    servers = config.num_ps_replicas
-    why = 'RunConfig(runtime="session")'
-    if config.runtime != SESSION:
-        why = f"TF_CONFIG names {servers} parameter server(s)"
     strategy = {ModeKeys.TRAIN: "train_distribute", ModeKeys.EVAL: "eval_distribute"}.get(mode, "")
     refused = {
         "use_tpu=True": tpu_semantics,
@@ -100,22 +109,27 @@ def _check_session(config: RunConfig, mode: str, tpu_semantics: bool) -> None:
         "jit_compile=True": config._jit_compile,
         "save_input_state=True": config.save_input_state,
     }
-    other = f'set RunConfig(runtime="{TENSORFLOW}")'
-    if servers:
-        other = "take the job `ps` out of the cluster"
-    for name, given in refused.items():
-        if given:
-            raise NotImplementedError(
-                f"{why}: the original's loops run in TensorFlow's sessions, which have no {name}. "
-                f"Drop it, or {other}."
-            )
-    if cluster.is_cluster(config) and not servers and mode == ModeKeys.TRAIN:
+    check_steps(config, refused)
+    if cluster.is_cluster(config) and not config.num_ps_replicas and mode == ModeKeys.TRAIN:
         raise NotImplementedError(
-            f"{why}: nothing holds the variables that {config.num_worker_replicas} workers share. "
-            f"Add the job `ps` to the cluster, or {other}: the workers then train together."
+            f"{_why_session(config)}: nothing holds the variables that "
+            f"{config.num_worker_replicas} workers share. Add the job `ps` to the cluster, or "
+            f"{_instead_of_session(config)}: the workers then train together."
         )
     if config.runtime != SESSION:
-        logging.info("%s: TensorFlow's sessions run the original's loops.", why)
+        logging.info("%s: TensorFlow's sessions run the original's loops.", _why_session(config))
+
+
+def _why_session(config: RunConfig) -> str:
+    if config.runtime == SESSION:
+        return 'RunConfig(runtime="session")'
+    return f"TF_CONFIG names {config.num_ps_replicas} parameter server(s)"
+
+
+def _instead_of_session(config: RunConfig) -> str:
+    if config.num_ps_replicas:
+        return "take the job `ps` out of the cluster"
+    return f'set RunConfig(runtime="{TENSORFLOW}")'
 
 
 def _may_be_for_jax(config: RunConfig) -> bool:

@@ -44,9 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runtime",
         choices=RUNTIMES,
-        help="the runtime under use_tpu=True, where the script's RunConfig sets none: tensorflow; "
-        "jax, on JAX's TPUs, GPUs or CPUs; auto, which is jax if JAX has a TPU and TensorFlow has "
-        f"none. Sets the environment variable {RUNTIME_VARIABLE}",
+        help="the runtime, where the script's RunConfig sets none: tensorflow; jax, under "
+        "use_tpu=True, on JAX's TPUs, GPUs or CPUs; session, under use_tpu=False, the original's "
+        "loops in TensorFlow's sessions; auto, which is session if TF_CONFIG names parameter "
+        "servers, jax if JAX has a TPU and TensorFlow has none, else tensorflow. "
+        f"Sets the environment variable {RUNTIME_VARIABLE}",
     )
     parser.add_argument(
         "--profile",
