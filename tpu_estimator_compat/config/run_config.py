@@ -56,7 +56,8 @@ class RunConfig(RunConfigProperties):
       keep_checkpoint_every_n_hours: hours between two checkpoints that are kept for good.
       log_step_count_steps: steps between two reports of loss and speed.
       train_distribute: a `tf.distribute.Strategy` for training.
-      device_fn: takes an op, returns its device; not called, and a warning says so.
+      device_fn: takes an op, returns its device; called with `runtime="session"` only, otherwise a
+        warning says that it is not.
       protocol: None, `grpc` or `grpc+verbs`.
       eval_distribute: a `tf.distribute.Strategy` for evaluation.
       experimental_distribute: an object with `train_distribute` and `eval_distribute`, another way

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig, warn_of_idle_fields
+from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import (
     all_of,
     as_list,
@@ -93,11 +93,7 @@ class Estimator(Exporting):
         )  # never empty: with_model_dir fills it in
         self._session_config = self._config.session_config
         logging.info("Using config: %s", vars(self._config))
-        warn_of_idle_fields(self._config.session_config)
-        if self._config.device_fn is not None:
-            logging.warning(
-                "RunConfig(device_fn=...) is not called: steps run on their replicas' devices."
-            )
+        preparation.warn_of_idle_fields(self._config)
         check_params(params, settable=False)
         self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)

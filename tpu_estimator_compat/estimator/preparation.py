@@ -8,8 +8,9 @@ import functools
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config import RunConfig, session_config
 from tpu_estimator_compat.engine import inputs
 from tpu_estimator_compat.engine import topology as topology_lib
 from tpu_estimator_compat.engine.capture.capture import Element, new_graph, placeholders
@@ -22,6 +23,17 @@ from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.estimator.rules import InputFn, Rules
 from tpu_estimator_compat.spec import ModeKeys
+
+
+def warn_of_idle_fields(config: RunConfig) -> None:
+    """Warns of set fields that only sessions obey, unless they run the calls."""
+    if topology_lib.takes_session(config):
+        return
+    session_config.warn_of_idle_fields(config.session_config)
+    if config.device_fn is not None:
+        logging.warning(
+            "RunConfig(device_fn=...) is not called: steps run on their replicas' devices."
+        )
 
 
 def resolve(rules: Rules, mode: str) -> InputMode:
