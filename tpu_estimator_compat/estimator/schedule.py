@@ -13,12 +13,12 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.engine.checkpoint import warn_if_older
 from tpu_estimator_compat.engine.hooks import preemption
-from tpu_estimator_compat.engine.topology import cluster
+from tpu_estimator_compat.engine.topology import cluster, takes_session
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
 
 Results = dict[str, Any]
-_TRAINERS = (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER)
+_TASKS = (TaskType.CHIEF, TaskType.MASTER, TaskType.PS, TaskType.WORKER)
 _SECONDS_BETWEEN_WARNINGS = 600
 
 
@@ -67,8 +67,20 @@ def train_and_evaluate(
                 "original, this process is a worker of that cluster, which trains and does not "
                 "evaluate. Call train() and evaluate() in turn instead."
             )
-    _train(estimator, train_spec, listeners)
+    if takes_session(config):
+        _run_task(estimator, train_spec, listeners)
+    else:
+        _train(estimator, train_spec, listeners)
     return None
+
+
+def _run_task(estimator: Estimator, train_spec: TrainSpec, listeners: tuple[Any, ...]) -> None:
+    from tpu_estimator_compat.engine.original import cluster as original
+
+    if estimator.config.task_type == TaskType.PS:
+        original.serve(estimator)
+    else:
+        original.train(estimator, train_spec, listeners)
 
 
 def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:
@@ -81,11 +93,12 @@ def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:
 
 
 def _check_cluster(config: RunConfig) -> None:
-    cluster.check_no_parameter_servers(config)
-    if config.task_type not in _TRAINERS:
+    if not takes_session(config):
+        cluster.check_no_parameter_servers(config)
+    if config.task_type not in _TASKS:
         raise ValueError(
             f"Task type {config.task_type} is not supported. Supported task types are "
-            f"{[*_TRAINERS, TaskType.EVALUATOR]}"
+            f"{[*_TASKS, TaskType.EVALUATOR]}"
         )
 
 
