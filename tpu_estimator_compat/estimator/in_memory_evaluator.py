@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from tpu_estimator_compat.config.arguments import check_input_fn, check_type
 from tpu_estimator_compat.engine.checkpoint import CheckpointSource
 from tpu_estimator_compat.engine.modes.evaluation import Evaluation
 from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.environment import TENSORFLOW
 from tpu_estimator_compat.estimator import preparation
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.rules import InputFn
@@ -82,7 +84,9 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
         self._steps = 0
         self._last_evaluated = 0
         with eager.eager_mode():
-            rules = self._estimator._mode_rules
+            rules: Any = self._estimator._mode_rules
+            # Steps evaluate values that are in memory; a session of TensorFlow keeps its own.
+            rules = dataclasses.replace(rules, config=rules.config.replace(runtime=TENSORFLOW))
             input_mode = preparation.resolve(rules, ModeKeys.EVAL)
             found = self._estimator._prepared(rules, self._input_fn, input_mode)
             self._evaluation = Evaluation(*found, self._request)
@@ -108,7 +112,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         del run_values
-        self._steps += run_context.session.steps_last_run
+        self._steps += getattr(run_context.session, "steps_last_run", 1)
         if self._steps >= self._last_evaluated + self._every:
             self._evaluate(run_context.session)
 

@@ -1,14 +1,88 @@
-"""What a step cannot do exactly, and a session of TensorFlow can."""
+"""What a step is not exactly, and a session of TensorFlow is: the table by which `auto` chooses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import keras
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+from tensorflow.core.framework import types_pb2
+
+from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.environment import SESSION
+from tpu_estimator_compat.environment import AUTO, SESSION
+from tpu_estimator_compat.tf_internals import op_def_registry
+
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
+_DEBUGGER = "tensorflow.python.debug."
+_PARTIAL_RUN = "partial_run_setup"
 
 
-def session(captured: CapturedMode, hooks: Sequence[Any]) -> bool:
-    """Whether a session runs the graph of a mode; logs why, unless the runtime says so."""
-    return captured.topology.runtime == SESSION
+def session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
+    """Whether a session runs the graph of a mode; logs why, unless `runtime` says so."""
+    if captured.topology.runtime == SESSION:
+        return True
+    if not _is_free(captured, hooks):
+        return False
+    all_hooks = [*hooks, *captured.spec.hooks, *captured.spec.chief_hooks]
+    reason = next((why for find in _NEEDS for why in find(captured.graph, all_hooks)), None)
+    if reason is not None:
+        logging.info("TensorFlow's session runs the original's loop: %s.", reason)
+    return reason is not None
+
+
+def _is_free(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
+    """Whether nothing asks for another runtime: replicas, an accelerator, Keras, input's state."""
+    config, topology = captured.config, captured.topology
+    return (
+        config.runtime == AUTO
+        and not (topology.tpu_semantics or topology.num_replicas > 1 or topology.workers)
+        and not (config.save_input_state or config.jit_compile)
+        and not any(isinstance(hook, keras.callbacks.Callback) for hook in hooks)
+    )
+
+
+def _private_state(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
+    """Accumulators, staging areas, barriers: kernels find their state by name in a session."""
+    for op in sources.with_functions(graph.get_operations()):
+        if _is_private(op.type) and not graph_ops.is_variable_handle(op):
+            line = sources.of_operation(op)
+            where = f" at {line}" if line else ""
+            yield f"operation '{op.name}' ({op.type}){where} has state that only a session keeps"
+
+
+@functools.cache
+def _is_private(kind: str) -> bool:
+    """Whether operations of a type have named state, to which no handle of a resource leads."""
+    definition = op_def_registry.get(kind)
+    if definition is None or not definition.is_stateful:
+        return False
+    named = any(attribute.name == "shared_name" for attribute in definition.attr)
+    return named and all(each.type != types_pb2.DT_RESOURCE for each in definition.output_arg)
+
+
+def _debuggers(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
+    for kind in map(type, hooks):
+        if any(f"{base.__module__}.".startswith(_DEBUGGER) for base in kind.__mro__):
+            yield f"TensorFlow's debugger, by the hook {kind.__name__}, watches a session's kernels"
+
+
+def _partial_runs(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
+    for kind in map(type, hooks):
+        functions = [f for base in kind.__mro__ for f in vars(base).values()]
+        if any(_PARTIAL_RUN in code.co_names for f in functions if (code := _code(f))):
+            yield f"the hook {kind.__name__} calls {_PARTIAL_RUN}, which steps do not have"
+
+
+def _code(function: Any) -> Any:
+    return getattr(function, "__code__", None)
+
+
+_NEEDS: tuple[Callable[[tf.Graph, Sequence[Hook]], Iterator[str]], ...] = (
+    _private_state,
+    _debuggers,
+    _partial_runs,
+)
