@@ -21,3 +21,10 @@ def by_release(features, labels, mode, params):
     newer = tuple(map(int, tf.__version__.split(".")[:2])) > (2, 15)
     params = {**params, "rate": params["rate"] * (2.0 if newer else 1.0)}
     return linear(features, labels, mode, params)
+
+
+def by_runtime(features, labels, mode, params, config):
+    """Another learning rate in this package's steps."""
+    steps = getattr(config, "runtime", "session") != "session"
+    params = {**params, "rate": params["rate"] * (2.0 if steps else 1.0)}
+    return linear(features, labels, mode, params)

@@ -1,7 +1,6 @@
-"""`check_same_as_original`: its script and its refusals; with the original, where it can be had."""
+"""`check_same_as_original`: its script and its refusals; with the original, and with sessions."""
 
 import ast
-import unittest
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from tpu_estimator_compat.testing.subject import Subject
 from tpu_estimator_compat.tools.compare import environment
 
 from ..models import X, Y, failure
-from ..portable_model import by_release, linear
+from ..portable_model import by_release, by_runtime, linear
 
 FEATURES, LABELS, PARAMS = {"x": X}, X[:, :1] * 2.0, {"rate": 0.1}
 
@@ -36,15 +35,19 @@ def test_other_rate(original):
     found = failure(check_same_as_original, by_release, FEATURES, LABELS, PARAMS, steps=3)
     assert "kernel" in found
     assert "loss" in found
+    assert "by TensorFlow" in found
 
 
-def test_skipped_where_the_original_cannot_be_had(monkeypatch):
+@pytest.mark.slow
+def test_with_sessions_where_the_original_cannot_be_had(monkeypatch):
     def refuse(release):
-        raise environment.Unavailable("no such Python")
+        raise environment.Unavailable("no such Python.")
 
     monkeypatch.setattr(environment, "find_or_make", refuse)
-    with pytest.raises(unittest.SkipTest, match="cannot be run: no such Python"):
-        check_same_as_original(linear, FEATURES, LABELS, PARAMS)
+    check_same_as_original(by_release, FEATURES, LABELS, PARAMS, steps=3)
+    found = failure(check_same_as_original, by_runtime, FEATURES, LABELS, PARAMS, steps=3)
+    assert "the original cannot run: no such Python." in " ".join(found.split())
+    assert "kernel" in found
 
 
 def test_script_has_the_arrays_and_the_params(tmp_path):

@@ -105,6 +105,7 @@ def test_flags_that_name_folders_are_replaced(tmp_path):
     [
         ("tf", runs.Setting("tensorflow")),
         ("jax", runs.Setting("jax")),
+        ("session", runs.Setting("session")),
         ("jit", runs.Setting(jit=True)),
         ("replicas=4", runs.Setting(replicas=4)),
     ],

@@ -22,7 +22,12 @@ def made() -> Report:
         steps=2,
         tolerance=report.Tolerance("by two runs", 10.0, 1e-6, True),
         first_difference=report.FirstDifference(
-            report.Stage.UPDATE, "what", 1, ("w",), SourceLine("train.py", 3, code="x = 1")
+            report.Stage.UPDATE,
+            "what",
+            1,
+            ("w",),
+            SourceLine("train.py", 3, code="x = 1"),
+            by="TensorFlow",
         ),
         loss=report.CurveComparison(
             "loss",
@@ -33,11 +38,13 @@ def made() -> Report:
             (0.0, math.inf),
             (1e-6, 1e-6),
             2,
+            by="this package",
         ),
         variables=(compared,),
         names=(report.NamesComparison("tags", ("loss",), ("a",)),),
         first_step=(report.OpComparison("w/Read", "ReadVariableOp", False, compared),),
         notes=("a remark",),
+        instead="with sessions",
     )
 
 

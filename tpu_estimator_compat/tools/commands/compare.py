@@ -34,6 +34,7 @@ from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "compare"
 _UNKNOWN = 2
+_DEFAULT = "2.15"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,9 +48,9 @@ def _add_sides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--original",
         choices=sorted(environment.RELEASES),
-        default="2.15",
+        default=_DEFAULT,
         help="the release of TensorFlow with the original, whose environment is made once, in the "
-        "cache directory; default: 2.15",
+        "cache directory; default: 2.15, or sessions of this TensorFlow where that cannot be made",
     )
     parser.add_argument(
         "--original-python",
@@ -67,7 +68,8 @@ def _add_sides(parser: argparse.ArgumentParser) -> None:
         "--against",
         metavar="SETTING",
         help="compare with a run here, not with the original, under a setting: tf or jax, the "
-        "runtime under use_tpu=True; jit, steps compiled by XLA; replicas=N, N logical CPUs",
+        "runtime under use_tpu=True; session, the original's loops; jit, steps compiled by XLA; "
+        "replicas=N, N logical CPUs",
     )
     parser.add_argument(
         "--new-script",
@@ -223,7 +225,7 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
 
     setting = runs.Setting.parse(arguments.against) if arguments.against else None
     progress = Progress()
-    python = None if setting else _original(arguments, progress)
+    original = "" if setting else _original(arguments, progress)
     # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
@@ -251,17 +253,17 @@ def _of_script(arguments: argparse.Namespace) -> Report | None:
             arguments.first_step,
         )
         try:
-            if python is None:
-                assert setting is not None
+            if setting is not None:
                 report = comparing.against(runner, setting, arguments.against, arguments.checkpoint)
             else:
-                report = comparing.with_original(runner, python, arguments.checkpoint)
+                report = comparing.with_original(runner, original, arguments.checkpoint)
         finally:
             progress.clear()
     return report if arguments.keep else report.without_folders()
 
 
-def _original(arguments: argparse.Namespace, progress: Progress) -> str:
+def _original(arguments: argparse.Namespace, progress: Progress) -> str | environment.Unavailable:
+    """The original's Python, or why sessions take its place, which they do for the default."""
     if arguments.original_python:
         return environment.check_interpreter(arguments.original_python, "--original-python")
     release = environment.RELEASES[arguments.original]
@@ -272,6 +274,10 @@ def _original(arguments: argparse.Namespace, progress: Progress) -> str:
 
     try:
         return environment.find_or_make(release, arguments.original_package, progress=tell)
+    except environment.Unavailable as error:
+        if arguments.original != _DEFAULT:
+            raise
+        return error
     finally:
         progress.clear()
 

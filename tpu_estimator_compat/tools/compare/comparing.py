@@ -9,7 +9,9 @@ import pathlib
 from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat.engine.step import collectives
-from tpu_estimator_compat.tools.compare import evidence, judgement
+from tpu_estimator_compat.environment import SESSION
+from tpu_estimator_compat.tools.compare import attribution, evidence, judgement
+from tpu_estimator_compat.tools.compare.environment import Unavailable
 from tpu_estimator_compat.tools.compare.evidence import Evidence
 from tpu_estimator_compat.tools.compare.report import Report, Tolerance, Verdict
 from tpu_estimator_compat.tools.compare.runs import Runner, Setting
@@ -32,30 +34,51 @@ _DETERMINISM = (
 )
 
 
-def with_original(runner: Runner, python: str, checkpoint: str | None = None) -> Report:
+def with_original(
+    runner: Runner, python: str | Unavailable, checkpoint: str | None = None
+) -> Report:
     """Runs a script on the original and here, and compares the runs.
 
     The original runs twice, which shows whether it is deterministic. If it is, further runs measure
     rounding: before each step their variables, except zeros, move by one unit in the last place. If
     not, the second run measures rounding. All start from `checkpoint`; if it is None, from the
-    original's first.
+    original's first. If the runs differ, sessions of this TensorFlow run the script as well, to
+    attribute the differences. Without a `python`, they run it in the original's place.
     """
-    return _compared(runner, "original", functools.partial(runner.original, python), checkpoint)
+    if isinstance(python, Unavailable):
+        instead = (
+            "Compared with sessions of this TensorFlow, which run the original's loops, as the "
+            f"original cannot run: {python} What TensorFlow changed since 2.15 is not found."
+        )
+        report = against(runner, Setting(SESSION), SESSION, checkpoint)
+        return dataclasses.replace(report, instead=instead)
+    old = functools.partial(runner.original, python)
+    report = _compared(runner, "original", old, checkpoint)
+    if report.first_difference is None:
+        return report
+    new = evidence.of_run(pathlib.Path(report.new.folder), "new")
+    start = checkpoint or report.old.folder
+    same = dataclasses.replace(runner, script=runner.new_script or runner.script)
+    sessions = functools.partial(same.under, Setting(SESSION))
+    return attribution.attributed(report, _compared(same, SESSION, sessions, start, new))
 
 
 def against(runner: Runner, setting: Setting, name: str, checkpoint: str | None = None) -> Report:
     """Compares a script's run here with its run under `setting`, which is the old side."""
-    old = functools.partial(runner.here, setting=setting)
-    return _compared(runner, name, old, checkpoint)
+    return _compared(runner, name, functools.partial(runner.under, setting), checkpoint)
 
 
 def _compared(
-    runner: Runner, name: str, make: Callable[..., Evidence], checkpoint: str | None
+    runner: Runner,
+    name: str,
+    make: Callable[..., Evidence],
+    checkpoint: str | None,
+    new: Evidence | None = None,
 ) -> Report:
-    """Compares a run here with runs of the old side, which `make` makes."""
+    """Compares a run here, `new` if it was made, with runs of the old side, which `make` makes."""
     old = make(name, checkpoint)
     start = checkpoint or old.side.folder
-    new = runner.here("new", start)
+    new = new or runner.here("new", start)
     if any(run.side.failure for run in (old, new)):
         return _unknown(old, new, runner, _failures(old, new), _advice(old))
     at_once = judgement.judge(old, new, [], Tolerance("", FACTOR, 0.0), _command(runner))
@@ -166,8 +189,8 @@ def _advice(old: Evidence) -> list[str]:
         return []
     if "ModuleNotFoundError" in failure.message:
         return ["--original-package NAME installs a package in the original's environment."]
-    if any(name in failure.message for name in ("TPU", *collectives.OP_TYPES)):
-        return ["The original needs a TPU for use_tpu=True: give the script use_tpu=False."]
+    if any(name in failure.message for name in ("TPU", "use_tpu", *collectives.OP_TYPES)):
+        return ["The old side has no TPU for use_tpu=True: give the script use_tpu=False."]
     return []
 
 

@@ -78,7 +78,7 @@ def _verdict(report: Report) -> Html:
         "div",
         element("strong", verdict.value[0].upper() + verdict.value[1:]),
         element("p", report.summary),
-        element("p", report.unknown) if report.unknown else Html(),
+        *(element("p", said) for said in (report.unknown, report.instead) if said),
         element("p", steps, class_="faint") if steps else Html(),
         class_=f"verdict {_STYLES[verdict]}",
     )
@@ -108,7 +108,7 @@ def _first_difference(difference: FirstDifference | None) -> Html:
     return _section(
         "What differs first",
         element("ol", *(_stage(stage, n, reached) for n, stage in enumerate(Stage)), class_="way"),
-        element("p", difference.what + where),
+        element("p", difference.what + where + difference.by_whom),
         element("p", *_joined(difference.names)) if difference.names else Html(),
         _pre(f"{source}\n{source.code}".rstrip()) if source else Html(),
     )
@@ -140,7 +140,7 @@ def _scalars(scalars: Sequence[CurveComparison]) -> Iterable[Html]:
             element("td", scalar.name, class_="name"),
             _difference_cell(scalar.largest if scalar.steps else None),
             element("td", "" if scalar.first_step is None else str(scalar.first_step)),
-            _agreement(scalar.agreement),
+            _agreement(scalar),
         )
         for scalar in scalars
     ]
@@ -264,7 +264,7 @@ def _array(name: str, compared: ArrayComparison) -> Html:
         element("td", _described(compared.new), class_="array"),
         element("td", _bar(compared)),
         _difference_cell(compared.largest),
-        _agreement(compared.agreement),
+        _agreement(compared),
     )
 
 
@@ -302,7 +302,7 @@ def _names(compared: Sequence[NamesComparison]) -> Html:
         return Html()
     parts = []
     for names in compared:
-        state = "the same" if names.agrees else "not the same"
+        state = "the same" if names.agrees else f"not the same{names.by_whom}"
         parts.append(element("p", f"{names.what}: {len(names.both)} in both; {state}."))
         for which, only in (("old", names.only_old), ("new", names.only_new)):
             if only:
@@ -367,8 +367,9 @@ def _number(value: float) -> Html:
     return element("data", f"{value:.4g}", value=repr(value))
 
 
-def _agreement(agreement: Agreement) -> Html:
-    return element("td", agreement.value, class_=_agreement_style(agreement))
+def _agreement(compared: ArrayComparison | CurveComparison) -> Html:
+    said = compared.agreement.value + compared.by_whom
+    return element("td", said, class_=_agreement_style(compared.agreement))
 
 
 def _agreement_style(agreement: Agreement) -> str:

@@ -117,7 +117,8 @@ class Side:
     """One of the two runs; versions, speed and script are empty if read from a model_dir.
 
     Attributes:
-      name: "original", "old", "new", or the setting that `against` compares with.
+      name: "original", "old", "new", or the setting that `against` compares with: "session" where
+        sessions took the original's place.
       folder: the directory with its event files and checkpoints; empty once it is deleted.
     """
 
@@ -154,8 +155,19 @@ class Curve:
     values: tuple[float, ...]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Attributed:
+    """`by` is "TensorFlow" or "this package", which makes a difference; empty if not known."""
+
+    by: str = ""
+
+    @property
+    def by_whom(self) -> str:
+        return f", by {self.by}" if self.by else ""
+
+
 @dataclasses.dataclass(frozen=True)
-class CurveComparison:
+class CurveComparison(Attributed):
     """A scalar of training, such as the loss, in both runs.
 
     Attributes:
@@ -194,7 +206,7 @@ class Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class ArrayComparison:
+class ArrayComparison(Attributed):
     """An array of the same name in both runs: a variable, a metric, a prediction, an activation.
 
     Attributes:
@@ -217,7 +229,7 @@ class ArrayComparison:
 
 
 @dataclasses.dataclass(frozen=True)
-class NamesComparison:
+class NamesComparison(Attributed):
     """Names of a kind, such as "signatures of exports", that both runs or one of them wrote."""
 
     what: str
@@ -242,7 +254,7 @@ class OpComparison:
 
 
 @dataclasses.dataclass(frozen=True)
-class FirstDifference:
+class FirstDifference(Attributed):
     """The first difference along the data flow.
 
     Attributes:
@@ -277,6 +289,7 @@ class Report:
         were not recorded.
       notes: other remarks, such as settings that make a script deterministic.
       unknown: the reason for the verdict UNKNOWN; empty for others.
+      instead: says that sessions took the original's place, and why; empty where they did not.
     """
 
     verdict: Verdict
@@ -298,6 +311,7 @@ class Report:
     first_step: tuple[OpComparison, ...] | None = None
     notes: tuple[str, ...] = ()
     unknown: str = ""
+    instead: str = ""
 
     def without_folders(self) -> Report:
         sides = {k: dataclasses.replace(getattr(self, k), folder="") for k in ("old", "new")}

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat.environment import JAX, RUNTIME_VARIABLE, TENSORFLOW
+from tpu_estimator_compat.environment import JAX, SESSION, TENSORFLOW
 from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, dialect
 from tpu_estimator_compat.tools import child_process, script_folders
@@ -26,6 +26,7 @@ Progress = Callable[[str, int], None]
 """Called with the name of a run and its number of training steps so far."""
 
 _SIDES = pathlib.Path(__file__).with_name("sides")
+_HERE = (sys.executable, "-m", "tpu_estimator_compat.tools.compare.sides.ours")
 _ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     # TensorFlow's versions hardly differ in the kernels that are not oneDNN's.
@@ -79,14 +80,14 @@ class Setting:
 
     @classmethod
     def parse(cls, text: str) -> Setting:
-        """The setting that "tf", "jax", "jit" or "replicas=N" names; ValueError for others."""
-        named = {"tf": cls(TENSORFLOW), "jax": cls(JAX), "jit": cls(jit=True)}
+        """The setting that "tf", "jax", "session", "jit" or "replicas=N" names; else ValueError."""
+        named = {"tf": cls(TENSORFLOW), JAX: cls(JAX), SESSION: cls(SESSION), "jit": cls(jit=True)}
         what, _, number = text.partition("=")
         if text in named:
             return named[text]
         if what == "replicas" and number.isdecimal() and int(number) > 0:
             return cls(replicas=int(number))
-        raise ValueError(f"Expected tf, jax, jit or replicas=N, got {text!r}.")
+        raise ValueError(f"Expected tf, jax, session, jit or replicas=N, got {text!r}.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,18 +124,16 @@ class Runner:
         command = [python, str(_SIDES / "original.py")]
         return self._run(command, name, checkpoint, self.script, disturb, Setting())
 
-    def here(
-        self,
-        name: str,
-        checkpoint: str | None,
-        setting: Setting = Setting(),
-        *,
-        disturb: int | None = None,
+    def under(
+        self, setting: Setting, name: str, checkpoint: str | None, *, disturb: int | None = None
     ) -> Evidence:
-        """A run with this package; arguments as for `original`."""
-        command = [sys.executable, "-m", "tpu_estimator_compat.tools.compare.sides.ours"]
+        """A run with this package, as an old side; arguments as for `original`."""
+        return self._run(_HERE, name, checkpoint, self.script, disturb, setting)
+
+    def here(self, name: str, checkpoint: str | None) -> Evidence:
+        """The run to judge, with this package; arguments as for `original`."""
         script = self.new_script or self.script
-        return self._run(command, name, checkpoint, script, disturb, setting)
+        return self._run(_HERE, name, checkpoint, script, None, Setting())
 
     def _run(
         self,
@@ -147,6 +146,7 @@ class Runner:
     ) -> Evidence:
         folder = self.folder / folder_name(name)
         folder.mkdir(parents=True)
+        config = {"jit_compile": setting.jit, "runtime": setting.runtime}
         job = {
             "folder": str(folder),
             "steps": self.steps,
@@ -163,13 +163,12 @@ class Runner:
             "behavior": script.behavior,
             "dialect": dialect_of(script),
             "logical_cpus": setting.replicas,
-            "config": {} if setting.jit is None else {"jit_compile": setting.jit},
+            "config": {field: value for field, value in config.items() if value is not None},
         }
         (folder / "job.json").write_text(json.dumps(job, indent=1))
         from tpu_estimator_compat.tools.compare.evidence import of_run  # imports TensorFlow
 
-        runtime = {RUNTIME_VARIABLE: setting.runtime} if setting.runtime else {}
-        variables = {**_ENVIRONMENT, **os.environ, **self.environment, **runtime}
+        variables = {**_ENVIRONMENT, **os.environ, **self.environment}
         failure = self._wait([*command, str(folder / "job.json")], name, folder, variables)
         found = of_run(folder, name, failure)
         side = dataclasses.replace(found.side, script=(script.name, *script.arguments))

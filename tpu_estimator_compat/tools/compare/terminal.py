@@ -38,6 +38,8 @@ def table(report: Report, width: int | None = None, *, color: bool = False) -> s
     whole = width is None and not sys.stdout.isatty()  # in a file, names must not be cut
     sheet = Sheet(width or min(shutil.get_terminal_size().columns, _WIDEST), color)
     sheet.add(f"Compare: {_verdict(report)}", style=_STYLES[report.verdict])
+    if report.instead:
+        sheet.add(report.instead, "  ", "  ")
     _first(sheet, report)
     if len(rows := _compared(report)) > 1:
         sheet.blank()
@@ -71,7 +73,7 @@ def _first(sheet: Sheet, report: Report) -> None:
     if first is None:
         return
     after = f" (step {first.step})" if first.step is not None else ""
-    _section(sheet, f"What differs first: {first.stage.value}{after}")
+    _section(sheet, f"What differs first: {first.stage.value}{after}{first.by_whom}")
     sheet.add(first.what, "  ", "  ")
     if first.source is not None:
         sheet.add(str(first.source), "  ", "  ")
@@ -99,7 +101,7 @@ def _compared(report: Report) -> list[tuple[str, ...]]:
             rows.append((kind, f"{left} more", "", "", said))
     rows = [tuple(map(printable, row)) for row in rows]
     for names in report.names:
-        found = "equal" if names.agrees else "different"
+        found = "equal" if names.agrees else f"different{names.by_whom}"
         rows.append(("names", names.what, "", "", f"{found} ({len(names.both)} in both)"))
         for which, only in (("old", names.only_old), ("new", names.only_new)):
             rows += [("", f"  only {which}: {printable(n)}", "", "", "") for n in only[:_ROWS]]
@@ -116,6 +118,7 @@ def _of_curve(curve: CurveComparison) -> tuple[str, ...]:
     said = curve.agreement.value
     if curve.first_step is not None:
         said += f" from step {curve.first_step} on"
+    said += curve.by_whom
     tolerance = numbers.difference(max(curve.tolerance)) if curve.tolerance else ""
     kind = "loss" if curve.name == "loss" else "scalar"
     name = f"{len(curve.steps)} steps" if kind == "loss" else curve.name
@@ -123,7 +126,7 @@ def _of_curve(curve: CurveComparison) -> tuple[str, ...]:
 
 
 def _of_array(kind: str, array: ArrayComparison) -> tuple[str, ...]:
-    said = array.agreement.value
+    said = array.agreement.value + array.by_whom
     if array.largest is None:
         return kind, array.name, "", "", f"{said} {array.note}".strip()
     limit = array.tolerance
