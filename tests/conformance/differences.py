@@ -11,7 +11,15 @@ TABLE = pathlib.Path(__file__).with_name("expected_differences.csv")
 
 with TABLE.open(newline="") as _file:
     ROWS = {f"{row['scenario']}-{row['difference']}": row for row in csv.DictReader(_file)}
-"""Each names scenarios, differences, the reason, and the words of the guide that tell users."""
+"""Each names scenarios, differences, the reason, and the words of the guide that tell users.
+
+`sides` says who differs from the original: "ours", "sessions" of this TensorFlow, or "both". What
+TensorFlow, or a package that it needs, changed is of "sessions" where ours undoes that; "both" is
+that, or of code that sessions share with ours.
+"""
+
+DIFFER = {"ours": (True, False), "sessions": (False, True), "both": (True, True)}
+"""By `sides`: whether ours differs, and whether sessions do."""
 
 LEFT_OUT = (
     # The original takes TPU code to its CPU, and says so; what of a step's loss it logs is left to
@@ -27,14 +35,23 @@ def scenarios_of(row: str) -> list[str]:
     return [n for n in setting.names() if fnmatch.fnmatchcase(n, ROWS[row]["scenario"])]
 
 
+def rows_of(name: str, *sides: str) -> list[str]:
+    return [
+        row
+        for row, fields in ROWS.items()
+        if fnmatch.fnmatchcase(name, fields["scenario"]) and fields["sides"] in sides
+    ]
+
+
 def matches(row: str, difference: str) -> bool:
     """Whether a row is about a difference: `*` in it stands for anything, `[` for itself."""
     pattern = ".*".join(map(re.escape, ROWS[row]["difference"].split("*")))
     return re.fullmatch(pattern, difference, re.DOTALL) is not None
 
 
-def unexpected(name: str, differences: list[str]) -> list[str]:
-    rows = [row for row in ROWS if fnmatch.fnmatchcase(name, ROWS[row]["scenario"])]
+def unexpected(name: str, differences: list[str], side: str = "ours") -> list[str]:
+    """What no row tells of; `side` is "ours" or "sessions"."""
+    rows = rows_of(name, side, "both")
     patterns = [pattern for names, pattern in LEFT_OUT if fnmatch.fnmatchcase(name, names)]
     return [
         each

@@ -86,12 +86,14 @@ def scenarios(
         importlib.import_module("tpu_estimator_compat").install(["scenarios"])
     else:
         assert importlib.import_module("tensorflow").estimator.Estimator
+    judges = side == "original" or settings.get("judges")
+    if judges:
         importlib.import_module("support.sides.races").order_summaries()
 
     def of(name: str) -> Callable[..., Any]:
         path, given = names()[name]
         module, _, function = path.partition(".")
-        if side == "original" and "side" in given:
+        if judges and "side" in given:
             given = {"side": given["side"]._replace(replicas=0, runtime="tensorflow")}
         scenario = getattr(importlib.import_module(f"scenarios.{module}"), function)
         return functools.partial(scenario, **given)

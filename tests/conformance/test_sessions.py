@@ -1,46 +1,49 @@
-"""The same scenarios with `runtime="session"`: the original's loops on today's TensorFlow."""
+"""The same scenarios on a third side: the original's loops in sessions of this TensorFlow.
 
-import hashlib
+What differs from the original there, too, is not looked for in this package's steps.
+"""
 
 import pytest
-from support.sharing import shared
-from support.sides import comparing, running
+from support.sides import comparing
 
 from . import setting
-from .differences import unexpected
+from .differences import DIFFER, ROWS, matches, scenarios_of, unexpected
+from .test_conformance import in_full_run
 
-pytestmark = [pytest.mark.slow, pytest.mark.parity]
-NAMES = [name for name in setting.names() if not setting.has_replicas(name)]
+pytestmark = [pytest.mark.slow, pytest.mark.parity, pytest.mark.usefixtures("original")]
+
+EVERY = 6
+"""Every so many scenarios are in every run, the others in the full run."""
 
 
-@pytest.fixture(scope="session")
-def observed(request, original, tmp_path_factory):
-    names = sorted(running.asked_for(request.session, "conformance", "of_session"))
+def _is_judged(name: str) -> bool:
+    """Sessions have no replicas: of a scenario that runs on one or more, they run the first."""
+    return not setting.has_replicas(name) or name.endswith("-tpu")
 
-    def make(root):
-        running.run_together(
-            (running.of_original(original, "conformance"), names, root / "original"),
-            (
-                running.of_ours(
-                    tmp_path_factory,
-                    "conformance",
-                    environment={"TPU_ESTIMATOR_COMPAT_RUNTIME": "session"},
-                ),
-                names,
-                root / "session",
-            ),
-        )
 
-    key = hashlib.sha256(repr(names).encode()).hexdigest()[:8]
-    root = shared(tmp_path_factory, f"conformance-sessions-{key}", make)
-    return {
-        name: (running.answer(root / "original", name), running.answer(root / "session", name))
-        for name in names
-    }
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.full] if number % EVERY or in_full_run(name) else [])
+    for number, name in enumerate(filter(_is_judged, setting.names()))
+]
 
 
 @pytest.mark.parametrize("of_session", NAMES)
-def test_a_session_does_the_same(observed, of_session):
-    original, session = observed[of_session]
-    found = comparing.differences(original, session)
-    comparing.assert_none(unexpected(of_session, found))
+def test_a_session_does_the_same(observed, in_sessions, of_session):
+    original, _ = observed[of_session]
+    found = comparing.differences(original, in_sessions[of_session])
+    comparing.assert_none(unexpected(of_session, found, "sessions"))
+
+
+@pytest.mark.parametrize("of_row", ROWS)
+def test_who_differs_from_the_original(observed, in_sessions, of_row):
+    names = [name for name in scenarios_of(of_row) if name in in_sessions]
+    originals, ours = zip(*[observed[name] for name in names], strict=True)
+    found = tuple(
+        any(
+            matches(of_row, difference)
+            for original, answer in zip(originals, answers, strict=True)
+            for difference in comparing.differences(original, answer)
+        )
+        for answers in (ours, [in_sessions[name] for name in names])
+    )
+    assert found == DIFFER[ROWS[of_row]["sides"]]

@@ -1,6 +1,7 @@
 """What keeps chance out of scenarios: reads of variables that race with a step's updates."""
 
 import collections
+import os
 import time
 from typing import Any
 
@@ -8,7 +9,12 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 _UPDATES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter", "AssignAdd", "AssignSub")
-IN_THE_ORIGINAL = tf.__version__.startswith("2.15.")
+
+
+def _has_races() -> bool:
+    """Whether the original's loops run the steps, in TensorFlow 2.15 or in a session of today's."""
+    in_session = os.environ.get("TPU_ESTIMATOR_COMPAT_RUNTIME") == "session"
+    return in_session or tf.__version__.startswith("2.15.")
 
 
 def _reads_that_wait_for_nothing() -> list[Any]:
@@ -28,27 +34,28 @@ def late_zero() -> Any:
 
     A sum with it does not hold updates back, since gradients do not need its value; a product does.
 
-    In the original, a read that waits for nothing (a hook's fetch, a summary) races with the
-    updates. There, zero also waits for the reads that the graph has, since on a busy machine the
-    milliseconds pass before them. Here, such reads come first by design: scenarios judge that.
+    In the original's loops, a read that waits for nothing (a hook's fetch, a summary) races with
+    the updates. There, zero also waits for the reads that the graph has, since on a busy machine
+    the milliseconds pass before them. Our steps take such reads first by design: scenarios judge
+    that.
     """
 
     def wait() -> Any:
         time.sleep(0.005)
         return np.float32(0)
 
-    with tf.control_dependencies(_reads_that_wait_for_nothing() if IN_THE_ORIGINAL else []):
+    with tf.control_dependencies(_reads_that_wait_for_nothing() if _has_races() else []):
         zero = tf.py_func(wait, [], tf.float32)
     zero.set_shape([])
     return zero
 
 
 def order_summaries() -> None:
-    """Has the original read a variable for a summary before the step updates it. Call it there.
+    """Has the original's loops read variables for summaries before the step updates them.
 
     For models whose updates cannot be held back by `late_zero`, such as the canned ones.
     """
-    assert IN_THE_ORIGINAL
+    assert _has_races()
     from tensorflow.python.training import basic_session_run_hooks
 
     begin = basic_session_run_hooks.SummarySaverHook.begin

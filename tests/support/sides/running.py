@@ -15,13 +15,17 @@ import pytest
 
 from support import TESTS, python_path
 from support.forks import PLAIN_KERNELS, Forks
-from support.original import Original
+from support.original import Original, find_or_make
+from tpu_estimator_compat.environment import RUNTIME_VARIABLE, SESSION
+from tpu_estimator_compat.tools.compare.environment import Unavailable
 
 MODULES = ("tensorflow", "tensorflow.compat.v1", "tpu_estimator_compat.tpu")
 """What this package's process has imported before it forks."""
 
 ENVIRONMENT = {**PLAIN_KERNELS, "TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
 """Of all sides."""
+
+IN_SESSIONS = {RUNTIME_VARIABLE: SESSION}
 
 HANG = 1500.0  # seconds, of a process; a scenario has a limit of its own
 
@@ -102,6 +106,27 @@ def of_ours(tmp_path_factory: pytest.TempPathFactory, suite: str, **fields: Any)
     """A side of this package, of a suite; all have the same process to fork from."""
     forks = Forks(tmp_path_factory, sys.executable, MODULES, PLAIN_KERNELS)
     return Side("ours", forks, suite, **fields)
+
+
+def of_sessions(tmp_path_factory: pytest.TempPathFactory, suite: str, **fields: Any) -> Side:
+    """The original's loops in sessions of this TensorFlow, of which a suite's `judges` tells."""
+    given = {"settings": {"judges": True}, "environment": IN_SESSIONS, **fields}
+    return of_ours(tmp_path_factory, suite, **given)
+
+
+def judge(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    suite: str,
+    **fields: Any,
+) -> Side:
+    """The original; sessions where it cannot be had, but under CI, where the fixture fails."""
+    try:
+        find_or_make()
+    except Unavailable:
+        if not os.environ.get("CI"):
+            return of_sessions(tmp_path_factory, suite, **fields)
+    return of_original(request.getfixturevalue("original"), suite, **fields)
 
 
 def run_together(*runs: tuple[Side, Iterable[str], pathlib.Path]) -> None:
