@@ -130,7 +130,8 @@ def is_function(op: tf.Operation) -> bool:
     return bool(op.graph._is_function(op.type))
 
 
-def _graphs(graph: tf.Graph) -> Iterator[tf.Graph]:
+def with_graphs(graph: tf.Graph) -> Iterator[tf.Graph]:
+    """Yields `graph`, and the graphs of its functions at any depth, each once."""
     seen, left = {id(graph)}, [graph]
     while left:
         current = left.pop()
@@ -150,7 +151,7 @@ class Sources:
 
     @functools.cached_property
     def _graphs(self) -> list[tf.Graph]:
-        return list(_graphs(self._graph))
+        return list(with_graphs(self._graph))
 
     def find(self, name: str) -> tf.Operation | None:
         """The operation that a compiler calls `name`, or None.

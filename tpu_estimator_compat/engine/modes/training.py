@@ -17,7 +17,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig, TaskType
+from tpu_estimator_compat.config import (
+    IterationsPerLoopCounter,
+    ParameterServerStrategy,
+    RunConfig,
+    TaskType,
+)
 from tpu_estimator_compat.engine.checkpoint import (
     CheckpointSource,
     check_writable,
@@ -66,8 +71,12 @@ class TrainRequest:
 
 
 def check_task(config: RunConfig) -> None:
-    """Raises ValueError where the cluster makes this process an evaluator or parameter server."""
-    if config.task_type in (TaskType.EVALUATOR, TaskType.PS):
+    """Raises ValueError where only `train_and_evaluate` can do this process's task in a cluster.
+
+    It evaluates, serves variables, or starts servers for a `ParameterServerStrategy`.
+    """
+    servers = config.cluster_spec and isinstance(config.train_distribute, ParameterServerStrategy)
+    if servers or config.task_type in (TaskType.EVALUATOR, TaskType.PS):
         raise ValueError(
             "Train has been called wrong configuration. Please use "
             "tf.estimator.train_and_evaluate which calls proper API according to given "

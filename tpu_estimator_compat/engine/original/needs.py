@@ -14,9 +14,14 @@ from tensorflow.core.framework import types_pb2
 from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.environment import AUTO, SESSION
-from tpu_estimator_compat.tf_internals import op_def_registry
+from tpu_estimator_compat.tf_internals import (
+    GLOBAL_STEP_READ_KEY,
+    control_flow_util,
+    op_def_registry,
+)
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
+_BRANCHES = frozenset({"If", "Case", "While"})
 _DEBUGGER = "tensorflow.python.debug."
 _PARTIAL_RUN = "partial_run_setup"
 
@@ -29,9 +34,26 @@ def session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
         return False
     all_hooks = [*hooks, *captured.spec.hooks, *captured.spec.chief_hooks]
     reason = next((why for find in _NEEDS for why in find(captured.graph, all_hooks)), None)
-    if reason is not None:
-        logging.info("TensorFlow's session runs the original's loop: %s.", reason)
-    return reason is not None
+    if reason is None:
+        return False
+    if _has_other_branches(captured.graph):
+        logging.warning(
+            "Steps run this call, though %s: its branches or loops were built for steps. With "
+            "RunConfig(runtime=\"session\"), the original's loop runs it in TensorFlow's session.",
+            reason,
+        )
+        return False
+    logging.info("TensorFlow's session runs the original's loop: %s.", reason)
+    return True
+
+
+def _has_other_branches(graph: tf.Graph) -> bool:
+    """Whether branches are functions, where TensorFlow 1 had put them into the graph itself."""
+    if control_flow_util.ENABLE_CONTROL_FLOW_V2:
+        return False
+    own = graph_ops.ancestors([t.op for t in graph.get_collection(GLOBAL_STEP_READ_KEY)], ())
+    branches = (op for op in graph.get_operations() if op not in own)
+    return any(op.type.removeprefix("Stateless") in _BRANCHES for op in branches)
 
 
 def _is_free(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
@@ -47,7 +69,7 @@ def _is_free(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
 
 def _private_state(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
     """Accumulators, staging areas, barriers: kernels find their state by name in a session."""
-    for op in sources.with_functions(graph.get_operations()):
+    for op in (op for each in sources.with_graphs(graph) for op in each.get_operations()):
         if _is_private(op.type) and not graph_ops.is_variable_handle(op):
             line = sources.of_operation(op)
             where = f" at {line}" if line else ""

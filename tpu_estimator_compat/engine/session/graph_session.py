@@ -24,10 +24,14 @@ from tpu_estimator_compat.engine.session.fetches import FetchHandlers
 from tpu_estimator_compat.engine.state.variables import READY_KEYS, VariableStore, components
 from tpu_estimator_compat.engine.step.host_function import as_numpy
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
+from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.tf_internals import GLOBAL_STEP_READ_KEY, stack, tf_session
 
 Names = tuple[str, ...]
-_NO_PARTIAL_RUN = "partial_run is not supported: run all fetches in one `run` call."
+_NO_PARTIAL_RUN = (
+    "partial_run is not supported here: run all fetches in one `run` call, or set "
+    f'RunConfig(runtime="{SESSION}").'
+)
 _ALIASES = frozenset({"Identity", "ReadVariableOp"})
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config import ParameterServerStrategy, RunConfig
 from tpu_estimator_compat.engine.runtime import workers
 from tpu_estimator_compat.engine.topology import cluster, jax_devices, local, tpu_system
 from tpu_estimator_compat.engine.topology.replicas import SessionTopology, Topology
@@ -36,9 +36,15 @@ def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
     """
     if tpu_semantics and _may_be_for_jax(config):
         return jax_devices.join(config)
+    if takes_session(config):
+        if config.runtime != SESSION:
+            logging.info(
+                "%s: TensorFlow's sessions run the original's loops.", _why_session(config)
+            )
+        return config
     if config.train_distribute is not None or not cluster.is_cluster(config):
         return config
-    if takes_session(config) or (tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN)):
+    if tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN):
         return config
     cluster.strategy(config)
     return config
@@ -101,11 +107,11 @@ def check_steps(config: RunConfig, refused: Mapping[str, Any]) -> None:
 
 
 def _check_session(config: RunConfig, mode: str, tpu_semantics: bool) -> None:
-    """Refuses what sessions cannot have, and logs why they run, unless `runtime` asks for them."""
+    """Refuses what sessions cannot have."""
     strategy = {ModeKeys.TRAIN: "train_distribute", ModeKeys.EVAL: "eval_distribute"}.get(mode, "")
     refused = {
         "use_tpu=True": tpu_semantics,
-        strategy: getattr(config, strategy or "train_distribute") if strategy else None,
+        strategy: _unwrapped(getattr(config, strategy)) if strategy else None,
         "jit_compile=True": config._jit_compile,
         "save_input_state=True": config.save_input_state,
     }
@@ -116,8 +122,6 @@ def _check_session(config: RunConfig, mode: str, tpu_semantics: bool) -> None:
             f"{config.num_worker_replicas} workers share. Add the job `ps` to the cluster, or "
             f"{_instead_of_session(config)}: the workers then train together."
         )
-    if config.runtime != SESSION:
-        logging.info("%s: TensorFlow's sessions run the original's loops.", _why_session(config))
 
 
 def _why_session(config: RunConfig) -> str:
@@ -170,6 +174,9 @@ def _explicit(config: RunConfig, mode: str, tpu_semantics: bool) -> tf.distribut
 
 
 def _unwrapped(strategy: Any) -> tf.distribute.Strategy | None:
+    """The strategy itself; None for TF1's parameter servers, of which a worker has one replica."""
+    if isinstance(strategy, ParameterServerStrategy):
+        return None
     return strategy.strategy if isinstance(strategy, TPUStrategy) else strategy
 
 
