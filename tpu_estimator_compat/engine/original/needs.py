@@ -13,6 +13,7 @@ from tensorflow.core.framework import types_pb2
 
 from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.refs import ref_ops
 from tpu_estimator_compat.environment import AUTO, SESSION
 from tpu_estimator_compat.tf_internals import (
     GLOBAL_STEP_READ_KEY,
@@ -67,18 +68,23 @@ def _is_free(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
     )
 
 
-def _private_state(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
-    """Accumulators, staging areas, barriers: kernels find their state by name in a session."""
+def _operations(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
     for op in (op for each in sources.with_graphs(graph) for op in each.get_operations()):
-        if _is_private(op.type) and not graph_ops.is_variable_handle(op):
-            line = sources.of_operation(op)
-            where = f" at {line}" if line else ""
-            yield f"operation '{op.name}' ({op.type}){where} has state that only a session keeps"
+        if graph_ops.is_variable_handle(op):
+            continue
+        for has, text in _OF_OPERATIONS:
+            if has(op.type):
+                line = sources.of_operation(op)
+                where = f" at {line}" if line else ""
+                yield f"operation '{op.name}' ({op.type}){where} {text}"
 
 
 @functools.cache
 def _is_private(kind: str) -> bool:
-    """Whether operations of a type have named state, to which no handle of a resource leads."""
+    """Whether kernels find their state by name in a session: accumulators, staging areas, barriers.
+
+    Other kernels have a handle of a resource, which functions take.
+    """
     definition = op_def_registry.get(kind)
     if definition is None or not definition.is_stateful:
         return False
@@ -103,8 +109,12 @@ def _code(function: Any) -> Any:
     return getattr(function, "__code__", None)
 
 
+_OF_OPERATIONS: tuple[tuple[Callable[[str], bool], str], ...] = (
+    (_is_private, "has state that only a session keeps"),
+    (ref_ops.needs_ref, "takes a ref variable, and none on resource variables does the same"),
+)
 _NEEDS: tuple[Callable[[tf.Graph, Sequence[Hook]], Iterator[str]], ...] = (
-    _private_state,
+    _operations,
     _debuggers,
     _partial_runs,
 )

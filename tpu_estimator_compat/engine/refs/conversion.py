@@ -236,7 +236,8 @@ class Conversion:
         elif not op.twin:
             raise NotImplementedError(
                 f"{node.name} ({node.op}) takes the ref variable {first.handle!r}, and there is no "
-                "such operation on resource variables. Make the variable with use_resource=True."
+                "such operation on resource variables. Make the variable with use_resource=True, "
+                'or set RunConfig(runtime="session").'
             )
         else:
             if op.writes:

@@ -115,7 +115,8 @@ class CallingConversion(Conversion):
         if node.op not in {*names, *_BRANCHES, *_LOOPS, *_CALLS}:
             raise NotImplementedError(
                 f"{node.name} ({node.op}) calls a function that writes to the ref variables "
-                f"{sorted(written)}. Make them with use_resource=True."
+                f"{sorted(written)}. Make them with use_resource=True, or set "
+                'RunConfig(runtime="session").'
             )
         first = 1 if node.op in _BRANCHES else 0
         values = [i for i, each in enumerate(node.input) if not each.startswith("^")]

@@ -66,3 +66,10 @@ def ref_op(op_type: str) -> RefOp | None:
         attributes=frozenset(a.name for a in twin.attr) if twin else frozenset(),
         writes=op_type != _INITIALIZED,
     )
+
+
+def needs_ref(op_type: str) -> bool:
+    """Whether operations of a type take refs, and none on resource variables do the same."""
+    op = ref_op(op_type)
+    passes = CONTROL_FLOW | {"RefIdentity", "RefSelect"}
+    return op is not None and not op.twin and op_type not in passes
