@@ -13,7 +13,8 @@ def scripts(forks, tmp_path) -> Scripts:
     return Scripts(forks, tmp_path)
 
 
-def test_each_call_is_short_and_recorded(scripts):
+@pytest.mark.parametrize("runtime", ["tensorflow", "session"])
+def test_each_call_is_short_and_recorded(scripts, runtime):
     found = scripts.run(
         """
 est = estimator("made", save_checkpoints_steps=1000)
@@ -27,7 +28,8 @@ print("evaluated", est.evaluate(input_fn)["global_step"])
 print("predicted", len(list(est.predict(input_fn))))
 exported = est.export_saved_model("exports", serving)
 print("exported", os.path.exists(os.path.join(exported.decode(), "saved_model.pb")))
-"""
+""",
+        options=("--runtime", runtime),
     )
     for line in ("runs 2", "evaluated 2", "predicted 8", "exported True"):
         assert line in found["output"].splitlines()

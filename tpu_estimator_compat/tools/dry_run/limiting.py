@@ -11,16 +11,15 @@ import dataclasses
 import inspect
 import math
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint import global_step_in
-from tpu_estimator_compat.engine.hooks.step_limit import StepLimit
 from tpu_estimator_compat.engine.modes import evaluation, prediction, training
-from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.original import choice
 from tpu_estimator_compat.estimator import schedule
 from tpu_estimator_compat.keras_model.model import ModelFnModel
 from tpu_estimator_compat.tools.dry_run.recording import Recorder
@@ -35,13 +34,13 @@ STEPS = 2
 def limited(recorder: Recorder, *, whole_predictions: bool) -> Iterator[None]:
     """Within, calls of estimators are short, and tell the recorder what they do."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(wrapped(training, "train", _training(recorder)))
+        stack.enter_context(wrapped(choice, "train", _training(recorder)))
         # A reached max_steps would make no steps.
         stack.enter_context(replaced(training, is_reached=lambda *unused: False))
-        stack.enter_context(replaced(training, StepLimit=_counting(recorder)))
-        stack.enter_context(wrapped(evaluation.Evaluation, "__init__", _evaluation(recorder)))
+        stack.enter_context(wrapped(choice, "evaluate", _evaluation(recorder)))
+        stack.enter_context(wrapped(evaluation.Evaluation, "__init__", _in_memory))
         predicting = _prediction(recorder, whole_predictions)
-        stack.enter_context(wrapped(prediction, "predict", predicting))
+        stack.enter_context(wrapped(choice, "predict", predicting))
         stack.enter_context(wrapped(schedule._Evaluator, "__init__", _final))
         for name, limit in _KERAS.items():
             limit = _none if whole_predictions and name == "predict" else limit
@@ -51,13 +50,12 @@ def limited(recorder: Recorder, *, whole_predictions: bool) -> Iterator[None]:
 
 def _training(recorder: Recorder) -> Callable[[Function], Function]:
     def around(train: Function) -> Function:
-        def function(
-            model: Any, captured: CapturedMode, data: Any, request: training.TrainRequest
-        ) -> Any:
-            _describe(recorder, captured, [*request.hooks, *request.saving_listeners])
-            steps = _steps(request, captured.config.model_dir)
-            short = dataclasses.replace(request, steps=steps, max_steps=None)
-            loss = train(model, captured, data, short)
+        def function(prepared: choice.Prepared, request: training.TrainRequest) -> Any:
+            hooks = _described(recorder, prepared, request, request.saving_listeners)
+            steps = _steps(request, prepared[1].config.model_dir)
+            loss = train(
+                prepared, dataclasses.replace(request, steps=steps, max_steps=None, hooks=hooks)
+            )
             if (call := recorder.current()) and loss is not None:
                 call.loss = float(loss)
             return loss
@@ -75,41 +73,33 @@ def _steps(request: training.TrainRequest, model_dir: str | None) -> int:
     return min(left, STEPS) if left is not None and left > 0 else STEPS
 
 
-def _counting(recorder: Recorder) -> type[StepLimit]:
-    class Counting(StepLimit):
-        def after_run(self, steps: int, global_step: int) -> None:
-            if call := recorder.current():
-                call.steps += steps
-            super().after_run(steps, global_step)
-
-    return Counting
-
-
 def _evaluation(recorder: Recorder) -> Callable[[Function], Function]:
-    def around(init: Function) -> Function:
-        def function(
-            self: Any, model: Any, captured: CapturedMode, data: Any, request: Any
-        ) -> None:
-            call, hooks = recorder.current(), request.hooks
-            if call is not None and call.call == "evaluate":  # not an in-memory evaluator's
-                _describe(recorder, captured, hooks)
-                hooks = [*hooks, _Counted(call)]
-            short = dataclasses.replace(request, steps=1, hooks=hooks)
-            init(self, model, captured, data, short)
+    def around(evaluate: Function) -> Function:
+        def function(prepared: choice.Prepared, request: evaluation.EvalRequest) -> Any:
+            hooks = _described(recorder, prepared, request)
+            return evaluate(prepared, dataclasses.replace(request, steps=1, hooks=hooks))
 
         return function
 
     return around
 
 
+def _in_memory(init: Function) -> Function:
+    """Limits the in-memory evaluator's evaluations, which belong to no call of `evaluate`."""
+
+    def function(self: Any, model: Any, captured: Any, data: Any, request: Any) -> None:
+        init(self, model, captured, data, dataclasses.replace(request, steps=1))
+
+    return function
+
+
 def _prediction(recorder: Recorder, whole: bool) -> Callable[[Function], Function]:
     def around(predict: Function) -> Function:
-        def function(model: Any, captured: CapturedMode, data: Any, request: Any) -> Iterator[Any]:
-            _describe(recorder, captured, request.hooks)
-            call = recorder.current()
-            ours = [*([_Counted(call)] if call else []), *([] if whole else [_OneRun()])]
-            hooks = [*request.hooks, *ours]
-            return predict(model, captured, data, dataclasses.replace(request, hooks=hooks))
+        def function(
+            prepared: choice.Prepared, request: prediction.PredictRequest
+        ) -> Iterator[Any]:
+            hooks = [*_described(recorder, prepared, request), *([] if whole else [_OneRun()])]
+            return predict(prepared, dataclasses.replace(request, hooks=hooks))
 
         return function
 
@@ -117,14 +107,17 @@ def _prediction(recorder: Recorder, whole: bool) -> Callable[[Function], Functio
 
 
 class _Counted(tf.compat.v1.train.SessionRunHook):
-    """Counts a session's finished runs as the call's steps: empty data gives no steps."""
+    """Counts the steps of finished runs as the call's: empty data gives none."""
 
     def __init__(self, call: Call):
         self._call = call
 
+    def steps_until_control(self, global_step: int) -> None:
+        """Needs no control before another does."""
+
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        del run_context, run_values
-        self._call.steps += 1
+        del run_values
+        self._call.steps += max(1, getattr(run_context.session, "steps_last_run", 1))
 
 
 class _OneRun(tf.compat.v1.train.SessionRunHook):
@@ -142,15 +135,20 @@ def _final(init: Function) -> Function:
     return function
 
 
-def _describe(recorder: Recorder, captured: CapturedMode, hooks: list[Any]) -> None:
-    call = recorder.current()
+def _described(
+    recorder: Recorder, prepared: choice.Prepared, request: Any, listeners: Sequence[Any] = ()
+) -> list[Any]:
+    """Tells the recorder of a call; returns its hooks, with one that counts steps."""
+    call, captured = recorder.current(), prepared[1]
     if call is None:
-        return
+        return list(request.hooks)
     call.replicas = captured.topology.num_replicas
     spec = captured.spec
-    everyone = [*hooks, *spec.hooks, *(spec.chief_hooks if captured.mode == "train" else ())]
+    everyone = [*request.hooks, *listeners, *spec.hooks]
+    everyone += spec.chief_hooks if captured.mode == "train" else ()
     names = dict.fromkeys(type(hook).__name__ for hook in everyone)
     call.hooks = tuple(name for name in names if not name.startswith("_"))  # without our own
+    return [*request.hooks, _Counted(call)]
 
 
 def _keras(
