@@ -44,10 +44,10 @@ def test_a_model_dir_that_cannot_be_written(tmp_path):
     assert blocked.read_text() == "not a directory"
 
 
-def test_parameter_servers_are_refused(tmp_path, monkeypatch):
+def test_steps_refuse_parameter_servers(tmp_path, monkeypatch):
     cluster = '{"cluster": {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}, "task": %s}'
     monkeypatch.setenv("TF_CONFIG", cluster % '{"type": "worker", "index": 0}')
-    est = make_estimator(tmp_path)
+    est = make_estimator(tmp_path, runtime="tensorflow")
     with pytest.raises(ValueError, match=r"1 parameter server\(s\)"):
         est.train(train_input_fn, steps=1)
     assert not list(tmp_path.glob("model*"))

@@ -59,7 +59,7 @@ def in_cluster(monkeypatch, task, index=0, **jobs):
 
 
 REFUSED = {
-    "ps": (("ps", 0, {"chief": 1, "ps": 1}), "Training on parameter servers is not supported"),
+    "ps": (("ps", 0, {"chief": 1, "ps": 1}), "1 parameter server"),
     "chief beside a ps": (("chief", 0, {"chief": 1, "ps": 1}), "1 parameter server"),
     "other job": (("reader", 0, {"chief": 1, "reader": 1}), "Task type reader is not supported"),
     "second evaluator": (("evaluator", 1, {"chief": 1}), "there can only be one `evaluator` task"),
@@ -70,7 +70,7 @@ REFUSED = {
 def test_roles_without_a_part_are_refused_with_the_reason(tmp_path, monkeypatch, case):
     (task, index, jobs), words = REFUSED[case]
     in_cluster(monkeypatch, task, index, **jobs)
-    estimator = make_estimator(tmp_path)
+    estimator = make_estimator(tmp_path, runtime="tensorflow")
     specs = TrainSpec(train_input_fn, max_steps=5), EvalSpec(train_input_fn)
     with pytest.raises(ValueError) as raised:
         namespace.train_and_evaluate(estimator, *specs)

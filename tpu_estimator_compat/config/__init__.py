@@ -12,6 +12,7 @@ from tpu_estimator_compat.config.iterations import (
     parse_iterations_per_loop,
 )
 from tpu_estimator_compat.config.run_config import RunConfig
+from tpu_estimator_compat.config.run_config_checks import ParameterServerStrategy
 from tpu_estimator_compat.config.session_config import default_session_config, warn_of_idle_fields
 from tpu_estimator_compat.config.task import TaskType
 from tpu_estimator_compat.config.tpu_config import InputPipelineConfig, TPUConfig
@@ -20,6 +21,7 @@ from tpu_estimator_compat.config.tpu_run_config import RunConfig as TPURunConfig
 __all__ = [
     "InputPipelineConfig",
     "IterationsPerLoopCounter",
+    "ParameterServerStrategy",
     "RunConfig",
     "TPUConfig",
     "TPURunConfig",

@@ -8,7 +8,11 @@ from typing import Any, Self
 import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import check_path
-from tpu_estimator_compat.config.run_config_checks import check_properties, check_strategies
+from tpu_estimator_compat.config.run_config_checks import (
+    ParameterServerStrategy,
+    check_properties,
+    check_strategies,
+)
 from tpu_estimator_compat.config.run_config_properties import RunConfigProperties
 from tpu_estimator_compat.config.session_config import distributed_session_config
 from tpu_estimator_compat.config.task import read_tf_config, task_from_tf_config
@@ -163,7 +167,8 @@ class RunConfig(RunConfigProperties):
 
     def _maybe_overwrite_session_config_for_distributed_training(self) -> None:
         """Sets device filters, except under a strategy, where all workers must see each other."""
-        if not self._session_config and self._cluster_spec and not self._train_distribute:
+        alone = isinstance(self._train_distribute, ParameterServerStrategy | None)
+        if not self._session_config and self._cluster_spec and alone:
             self._session_config = distributed_session_config(self._task_type, self._task_id)
 
     def replace(self, **kwargs: Any) -> Self:

@@ -23,6 +23,8 @@ def _is_config_proto(value: Any) -> bool:
     return isinstance(value, tf.compat.v1.ConfigProto)
 
 
+ParameterServerStrategy = tf.compat.v1.distribute.experimental.ParameterServerStrategy
+
 _CHECKS: list[tuple[str, Callable[[Any], bool], str]] = [
     ("model_dir", bool, "model_dir should be non-empty"),
     ("save_summary_steps", lambda n: n >= 0, "save_summary_steps should be >= 0"),
@@ -74,7 +76,10 @@ def check_properties(config: Any) -> None:
 
 
 def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
-    """Raises TypeError for a non-strategy, ValueError for TF2's `ParameterServerStrategy`."""
+    """Raises TypeError for a non-strategy, ValueError for a `ParameterServerStrategy` of TF2.
+
+    TF1's `ParameterServerStrategy` may have one replica per worker.
+    """
     for strategy in strategies:
         if type(strategy) is tf.distribute.experimental.ParameterServerStrategy:
             raise ValueError(
@@ -82,6 +87,12 @@ def check_strategies(*strategies: tf.distribute.Strategy | None) -> None:
                 f" parameter server strategy with estimator. Got {strategy!r}, which needs a"
                 " ClusterCoordinator to hand out its steps; a model_fn has none."
                 " MirroredStrategy and MultiWorkerMirroredStrategy work without one."
+            )
+        if isinstance(strategy, ParameterServerStrategy) and strategy.num_replicas_in_sync > 1:
+            raise NotImplementedError(
+                f"{strategy!r} has {strategy.num_replicas_in_sync} replicas, one per GPU of this"
+                " worker, and can have one: start a worker per GPU, each with its own"
+                " CUDA_VISIBLE_DEVICES."
             )
         # Strategies of TF1 and their replacements have `extended`, too.
         is_object = not isinstance(strategy, type) and hasattr(strategy, "extended")

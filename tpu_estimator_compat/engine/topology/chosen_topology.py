@@ -69,6 +69,13 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
             mode,
         )
     explicit = _explicit(config, mode, tpu_semantics)
+    if mode == ModeKeys.TRAIN and config.device_fn is not None:
+        if config.runtime == AUTO and not (tpu_semantics or explicit or cluster.is_cluster(config)):
+            logging.info("RunConfig(device_fn=...): TensorFlow's session runs the original's loop.")
+            return SessionTopology(tf.distribute.get_strategy(), False)
+        logging.warning(
+            "RunConfig(device_fn=...) is not called: steps run on their replicas' devices."
+        )
     if explicit is not None:
         return Topology.over(explicit, tpu_semantics)
     if tpu_semantics and (resolver := tpu_system.find(config, mode)):
