@@ -2,38 +2,47 @@ import pathlib
 from typing import Any
 
 import pytest
-from support.original import Original
 from support.sharing import shared
 from support.sides import running
 
 from . import comparison
 
-Observed = dict[str, tuple[dict[str, Any], dict[str, Any]]]
-"""Observations by program: the original's, and ours."""
+Answer = dict[str, Any]
+Observed = dict[str, tuple[Answer, Answer]]
+"""Observations by program: the judge's, and ours."""
 
 
 @pytest.fixture(scope="session")
-def observed(
-    request: pytest.FixtureRequest, original: Original, tmp_path_factory: pytest.TempPathFactory
-) -> Observed:
-    names = sorted(running.asked_for(request.session, "fuzz", "name"))
-    sides = {
-        "original": running.of_original(original, "fuzz", options=comparison.OPTIONS),
-        "ours": running.of_ours(tmp_path_factory, "fuzz", options=comparison.OPTIONS),
-    }
+def observed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Observed:
+    of_session = running.asked_for(request.session, "fuzz", "of_session")
+    names = sorted({*running.asked_for(request.session, "fuzz", "name"), *of_session})
+    options = {"options": comparison.OPTIONS}
+    judge = running.judge(request, tmp_path_factory, "fuzz", **options)
+    ours = running.of_ours(tmp_path_factory, "fuzz", **options)
 
     def make(root: pathlib.Path) -> None:
-        running.run_together(*[(side, names, root / of) for of, side in sides.items()])
+        running.run_together((judge, names, root / "judge"), (ours, names, root / "ours"))
 
     root = shared(tmp_path_factory, "fuzz", make)
     return {
-        name: (running.answer(root / "original", name), running.answer(root / "ours", name))
+        name: (running.answer(root / "judge", name), running.answer(root / "ours", name))
         for name in names
     }
 
 
 @pytest.fixture(scope="session")
-def found_here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def in_sessions(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Answer]:
+    """What sessions of this TensorFlow do, by program."""
+    names = sorted(running.asked_for(request.session, "fuzz", "of_session"))
+    side = running.of_sessions(tmp_path_factory, "fuzz", options=comparison.OPTIONS)
+    root = shared(tmp_path_factory, "fuzz-sessions", lambda root: side.run(names, root))
+    return {name: running.answer(root, name) for name in names}
+
+
+@pytest.fixture(scope="session")
+def found_here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
     """What this package does of the programs whose answers are kept."""
     side = running.of_ours(tmp_path_factory, "fuzz", options=comparison.OPTIONS)
     root = shared(

@@ -1,5 +1,9 @@
 """Draws programs, runs them on both sides, and tells what differs.
 
+What differs in the same way in sessions of this TensorFlow, by the original's own loops, is said to
+be by TensorFlow.
+
+
 python tests/fuzz/run.py --seeds 0-200
 python tests/fuzz/run.py --seeds 17 --shrink
 python tests/fuzz/run.py --choices input=one_shot v2=on,off
@@ -43,7 +47,14 @@ class Sides:
 
     def _side(self, name: str, programs: Programs) -> running.Side:
         forks = self._original if name == "original" else self._ours
-        return running.Side(name, forks, "fuzz", {"programs": programs}, options=comparison.OPTIONS)
+        return running.Side(
+            "original" if name == "original" else "ours",
+            forks,
+            "fuzz",
+            {"programs": programs},
+            running.IN_SESSIONS if name == "sessions" else {},
+            options=comparison.OPTIONS,
+        )
 
     def _next(self) -> pathlib.Path:
         self._runs += 1
@@ -60,21 +71,31 @@ class Sides:
             if comparison.differ(*(running.answer(folder, name) for folder in folders))
         }
 
+    def causes(self, found: dict[str, list[str]], differing: Programs) -> dict[str, str]:
+        """Of programs that differ, what makes the difference, if this package does not."""
+        chances = self.chances(differing)
+        of_sessions = self.differences(differing, "sessions")
+        by_tensorflow = {name for name in differing if {*found[name]} <= {*of_sessions[name]}}
+        return {
+            **dict.fromkeys(by_tensorflow, "by TensorFlow: "),
+            **dict.fromkeys(chances, "left to chance by the original: "),
+        }
+
     def original(self, programs: Programs) -> dict[str, Any]:
         out = self._next()
         self._side("original", programs).run(programs, out)
         return {name: running.answer(out, name) for name in programs}
 
-    def differences(self, programs: Programs) -> dict[str, list[str]]:
+    def differences(self, programs: Programs, new: str = "ours") -> dict[str, list[str]]:
         out = self._next()
         running.run_together(
-            *[(self._side(side, programs), programs, out / side) for side in ("original", "ours")]
+            *[(self._side(side, programs), programs, out / side) for side in ("original", new)]
         )
         return {
             name: comparison.unexpected(
                 programs[name],
                 running.answer(out / "original", name),
-                running.answer(out / "ours", name),
+                running.answer(out / new, name),
             )
             for name in programs
         }
@@ -148,17 +169,18 @@ def described(choices: Choices) -> str:
     return " ".join(f"{name}={value}" for name, value in told(consistent(choices)).items())
 
 
-def tell(found: dict[str, list[str]], chances: set[str], verbose: bool) -> None:
+def tell(found: dict[str, list[str]], causes: dict[str, str], verbose: bool) -> None:
     groups: dict[str, list[str]] = collections.defaultdict(list)
     for name, differences in found.items():
         how = "; ".join(kinds(differences)[:4]) or "same"
-        print(f"{name}: {'by chance: ' if name in chances else ''}{how}")
+        print(f"{name}: {causes.get(name, '')}{how}")
         for line in differences if verbose else []:
             print(f"    {line}")
-        for kind in kinds(differences) if name not in chances else []:
+        for kind in kinds(differences) if name not in causes else []:
             groups[kind].append(name.removeprefix("seed-"))
     same = sum(not each for each in found.values())
-    print(f"\n{same} of {len(found)} the same, {len(chances)} left to chance by the original")
+    counts = [f"{number} {cause}" for cause, number in collections.Counter(causes.values()).items()]
+    print("; ".join([f"\n{same} of {len(found)} the same", *counts]))
     for kind, names in sorted(groups.items(), key=lambda group: -len(group[1])):
         print(f"{len(names):4} {kind}: {' '.join(names[:15])}")
 
@@ -195,10 +217,10 @@ def main() -> None:
         keep(sides)
     found = sides.differences(programs)
     differing = {name: programs[name] for name in found if found[name]}
-    chances = sides.chances(differing) if differing else set()
-    tell(found, chances, given.verbose)
+    causes = sides.causes(found, differing) if differing else {}
+    tell(found, causes, given.verbose)
     for name in differing if given.shrink else []:
-        if name not in chances:
+        if name not in causes:
             kept, differences = shrunk(sides, name, programs[name])
             print(f"\n{name} shrunk: {described(kept)}", *differences[:8], sep="\n    ", flush=True)
 

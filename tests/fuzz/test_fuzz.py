@@ -28,6 +28,16 @@ def test_both_do_the_same(observed, name):
     comparing.assert_none(comparison.unexpected(program, original, ours))
 
 
+@pytest.mark.slow
+@pytest.mark.parity
+@pytest.mark.parametrize("of_session", NAMES)
+def test_a_session_does_the_same(original, observed, in_sessions, of_session):
+    """The original's loops, on this TensorFlow: what differs there is not looked for in ours."""
+    program = choices.drawn(int(of_session.removeprefix("seed-")))
+    expected, _ = observed[of_session]
+    comparing.assert_none(comparison.unexpected(program, expected, in_sessions[of_session]))
+
+
 @pytest.mark.parametrize("kept", comparison.KEPT)
 def test_this_package_does_what_the_original_did(found_here, kept):
     """The original's answers are in a file, which `run.py --keep` writes."""
