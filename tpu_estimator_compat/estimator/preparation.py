@@ -8,7 +8,6 @@ import functools
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig, session_config
 from tpu_estimator_compat.engine import inputs
@@ -27,13 +26,8 @@ from tpu_estimator_compat.spec import ModeKeys
 
 def warn_of_idle_fields(config: RunConfig) -> None:
     """Warns of set fields that only sessions obey, unless they run the calls."""
-    if topology_lib.takes_session(config):
-        return
-    session_config.warn_of_idle_fields(config.session_config)
-    if config.device_fn is not None:
-        logging.warning(
-            "RunConfig(device_fn=...) is not called: steps run on their replicas' devices."
-        )
+    if not topology_lib.takes_session(config):
+        session_config.warn_of_idle_fields(config.session_config)
 
 
 def resolve(rules: Rules, mode: str) -> InputMode:

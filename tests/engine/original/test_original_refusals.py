@@ -110,5 +110,5 @@ def test_idle_fields_are_no_more_idle(tmp_path, caplog):
     settings = {"session_config": config, "device_fn": lambda op: "/cpu:0"}
     make_estimator(tmp_path, runtime="session", **settings)
     assert not [line for line in caplog.messages if "no effect" in line or "not called" in line]
-    make_estimator(tmp_path, runtime="tensorflow", **settings)
+    train(make_estimator(tmp_path, runtime="tensorflow", **settings))
     assert [line for line in caplog.messages if "device_fn" in line and "not called" in line]

@@ -1,0 +1,94 @@
+"""`runtime="auto"` takes sessions for what only they have, unless they lack something else."""
+
+import logging
+
+import keras
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from support.legacy_models import make_estimator, train_input_fn
+from tensorflow.python.ops import data_flow_ops
+
+from tpu_estimator_compat import estimator as estimators
+
+TAKEN = "TensorFlow's session runs the original's loop: operation 'StagingArea_put' (Stage) at "
+
+
+def staging_model_fn(features, labels, mode, params):
+    del labels, params
+    weight = tf.get_variable("w", [], initializer=tf.ones_initializer())
+    area = data_flow_ops.StagingArea([tf.float32], [[2]])
+    with tf.control_dependencies([area.put([features])]):
+        (taken,) = area.get()
+    loss = tf.reduce_mean(tf.square(weight - taken))
+    train_op = tf.train.GradientDescentOptimizer(0.5).minimize(loss, tf.train.get_global_step())
+    return estimators.EstimatorSpec(mode, {"taken": taken}, loss, train_op)
+
+
+def input_fn():
+    return tf.data.Dataset.from_tensor_slices(np.arange(4, dtype=np.float32)).batch(2)
+
+
+@pytest.fixture
+def taken(caplog):
+    caplog.set_level(logging.INFO, "tensorflow")
+    return lambda: [line for line in caplog.messages if line.startswith(TAKEN)]
+
+
+@pytest.fixture
+def make(tmp_path):
+    def make(**config):
+        run_config = estimators.RunConfig(str(tmp_path / "model"), **config)
+        return estimators.Estimator(staging_model_fn, config=run_config, params={})
+
+    return make
+
+
+def test_each_call(make, taken):
+    estimator = make()
+    estimator.train(input_fn, steps=2)
+    assert len(taken()) == 1
+    assert __file__ in taken()[0]
+    assert estimator.evaluate(input_fn)["global_step"] == 2
+    predicted = [float(each["taken"]) for each in estimator.predict(input_fn)]
+    assert predicted == [0, 1, 2, 3]
+    assert len(taken()) == 3
+
+
+@pytest.mark.parametrize("config", [{"runtime": "tensorflow"}, {"jit_compile": True}])
+def test_other_runtimes_do_not(make, taken, config):
+    estimator = make(**config)
+    assert [p["taken"] for p in estimator.predict(input_fn)] == [0, 1, 2, 3]
+    assert not taken()
+
+
+def test_hooks_that_need_a_model_of_keras(make, taken):
+    class Callback(keras.callbacks.Callback):
+        batches = 0
+
+        def on_predict_batch_end(self, batch, logs=None):
+            self.batches += self.model is not None
+
+    callback = Callback()
+    assert len(list(make().predict(input_fn, hooks=[callback]))) == 4
+    assert callback.batches == 2
+    assert not taken()
+
+
+def test_plain_graphs_do_not(tmp_path, taken):
+    make_estimator(tmp_path).train(train_input_fn, steps=1)
+    assert not taken()
+
+
+def test_device_fn(make, caplog):
+    caplog.set_level(logging.INFO, "tensorflow")
+    placed = []
+
+    def device_fn(op):
+        placed.append(op.name)
+        return "/cpu:0"
+
+    make(device_fn=device_fn).train(input_fn, steps=1)
+    assert {"w", "global_step", "save/SaveV2"} <= set(placed)
+    [line] = [each for each in caplog.messages if each.startswith("RunConfig(device_fn=...)")]
+    assert "session" in line
