@@ -174,3 +174,17 @@ def test_a_signal_to_a_forked_child_is_the_childs(tmp_path):
     lines, log = process.communicate(timeout=60)
     assert lines.split()[1:] == ["-15", "finally", "exit"], log
     assert process.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["queue", "hook"])
+def test_in_a_session_a_signal_ends_the_process_at_once(tmp_path, kind, monkeypatch):
+    """As in the original: nothing is saved, and nothing that a script registered runs."""
+    monkeypatch.setenv("TPU_ESTIMATOR_COMPAT_RUNTIME", "session")
+    process = started(tmp_path, kind)
+    os.rmdir(process.stdout.readline().strip())
+    assert process.stdout.readline() == "blocked\n"
+    process.terminate()
+    lines, _ = process.communicate(timeout=60)
+    assert (lines, process.returncode) == ("", -signal.SIGTERM)
+    assert [path.name for path in tmp_path.glob("*.index")] == ["model.ckpt-0.index"]

@@ -1,0 +1,1 @@
+"""Clusters with parameter servers: real processes on this machine, and what they train."""
