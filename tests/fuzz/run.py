@@ -1,7 +1,7 @@
 """Draws programs, runs them on both sides, and tells what differs.
 
-What differs in the same way in sessions of this TensorFlow, by the original's own loops, is said to
-be by TensorFlow.
+What differs in the same way in sessions of this TensorFlow, where the original's own loops run, is
+said to be by TensorFlow; code that sessions share with ours can be it, too.
 
 
 python tests/fuzz/run.py --seeds 0-200
@@ -77,8 +77,8 @@ class Sides:
         of_sessions = self.differences(differing, "sessions")
         by_tensorflow = {name for name in differing if {*found[name]} <= {*of_sessions[name]}}
         return {
-            **dict.fromkeys(by_tensorflow, "by TensorFlow: "),
-            **dict.fromkeys(chances, "left to chance by the original: "),
+            **dict.fromkeys(by_tensorflow, "by TensorFlow"),
+            **dict.fromkeys(chances, "left to chance by the original"),
         }
 
     def original(self, programs: Programs) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def tell(found: dict[str, list[str]], causes: dict[str, str], verbose: bool) -> 
     groups: dict[str, list[str]] = collections.defaultdict(list)
     for name, differences in found.items():
         how = "; ".join(kinds(differences)[:4]) or "same"
-        print(f"{name}: {causes.get(name, '')}{how}")
+        print(f"{name}: {causes[name] + ': ' if name in causes else ''}{how}")
         for line in differences if verbose else []:
             print(f"    {line}")
         for kind in kinds(differences) if name not in causes else []:

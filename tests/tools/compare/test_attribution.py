@@ -108,3 +108,10 @@ def test_sessions_that_fail():
         "Sessions cannot tell who makes the differences: the session run failed",
     )
     assert dataclasses.replace(found, notes=()) == report
+
+
+def test_sessions_in_the_originals_place():
+    """The line below the verdict says so."""
+    report = dataclasses.replace(judged(evidence()), instead="With sessions, since there is <no>.")
+    assert table(report).splitlines()[1] == "  With sessions, since there is <no>."
+    assert "<p>With sessions, since there is &lt;no&gt;.</p>" in page(report)

@@ -60,7 +60,7 @@ def no_original(monkeypatch):
     monkeypatch.setattr(environment, "find_or_make", refuse)
 
 
-@pytest.mark.parametrize(("what", "code"), [("nothing", 0), ("tensorflow", 0), ("steps", 1)])
+@pytest.mark.parametrize(("what", "code"), [("tensorflow", 0), ("steps", 1)])
 def test_in_the_originals_place(compared, no_original, what, code):
     report = compared("train.py", what, code=code)
     assert report.old.name == "session"
@@ -75,6 +75,7 @@ def test_sessions_have_no_tpu(compared, no_original):
     assert any("give the script use_tpu=False" in note for note in report.notes)
 
 
+@pytest.mark.full
 def test_a_script_that_chooses_another_runtime(compared):
     """The setting counts, as else both sides would be the same."""
     text = pathlib.Path("train.py").read_text()
@@ -85,14 +86,17 @@ def test_a_script_that_chooses_another_runtime(compared):
 
 @pytest.mark.parity
 @pytest.mark.parametrize("by", ["TensorFlow", "this package"])
-def test_who_makes_a_difference(compared, original: Original, by):
+def test_who_makes_a_difference(compared, original: Original, tmp_path, by):
     what = "tensorflow" if by == "TensorFlow" else "steps"
-    report = compared("--original-python", original.python, "train.py", what, code=1)
+    options = ["--keep", str(tmp_path / "kept"), "--original-python", original.python]
+    report = compared(*options, "train.py", what, code=1)
+    assert len(list(tmp_path.glob("kept/session*"))) == 4
     assert (report.old.name, report.instead) == ("original", "")
     assert report.first_difference.by == by
     assert {report.loss.by, *(each.by for each in report.first_update)} == {by, ""}
 
 
+@pytest.mark.full
 @pytest.mark.parity
 def test_a_new_script_makes_a_difference(compared, original: Original):
     text = pathlib.Path("train.py").read_text()
@@ -102,6 +106,7 @@ def test_a_new_script_makes_a_difference(compared, original: Original):
     assert report.first_difference.by == "TensorFlow or script"
 
 
+@pytest.mark.full
 @pytest.mark.parity
 def test_sessions_are_not_asked_without_a_difference(compared, original: Original, tmp_path):
     kept = str(tmp_path / "kept")
