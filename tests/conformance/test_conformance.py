@@ -9,40 +9,21 @@ import pathlib
 import pytest
 from support.sides import comparing
 
-from . import setting
+from . import selection, setting
 from .differences import ROWS, matches, rows_of, scenarios_of, unexpected
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
 GUIDE = pathlib.Path(__file__).parents[2] / "migration_guide"
 
-OFTEN = {
-    "canned": (
-        *("linear_classifier", "dnn_classifier_of_2", "wide_and_deep_classifier", "baselines"),
-        *("a_head_of_2_below_a_model_of_1", "exports", "warm_starts_of_2", "kmeans", "parsing"),
-        *("refusals", "signatures"),
-    ),
-    "heads": (
-        *("binary", "multi_class_of_v1", "regression_of_two_with_weights", "several_heads"),
-        *("bad_arguments", "bad_tensors", "eagerly", "no_step"),
-    ),
-}
-"""Of the original's own code: the scenarios of every run; the full run has all."""
-
-
-def in_full_run(name: str) -> bool:
-    if name.endswith("-jax4"):  # two devices do the same
-        return True
-    group, _, scenario = name.partition(".")
-    return scenario not in OFTEN.get(group, (scenario,))
-
-
 NAMES = [
-    pytest.param(name, marks=[pytest.mark.full] if in_full_run(name) else [])
+    pytest.param(name, marks=[pytest.mark.full] if selection.in_full_run(name) else [])
     for name in setting.names()
 ]
 DIFFERENCES = [
-    pytest.param(row, marks=[pytest.mark.full] if all(map(in_full_run, scenarios_of(row))) else [])
+    pytest.param(
+        row, marks=[pytest.mark.full] if all(map(selection.in_full_run, scenarios_of(row))) else []
+    )
     for row, fields in ROWS.items()
     if fields["sides"] != "sessions"
 ]

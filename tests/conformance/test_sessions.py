@@ -6,9 +6,8 @@ What differs from the original there, too, is not looked for in this package's s
 import pytest
 from support.sides import comparing
 
-from . import setting
+from . import selection, setting
 from .differences import DIFFER, ROWS, matches, scenarios_of, unexpected
-from .test_conformance import in_full_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity, pytest.mark.usefixtures("original")]
 
@@ -22,7 +21,9 @@ def _is_judged(name: str) -> bool:
 
 
 NAMES = [
-    pytest.param(name, marks=[pytest.mark.full] if number % EVERY or in_full_run(name) else [])
+    pytest.param(
+        name, marks=[pytest.mark.full] if number % EVERY or selection.in_full_run(name) else []
+    )
     for number, name in enumerate(filter(_is_judged, setting.names()))
 ]
 
