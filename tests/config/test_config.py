@@ -61,7 +61,7 @@ def test_experimental_distribute_gives_the_strategies(strategy):
 
 @pytest.mark.parametrize("value", ["Jax", "pytorch", 3])
 def test_another_runtime_is_refused(value):
-    with pytest.raises(ValueError, match=rf"one of tensorflow, jax, auto \(got {value!r}\)"):
+    with pytest.raises(ValueError, match=rf"one of tensorflow, jax, session, auto \(got {value!r}\)"):
         tpu.RunConfig(runtime=value)
 
 
@@ -185,6 +185,14 @@ def test_parameter_server_strategy_is_refused(argument):
         RunConfig(**{argument: servers})
 
 
+def test_parameter_servers_of_tf1_have_one_replica_per_worker(monkeypatch):
+    servers = v1.distribute.experimental.ParameterServerStrategy()
+    assert RunConfig(train_distribute=servers).train_distribute is servers
+    monkeypatch.setattr(type(servers), "num_replicas_in_sync", 2)
+    with pytest.raises(NotImplementedError, match="2 replicas, one per GPU of this worker"):
+        RunConfig(train_distribute=servers)
+
+
 def test_experimental_distribute_refuses_parameter_servers():
     servers = object.__new__(tf.distribute.experimental.ParameterServerStrategy)
     with pytest.raises(ValueError, match="ClusterCoordinator"):
@@ -209,6 +217,7 @@ def test_fields_of_a_session_config_without_effect_are_told_once(monkeypatch, ca
         "intra_op_parallelism_threads",
         "graph_options.rewrite_options.constant_folding",
         "inter_op_thread_pool",
+        "timeout_in_ms",
     ]
     assert "tf.config.threading.set_intra_op_parallelism_threads" in told[0][2]
     assert "tf.config.optimizer.set_experimental_options" in told[1][2]

@@ -78,6 +78,27 @@ def test_roles_without_a_part_are_refused_with_the_reason(tmp_path, monkeypatch,
     assert estimator.latest_checkpoint() is None
 
 
+def test_a_strategy_of_parameter_servers_trains_by_train_and_evaluate_only(tmp_path, monkeypatch):
+    """Only that starts the task's server, without which `train` would wait for ever."""
+    in_cluster(monkeypatch, "chief", chief=1, ps=1)
+    strategy = tf.distribute.experimental.ParameterServerStrategy()
+    config = namespace.RunConfig(str(tmp_path), train_distribute=strategy)
+    assert config.session_config.device_filters == ["/job:ps", "/job:chief"]
+    estimator = make_estimator(tmp_path, train_distribute=strategy)
+    with pytest.raises(ValueError, match="Please use tf.estimator.train_and_evaluate"):
+        estimator.train(train_input_fn, steps=1)
+
+
+def test_a_strategy_of_parameter_servers_alone_is_one_device(tmp_path, monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    losses = []
+    for strategy in (None, tf.distribute.experimental.ParameterServerStrategy()):
+        estimator = make_estimator(tmp_path / str(len(losses)), train_distribute=strategy)
+        estimator.train(train_input_fn, steps=5)
+        losses.append(estimator.evaluate(train_input_fn, steps=2)["loss"])
+    assert losses[0] == losses[1]
+
+
 @pytest.mark.parametrize("role", ["chief", "master"])
 def test_the_chief_trains_and_a_master_evaluates_too(tmp_path, monkeypatch, role):
     in_cluster(monkeypatch, role, **{role: 1})

@@ -48,8 +48,8 @@ class ServerCluster:
             with task:
                 task.send_signal(KILL)
 
-    def start(self, *names: str) -> None:
-        """Starts tasks such as "ps0"; a second start of a task has a log of its own."""
+    def start(self, *names: str, **settings: Any) -> None:
+        """Starts tasks such as "ps0", perhaps with other settings; a log begins anew."""
         for name in names:
             place = {"type": name[:-1], "index": int(name[-1])}
             tf_config = {"cluster": self.jobs, "task": place}
@@ -62,7 +62,7 @@ class ServerCluster:
                 "PYTHONPATH": python_path.joined(TESTS),
             }
             self.tasks[name] = self._forks.start(
-                *(TASK, self._model, self.folder, name, json.dumps(self._settings)),
+                *(TASK, self._model, self.folder, name, json.dumps({**self._settings, **settings})),
                 files=[os.devnull, self.log(name), self.log(name)],
                 env=environment,
             )

@@ -74,7 +74,7 @@ def wide_and_deep(tf: Any, config: Any) -> Any:
         linear_feature_columns=wide,
         dnn_feature_columns=[*deep, column.numeric_column("age")],
         dnn_hidden_units=[16, 8],
-        dnn_optimizer="Adagrad",
+        dnn_optimizer=tf.train.AdamOptimizer(0.01),
         input_layer_partitioner=tf.fixed_size_partitioner(2),
         config=config,
     )

@@ -14,9 +14,11 @@ from typing import Any
 
 from support.sides import observing
 
+DEFAULTS = {"original": False, "v2": False, "max_steps": 40, "save_steps": 10, "pause": 0.0}
+
 
 def main(model: str, folder: str, name: str, settings: str) -> None:
-    given = {"original": False, "v2": False, "max_steps": 40, "pause": 0.0, **json.loads(settings)}
+    given = {**DEFAULTS, **json.loads(settings)}
     package = "tensorflow.compat.v1" if given["original"] else "tpu_estimator_compat.v1"
     tf = importlib.import_module(package)
     if not given["v2"]:
@@ -32,11 +34,17 @@ def main(model: str, folder: str, name: str, settings: str) -> None:
 
 
 def train_and_evaluate(tf: Any, model: str, model_dir: str, given: dict[str, Any]) -> Any:
-    config = {"save_checkpoints_steps": 10, "save_summary_steps": 10, "log_step_count_steps": 10}
+    config = {"save_checkpoints_steps": given["save_steps"]}
     if given.get("strategy"):
         config["train_distribute"] = tf.distribute.experimental.ParameterServerStrategy()
     run_config = tf.estimator.RunConfig(
-        model_dir, 1, **config, experimental_max_worker_delay_secs=0, **given.get("config", {})
+        model_dir,
+        1,
+        save_summary_steps=10,
+        log_step_count_steps=10,
+        **config,
+        experimental_max_worker_delay_secs=0,
+        **given.get("config", {}),
     )
     made = importlib.import_module("support.parameter_servers.models")
     estimator, input_fn = getattr(made, model)(tf, run_config)
