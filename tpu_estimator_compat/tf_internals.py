@@ -88,7 +88,6 @@ from tensorflow.python.ops import summary_ops_v2  # a graph's summary writers
 from tensorflow.python.profiler import profiler_v2  # whether a profiler is already running
 from tensorflow.python.trackable.base import OBJECT_GRAPH_PROTO_KEY  # checkpoints of objects
 from tensorflow.python.training import basic_session_run_hooks as hooks_lib  # hooks' timers
-from tensorflow.python.training import device_setter  # types of ops placed on parameter servers
 from tensorflow.python.training import session_manager  # restoring, in TensorFlow's own order
 from tensorflow.python.training.monitored_session import ChiefSessionCreator  # sessions' creation
 from tensorflow.python.training.saver import object_graph_key_mapping  # checkpoints of objects

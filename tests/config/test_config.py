@@ -61,7 +61,9 @@ def test_experimental_distribute_gives_the_strategies(strategy):
 
 @pytest.mark.parametrize("value", ["Jax", "pytorch", 3])
 def test_another_runtime_is_refused(value):
-    with pytest.raises(ValueError, match=rf"one of tensorflow, jax, session, auto \(got {value!r}\)"):
+    with pytest.raises(
+        ValueError, match=rf"one of tensorflow, jax, session, auto \(got {value!r}\)"
+    ):
         tpu.RunConfig(runtime=value)
 
 
@@ -216,8 +218,8 @@ def test_fields_of_a_session_config_without_effect_are_told_once(monkeypatch, ca
     assert [name for name, *_ in told] == [
         "intra_op_parallelism_threads",
         "graph_options.rewrite_options.constant_folding",
-        "inter_op_thread_pool",
         "timeout_in_ms",
+        "inter_op_thread_pool",
     ]
     assert "tf.config.threading.set_intra_op_parallelism_threads" in told[0][2]
     assert "tf.config.optimizer.set_experimental_options" in told[1][2]

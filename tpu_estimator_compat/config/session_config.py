@@ -14,7 +14,6 @@ _HAVE_EFFECT = (
     "allow_soft_placement",
     "operation_timeout_in_ms",
     "graph_options.optimizer_options.global_jit_level",
-    "timeout_in_ms",
     "trace_level",
 )
 _OF_DEFAULTS = (

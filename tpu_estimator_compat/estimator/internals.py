@@ -11,10 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import all_of
 from tpu_estimator_compat.engine.hooks import evaluation_events
-from tpu_estimator_compat.tf_internals import device_setter
 
 TF_CONFIG_ENV = "TF_CONFIG"
 SERVICE_KEY = "service"
@@ -40,20 +38,6 @@ def extract_metric_update_ops(
         values[name] = value
         updates.append(distribution.group(update) if distribution else update)
     return (tf.group(*updates) if updates else None), values
-
-
-def get_replica_device_setter(config: RunConfig) -> Any:
-    """A device function for variables on the config's parameter servers; None without any."""
-    if not config.num_ps_replicas:
-        return None
-    task = f"/job:{config.task_type}/task:{config.task_id}" if config.task_type else "/job:worker"
-    return tf.compat.v1.train.replica_device_setter(
-        ps_tasks=config.num_ps_replicas,
-        worker_device=task,
-        merge_devices=True,
-        ps_ops=list(device_setter.STANDARD_PS_OPS),
-        cluster=config.cluster_spec,
-    )
 
 
 def dict_to_str(dictionary: dict[str, Any]) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
+import signal
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.engine.original import package
-from tpu_estimator_compat.engine.runtime import blocking_call
 
 _training: Any = importlib.import_module(f"{package.__name__}.training")
 
@@ -36,12 +37,21 @@ class _Task(_training._TrainingExecutor):
             raise
 
 
-def train(estimator: Any, train_spec: Any, saving_listeners: Sequence[Any]) -> None:
-    """Starts this task's server and trains; workers begin some seconds after the chief."""
-    _Task(estimator, train_spec)._start_distributed_training(saving_listeners)
+def run(estimator: Any, train_spec: Any, saving_listeners: Sequence[Any]) -> None:
+    """Serves variables, or starts this task's server and trains; workers begin later."""
+    if estimator.config.task_type == TaskType.PS:
+        serve(estimator)
+    else:
+        _Task(estimator, train_spec)._start_distributed_training(saving_listeners)
 
 
 def serve(estimator: Any) -> None:
-    """Serves the variables of a parameter server, until a signal ends the process."""
-    with blocking_call.ended_by_signals():
-        _Task(estimator, None).run_ps()
+    """Serves variables until a signal ends the process: handlers in Python could not run."""
+    with contextlib.suppress(ValueError):  # in another thread than the main one
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _Task(estimator, None).run_ps()
+
+
+def start_server(estimator: Any) -> Any:
+    """Starts this task's server, and returns it; None for the only task of a cluster."""
+    return _Task(estimator, None)._start_std_server(estimator.config)

@@ -24,7 +24,10 @@ from tpu_estimator_compat.tf_internals import (
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 _BRANCHES = frozenset({"If", "Case", "While"})
 _DEBUGGER = "tensorflow.python.debug."
-_PARTIAL_RUN = "partial_run_setup"
+_OF_CALLS = {
+    "partial_run_setup": "which steps do not have",
+    "RunOptions": "which sessions obey",
+}
 
 
 def session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
@@ -98,11 +101,17 @@ def _debuggers(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
             yield f"TensorFlow's debugger, by the hook {kind.__name__}, watches a session's kernels"
 
 
-def _partial_runs(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
+def _calls(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
     for kind in map(type, hooks):
-        functions = [f for base in kind.__mro__ for f in vars(base).values()]
-        if any(_PARTIAL_RUN in code.co_names for f in functions if (code := _code(f))):
-            yield f"the hook {kind.__name__} calls {_PARTIAL_RUN}, which steps do not have"
+        functions = [f for base in _users(kind) for f in vars(base).values()]
+        for name, text in _OF_CALLS.items():
+            if any(name in code.co_names for f in functions if (code := _code(f))):
+                yield f"the hook {kind.__name__} names {name}, {text}"
+
+
+def _users(kind: type) -> list[type]:
+    """A hook's classes, without those of TensorFlow: its profiler traces steps too."""
+    return [base for base in kind.__mro__ if not base.__module__.startswith("tensorflow.")]
 
 
 def _code(function: Any) -> Any:
@@ -116,5 +125,5 @@ _OF_OPERATIONS: tuple[tuple[Callable[[str], bool], str], ...] = (
 _NEEDS: tuple[Callable[[tf.Graph, Sequence[Hook]], Iterator[str]], ...] = (
     _operations,
     _debuggers,
-    _partial_runs,
+    _calls,
 )

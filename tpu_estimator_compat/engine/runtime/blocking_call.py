@@ -1,4 +1,4 @@
-"""A time limit and signals for calls that no Python code can interrupt."""
+"""A time limit for calls that hold the GIL, which no Python code can interrupt."""
 
 from __future__ import annotations
 
@@ -16,23 +16,14 @@ _STDERR = 2  # a notebook's sys.stderr is no file
 def limited(seconds: float) -> Iterator[None]:
     """Ends the process, with its stack on stderr and exit status 1, if the body takes longer.
 
-    Within the context, signals with a handler in Python, such as Ctrl-C, end the process.
+    Within the context, signals with a handler in Python, such as Ctrl-C, end the process: their
+    handlers could not run.
     """
-    faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
-    try:
-        with ended_by_signals():
-            yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-
-
-@contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Signals with a handler in Python, which could not run in the body, end the process."""
     handlers = {}
     if threading.current_thread() is threading.main_thread():
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}
         handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
     try:
         for number in handlers:
             signal.signal(number, signal.SIG_DFL)
@@ -40,3 +31,4 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+        faulthandler.cancel_dump_traceback_later()

@@ -1,7 +1,4 @@
-"""Cancels a TensorFlow function for which a thread waits: after a signal, or a time limit.
-
-The limit is `operation_timeout_in_ms` of a session config, or `timeout_in_ms` of RunOptions.
-"""
+"""Cancels a TensorFlow function for which a thread waits, after a signal."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ import tensorflow as tf
 from tpu_estimator_compat.tf_internals import cancellation, context, execute, script_ops
 
 _here = threading.local()
-_LATE = "Graph execution error:\n\nTimed out waiting for notification"
 
 
 class Canceller:
@@ -53,19 +49,16 @@ class Canceller:
         if self._cancelled:
             self._manager.start_cancel()
         try:
-            with _ended(self._manager, limit()):
-                return execute.execute_with_cancellation(
-                    name, outputs, inputs, options, runtime, self._manager
-                )
+            return execute.execute_with_cancellation(
+                name, outputs, inputs, options, runtime, self._manager
+            )
         finally:
             self.since = None
 
 
 def call(name: bytes, inputs: Sequence[tf.Tensor], outputs: int) -> list[tf.Tensor]:
-    """Calls a function with `outputs` outputs, under this thread's canceller and time limit."""
+    """Calls a function with `outputs` outputs, under this thread's canceller."""
     runtime, canceller = context.context(), current()
-    if canceller is None and limit():
-        canceller = Canceller()
     if canceller is None:
         return runtime.call_function(name, inputs, outputs) or []
     options = itertools.chain(*runtime.function_call_options.as_attrs().items())
@@ -85,51 +78,6 @@ def _is_called_by_tensorflow(frame: FrameType | None) -> bool:
     while frame is not None and frame.f_code.co_filename != script_ops.__file__:
         frame = frame.f_back
     return frame is not None
-
-
-@contextlib.contextmanager
-def _ended(manager: cancellation.CancellationManager, seconds: float) -> Iterator[None]:
-    """Cancels the body after some seconds (0 for never), and waits for its end, as sessions did.
-
-    Raises DeadlineExceededError where the body took longer, even if it succeeded.
-    """
-    if not seconds:
-        yield
-        return
-    late = threading.Event()
-
-    def cancel() -> None:
-        late.set()
-        manager.start_cancel()
-
-    timer = threading.Timer(seconds, cancel)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except tf.errors.OpError:
-        if not late.is_set():
-            raise
-    finally:
-        timer.cancel()
-    if late.is_set():
-        raise tf.errors.DeadlineExceededError(None, None, _LATE)
-
-
-def limit() -> float:
-    """The seconds that a function of this thread may take; 0 for no limit."""
-    seconds: float = getattr(_here, "limit", 0.0)
-    return seconds
-
-
-@contextlib.contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Limits the time of each function that this thread calls within; 0 for no limit."""
-    before, _here.limit = limit(), seconds
-    try:
-        yield
-    finally:
-        _here.limit = before
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ class _Task(Generic[Result]):
 
     def __init__(self, call: Callable[[], Result]):
         self._call: Callable[[], Result] | None = call
-        self._canceller, self._limit = cancelling.current(), cancelling.limit()
+        self._canceller = cancelling.current()
         self._returned: list[Result] = []
         self._error: BaseException | None = None
         self._unfinished = threading.Lock()
@@ -41,7 +41,7 @@ class _Task(Generic[Result]):
     def run(self) -> None:
         assert self._call is not None
         try:
-            with cancelling.cancelled_by(self._canceller), cancelling.limited(self._limit):
+            with cancelling.cancelled_by(self._canceller):
                 self._returned.append(self._call())
         except BaseException as error:
             self._error = error

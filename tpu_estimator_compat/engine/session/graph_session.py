@@ -18,7 +18,7 @@ from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.refs import resource_graph
-from tpu_estimator_compat.engine.runtime import cancelling, eager, placement, profiles
+from tpu_estimator_compat.engine.runtime import eager, placement, profiles
 from tpu_estimator_compat.engine.session import feeds as feeds_lib
 from tpu_estimator_compat.engine.session.fetches import FetchHandlers
 from tpu_estimator_compat.engine.state.variables import READY_KEYS, VariableStore, components
@@ -33,10 +33,6 @@ _NO_PARTIAL_RUN = (
     f'RunConfig(runtime="{SESSION}").'
 )
 _ALIASES = frozenset({"Identity", "ReadVariableOp"})
-
-
-def _untraced(options: tf.compat.v1.RunOptions) -> tf.compat.v1.RunOptions:
-    return tf.compat.v1.RunOptions(timeout_in_ms=options.timeout_in_ms)
 
 
 def _read(variable: tf.Variable) -> tf.Tensor:
@@ -59,7 +55,6 @@ class GraphSession(tf.compat.v1.Session):
     ):
         self._graph = graph
         self._config = config
-        self._operation_timeout = config.operation_timeout_in_ms if config else 0
         self.store = store
         self._all_streams = streams or RandomStreams()
         self._streams: RandomStreams | None = None  # None: each initializer has its own
@@ -119,17 +114,14 @@ class GraphSession(tf.compat.v1.Session):
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """Runs operations and evaluates tensors, as `tf.compat.v1.Session.run` does.
 
-        Two `options` have an effect: `trace_level` (`run_metadata.step_stats` gets the trace), and
-        `timeout_in_ms`, which replaces the config's `operation_timeout_in_ms`.
+        Of `options`, `trace_level` has an effect: `run_metadata.step_stats` gets the trace.
         """
         if options is not None:
             warn_of_idle_fields(options)
         if options is not None and options.trace_level and run_metadata is not None:
             with profiles.traced_into(run_metadata):
-                return self.run(fetches, feed_dict, _untraced(options))
-        timeout = (options.timeout_in_ms if options else 0) or self._operation_timeout
-        with cancelling.limited(timeout / 1000):
-            return self._run(fetches, feed_dict)
+                return self._run(fetches, feed_dict)
+        return self._run(fetches, feed_dict)
 
     def _run(self, fetches: Any, feed_dict: Any) -> Any:
         if self._closed:

@@ -16,7 +16,7 @@ from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.loop.result import LoopResult
-from tpu_estimator_compat.engine.runtime import cancelling, eager
+from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.runtime.group import State
 from tpu_estimator_compat.engine.session.profiled_steps import ProfiledSteps
 from tpu_estimator_compat.engine.session.run_limits import RunLimits
@@ -129,7 +129,7 @@ class StepSession(RunnerSession):
         # A run that makes no steps goes on, and gets the input's own error.
         if self.runner.ended or (self.input.exhausted and asked.makes_steps):
             raise tf.errors.OutOfRangeError(None, None, "End of sequence")
-        steps = self._most_steps() if asked.makes_steps else 1
+        steps = self._limits.steps if asked.makes_steps else 1
         if asked.makes_steps:
             self.runner.begin_loop()
         if asked.in_loop:
@@ -140,17 +140,13 @@ class StepSession(RunnerSession):
         self.steps_made += asked.makes_steps
         return values
 
-    def _most_steps(self) -> int:
-        """The number of steps of a run that makes steps; 1 where each has a time limit."""
-        return 1 if cancelling.limit() and not self._reader.after_loop else self._limits.steps
-
     def _run_fed(self, asked: StepFetches, feeds: Feeds) -> list[Any]:
         """Runs steps with fed tensors one by one, each with the same values."""
         if not asked.makes_steps:
             return self._run_once(asked, feeds)
         values: list[Any] = []
         self.steps_last_run = 0
-        for _ in range(self._most_steps()):
+        for _ in range(self._limits.steps):
             values = self._run_once(asked, feeds)
             self.steps_last_run += 1
             self.steps_made += 1
@@ -233,8 +229,8 @@ class StepSession(RunnerSession):
         return self._functions[names]([loss])
 
     def can_collect(self, fetches: Fetches) -> bool:
-        """Whether `collect` can serve `fetches`: not with computed input or a timeout of runs."""
-        if self._operation_timeout or self.input.deployed_input.computed:
+        """Whether `collect` can serve `fetches`: not with computed input."""
+        if self.input.deployed_input.computed:
             return False
         return self.runner.can_collect(fetches)
 

@@ -44,7 +44,7 @@ def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
         return config
     if config.train_distribute is not None or not cluster.is_cluster(config):
         return config
-    if tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN):
+    if config.num_ps_replicas or (tpu_semantics and tpu_system.find(config, ModeKeys.TRAIN)):
         return config
     cluster.strategy(config)
     return config
@@ -69,13 +69,11 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
             mode,
         )
     explicit = _explicit(config, mode, tpu_semantics)
-    if mode == ModeKeys.TRAIN and config.device_fn is not None:
+    if needs := _only_in_sessions(config, mode):
         if config.runtime == AUTO and not (tpu_semantics or explicit or cluster.is_cluster(config)):
-            logging.info("RunConfig(device_fn=...): TensorFlow's session runs the original's loop.")
+            logging.info("RunConfig(%s): TensorFlow's session runs the original's loop.", needs)
             return SessionTopology(tf.distribute.get_strategy(), False)
-        logging.warning(
-            "RunConfig(device_fn=...) is not called: steps run on their replicas' devices."
-        )
+        logging.warning("RunConfig(%s) has no effect: only TensorFlow's sessions obey it.", needs)
     if explicit is not None:
         return Topology.over(explicit, tpu_semantics)
     if tpu_semantics and (resolver := tpu_system.find(config, mode)):
@@ -94,6 +92,18 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
         topology.num_replicas,
     )
     return topology
+
+
+def _only_in_sessions(config: RunConfig, mode: str) -> str:
+    """The field of `config` that only sessions obey; empty for none."""
+    if mode == ModeKeys.TRAIN and config.device_fn is not None:
+        return "device_fn=..."
+    options = config.session_config
+    return (
+        "session_config.operation_timeout_in_ms"
+        if options and options.operation_timeout_in_ms
+        else ""
+    )
 
 
 def takes_session(config: RunConfig) -> bool:

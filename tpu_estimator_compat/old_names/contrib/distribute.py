@@ -73,6 +73,14 @@ class CollectiveAllReduceStrategy(tf.distribute.experimental.MultiWorkerMirrored
         super().__init__(*([communication] if communication is not None else []))
 
 
+class ParameterServerStrategy(tf.distribute.experimental.ParameterServerStrategy):
+    """`tf.distribute.experimental.ParameterServerStrategy` of TF1; sees all GPUs of each worker."""
+
+    def __init__(self, num_gpus_per_worker: int = 0):
+        del num_gpus_per_worker
+        super().__init__()
+
+
 def require_replica_context(replica_context: tf.distribute.ReplicaContext) -> None:
     current = tf.distribute.get_replica_context()
     if current is not replica_context:
@@ -83,6 +91,7 @@ __all__ = [
     *_SAME,
     "CollectiveAllReduceStrategy",
     "MirroredStrategy",
+    "ParameterServerStrategy",
     "TPUStrategy",
     "require_replica_context",
 ]

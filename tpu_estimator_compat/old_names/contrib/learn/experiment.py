@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.checkpoint import latest, warn_if_older
+from tpu_estimator_compat.engine.topology import takes_session
 from tpu_estimator_compat.estimator import Estimator
 from tpu_estimator_compat.estimator.tpu import TPUEstimator
 from tpu_estimator_compat.old_names.contrib.learn.export_strategy import ExportStrategy
@@ -85,6 +86,7 @@ class Experiment:
         self._checkpoint_and_export = checkpoint_and_export
         self._saving_listeners = saving_listeners
         self._check_interval_secs = check_interval_secs
+        self._server: Any = None
         self._export_strategies: tuple[ExportStrategy, ...] = ()
         self.reset_export_strategies(export_strategies)
 
@@ -212,15 +214,19 @@ class Experiment:
         return results
 
     def run_std_server(self) -> None:
-        """Raises NotImplementedError: parameter servers are not supported."""
-        raise NotImplementedError(
-            "Experiment.run_std_server serves parameters, and parameter servers are not supported: "
-            "their steps are not synchronous. Configure several workers in TF_CONFIG."
-        )
+        """Serves the variables of a parameter server, until a signal ends the process."""
+        from tpu_estimator_compat.engine.original import cluster
+
+        cluster.serve(self.estimator)
 
     def _train(self, monitors: Iterable[Any], listeners: Any = None, **steps: Any) -> Estimator:
         hooks = replace_monitors_with_hooks(list(monitors), self.estimator)
         listeners = [*(self._saving_listeners or []), *(listeners or [])] or None
+        config = self.estimator.config
+        if config.cluster_spec and takes_session(config) and self._server is None:
+            from tpu_estimator_compat.engine.original import cluster
+
+            self._server = cluster.start_server(self.estimator)
         return self.estimator.train(
             self._train_input_fn, hooks=hooks, saving_listeners=listeners, **steps
         )

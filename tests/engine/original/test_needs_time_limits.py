@@ -1,4 +1,4 @@
-"""A run that takes longer than a session's config, or its options, allow."""
+"""A run that takes longer than a session's config, or its options, allow: sessions see to it."""
 
 import time
 
@@ -44,7 +44,7 @@ class Options(tf.train.SessionRunHook):
         return tf.train.SessionRunArgs(self._fetches, options=options)
 
 
-def make_estimator(model_dir, inserted=lambda x: x, milliseconds=0):
+def make_estimator(model_dir, inserted=lambda x: x, milliseconds=0, **settings):
     def model_fn(features, labels, mode):
         w = tf.get_variable("w", [], initializer=tf.ones_initializer())
         x = inserted(tf.reduce_mean(features))
@@ -53,7 +53,7 @@ def make_estimator(model_dir, inserted=lambda x: x, milliseconds=0):
         return tf.estimator.EstimatorSpec(mode, predictions, x * w, train_op)
 
     session_config = tf.ConfigProto(operation_timeout_in_ms=milliseconds)
-    config = tf.estimator.RunConfig(str(model_dir), session_config=session_config)
+    config = tf.estimator.RunConfig(str(model_dir), session_config=session_config, **settings)
     return tf.estimator.Estimator(model_fn, config=config)
 
 
@@ -86,5 +86,14 @@ def test_what_a_hook_waits_for(tmp_path):
 
 def test_quick_steps_are_left_alone(tmp_path):
     estimator = make_estimator(tmp_path, milliseconds=60_000)
-    assert estimator.train(data, hooks=[Options()]).get_variable_value("global_step") == 8
+    estimator.train(data, hooks=[Options()], steps=6)
+    assert estimator.get_variable_value("global_step") == 6
     assert len(list(estimator.predict(data))) == 8
+
+
+def test_steps_say_that_they_obey_no_limit(tmp_path, caplog):
+    for runtime in ("tensorflow", "auto"):
+        caplog.clear()
+        make_estimator(tmp_path, milliseconds=60_000, runtime=runtime).train(data, steps=1)
+        said = [x for x in caplog.messages if "operation_timeout_in_ms" in x and "no effect" in x]
+        assert len(said) == (runtime == "tensorflow")
