@@ -31,7 +31,8 @@ def train_and_evaluate(
     `save_checkpoints_steps` or `save_checkpoints_secs` of the RunConfig set the interval;
     `EvalSpec.throttle_secs` is the least time between two evaluations. In a cluster, `chief`,
     `master` and `worker` train together. `evaluator` evaluates new checkpoints until one has
-    reached `TrainSpec.max_steps`, and `master` also evaluates.
+    reached `TrainSpec.max_steps`, and `master` also evaluates. `ps` serves variables, and never
+    returns.
 
     Args:
       estimator: an `Estimator` or `TPUEstimator`.
@@ -44,7 +45,7 @@ def train_and_evaluate(
 
     Raises:
       TypeError: an argument of another type.
-      ValueError: TF_CONFIG names a task that neither trains nor evaluates here.
+      ValueError: TF_CONFIG names another task, or `ps` where steps run.
     """
     _check_arguments(estimator, train_spec, eval_spec)
     config = estimator.config
@@ -68,19 +69,12 @@ def train_and_evaluate(
                 "evaluate. Call train() and evaluate() in turn instead."
             )
     if takes_session(config):
-        _run_task(estimator, train_spec, listeners)
+        from tpu_estimator_compat.engine.original import cluster as original
+
+        original.run(estimator, train_spec, listeners)
     else:
         _train(estimator, train_spec, listeners)
     return None
-
-
-def _run_task(estimator: Estimator, train_spec: TrainSpec, listeners: tuple[Any, ...]) -> None:
-    from tpu_estimator_compat.engine.original import cluster as original
-
-    if estimator.config.task_type == TaskType.PS:
-        original.serve(estimator)
-    else:
-        original.train(estimator, train_spec, listeners)
 
 
 def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:

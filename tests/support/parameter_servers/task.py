@@ -48,6 +48,11 @@ def train_and_evaluate(tf: Any, model: str, model_dir: str, given: dict[str, Any
     )
     made = importlib.import_module("support.parameter_servers.models")
     estimator, input_fn = getattr(made, model)(tf, run_config)
+    if given.get("experiment"):
+        experiment = tf.contrib.learn.Experiment(
+            *(estimator, input_fn, input_fn), train_steps=given["max_steps"], min_eval_frequency=0
+        )
+        return tf.contrib.learn.learn_runner.run(lambda output_dir: experiment, model_dir)
     return tf.estimator.train_and_evaluate(
         estimator,
         tf.estimator.TrainSpec(input_fn, given["max_steps"], hooks=[pauses(tf, given["pause"])]),

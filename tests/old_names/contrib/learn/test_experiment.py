@@ -150,5 +150,3 @@ def test_wrong_calls(tmp_path):
         made(tmp_path, export_strategies=[3])
     with pytest.raises(ValueError, match="must be a callable"):
         made(tmp_path).continuous_train_and_eval(3)
-    with pytest.raises(NotImplementedError, match="parameter servers are not supported"):
-        made(tmp_path).run_std_server()
