@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 from scenarios import models
+from support.sides.races import early_reads
 from tensorflow.python.debug.wrappers import hooks as debuggers
 from tensorflow.python.ops import data_flow_ops, gen_sdca_ops
 
@@ -23,7 +24,7 @@ def _train(model_dir, record, model, hooks=(), steps=3, times=1, evaluates=False
         calls.append(mode)
         w = tf.get_variable("w", [], initializer=tf.ones_initializer())
         loss, before = model(w, features)
-        with tf.control_dependencies([before]):
+        with tf.control_dependencies([before, *early_reads()]):
             train_op = models.descent(loss)
         metrics = {"seen": tf.metrics.mean(loss)}
         predictions = {"loss": tf.reshape(loss, [1])}

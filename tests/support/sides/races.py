@@ -17,7 +17,8 @@ def _has_races() -> bool:
     return in_session or tf.__version__.startswith("2.15.")
 
 
-def _reads_that_wait_for_nothing() -> list[Any]:
+def early_reads() -> list[Any]:
+    """Reads of variables that wait for nothing, which race with updates in a session."""
     of_variables = [
         op
         for op in tf.get_default_graph().get_operations()
@@ -44,7 +45,7 @@ def late_zero() -> Any:
         time.sleep(0.005)
         return np.float32(0)
 
-    with tf.control_dependencies(_reads_that_wait_for_nothing() if _has_races() else []):
+    with tf.control_dependencies(early_reads() if _has_races() else []):
         zero = tf.py_func(wait, [], tf.float32)
     zero.set_shape([])
     return zero
