@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 from support import installations
 from support.ports import free_ports
 
@@ -164,18 +165,43 @@ def test_code_runs(page, tmp_path):
 def test_the_cluster_of_the_guide(tmp_path):
     """The page's script, started by the page's commands, on ports that are free."""
     page = GUIDE / "distribution.md"
-    (tmp_path / "train.py").write_text(script(page) + EFFECTS[page.name])
-    [starts] = blocks(page, "sh")
-    for port, free in zip(("12345", "12346"), free_ports(2), strict=True):
-        starts = starts.replace(port, str(free))
-    starts = re.sub(r"\bpython\b", shlex.quote(sys.executable), starts)
+    text = page.read_text().partition("## Parameter servers")[0] + "```python\n"
+    (tmp_path / "page.md").write_text(text + blocks(page, "python")[-1] + "```\n")
+    (tmp_path / "train.py").write_text(script(tmp_path / "page.md") + EFFECTS[page.name])
     # `wait` gives the exit code of the chief, which runs in the background.
-    command = f"set -e\n{starts}wait $!"
+    started(blocks(page, "sh")[0] + "wait $!", tmp_path)
+    assert (tmp_path / "sums" / "model.ckpt-100.index").exists()
+
+
+@pytest.mark.slow
+def test_the_parameter_servers_of_the_guide(tmp_path):
+    page = GUIDE / "distribution.md"
+    [program] = [code for code in blocks(page, "python") if "train_and_evaluate" in code]
+    (tmp_path / "clicks.py").write_text(program)
+    said = started(blocks(page, "sh")[1], tmp_path)
+    folder = tmp_path / "clicks"
+    assert tf.train.latest_checkpoint(folder) >= str(folder / "model.ckpt-600")
+    assert {path.name[:6] for path in folder.iterdir()} >= {"checkp", "eval", "events", "graph."}
+    accuracy = re.findall(r"Saving dict for global step 6\d\d: accuracy = ([\d.]+)", said)
+    assert float(accuracy[-1]) > 0.9
+    assert len(re.findall("TF_CONFIG names 2 parameter server", said)) == 4  # not the evaluator
+
+
+def started(commands, folder):
+    """What a page's commands print, on ports that are free."""
+    ports = sorted(set(re.findall(r"localhost:(\d+)", commands)))
+    for port, free in zip(ports, free_ports(len(ports)), strict=True):
+        commands = commands.replace(port, str(free))
+    commands = re.sub(r"\bpython\b", shlex.quote(sys.executable), commands)
     done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        ["bash", "-c", f"set -e\n{commands}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert (tmp_path / "sums" / "model.ckpt-100.index").exists()
+    return done.stderr
 
 
 def starts_the_cluster(command: str) -> bool:

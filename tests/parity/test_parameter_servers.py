@@ -24,6 +24,7 @@ ALONE = {
     "a line in TensorFlow 2": {"model": "line", "v2": True},
     "a line under the strategy": {"model": "line", "strategy": True},
     "a master": {"model": "line", "chief": "master"},
+    "servers made by hand": {"model": "line", "by_hand": True},
     "a recommender": {"model": "interest_network"},
 }
 """One chief trains, which makes all numbers those of every run."""

@@ -66,7 +66,8 @@ class RunConfig(RunConfigProperties):
       eval_distribute: a `tf.distribute.Strategy` for evaluation.
       experimental_distribute: an object with `train_distribute` and `eval_distribute`, another way
         to give the two.
-      experimental_max_worker_delay_secs: no effect: workers start at once.
+      experimental_max_worker_delay_secs: longest delay of a worker beside parameter servers; None
+        for 60. Without them, workers start at once.
       session_creation_timeout_secs: longest wait for the other workers to start, in seconds.
       checkpoint_save_graph_def: whether graph and meta graph are written beside the checkpoints.
       jit_compile: not in the original. Whether the step is compiled with XLA; None follows

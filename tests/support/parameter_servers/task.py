@@ -48,6 +48,10 @@ def train_and_evaluate(tf: Any, model: str, model_dir: str, given: dict[str, Any
     )
     made = importlib.import_module("support.parameter_servers.models")
     estimator, input_fn = getattr(made, model)(tf, run_config)
+    if given.get("by_hand"):
+        place = run_config.cluster_spec, run_config.task_type, run_config.task_id
+        server = tf.train.Server(place[0], job_name=place[1], task_index=place[2])
+        return server.join() if place[1] == "ps" else train(estimator, input_fn, given)
     if given.get("experiment"):
         experiment = tf.contrib.learn.Experiment(
             *(estimator, input_fn, input_fn), train_steps=given["max_steps"], min_eval_frequency=0
@@ -58,6 +62,11 @@ def train_and_evaluate(tf: Any, model: str, model_dir: str, given: dict[str, Any
         tf.estimator.TrainSpec(input_fn, given["max_steps"], hooks=[pauses(tf, given["pause"])]),
         tf.estimator.EvalSpec(input_fn, steps=4, start_delay_secs=0, throttle_secs=1),
     )
+
+
+def train(estimator: Any, input_fn: Any, given: dict[str, Any]) -> Any:
+    estimator.train(input_fn, max_steps=given["max_steps"])
+    return estimator.evaluate(input_fn, steps=4)
 
 
 def pauses(tf: Any, seconds: float) -> Any:
