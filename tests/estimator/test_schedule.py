@@ -85,7 +85,7 @@ def test_a_strategy_of_parameter_servers_trains_by_train_and_evaluate_only(tmp_p
     config = namespace.RunConfig(str(tmp_path), train_distribute=strategy)
     assert config.session_config.device_filters == ["/job:ps", "/job:chief"]
     estimator = make_estimator(tmp_path, train_distribute=strategy)
-    with pytest.raises(ValueError, match="Please use tf.estimator.train_and_evaluate"):
+    with pytest.raises(ValueError, match=r"Please use tf\.estimator\.train_and_evaluate"):
         estimator.train(train_input_fn, steps=1)
 
 

@@ -76,6 +76,15 @@ def test_processes_of_a_cluster_are_asked_too(monkeypatch):
     assert Status.NOT_MADE not in {f.status for f in found}
 
 
+def test_workers_of_parameter_servers_are_not_asked_for_sums(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"chief": ["a:1"], "ps": ["b:1"]}}')
+    found, calls = examine(monkeypatch, all_well())
+    assert all(variables["TF_CONFIG"] is None for _, _, variables in calls)
+    assert [f.text for f in found if f.status == Status.NOT_MADE] == [
+        "TF_CONFIG names parameter servers, whose workers exchange no sums"
+    ]
+
+
 def test_one_host_of_several_makes_no_steps_alone(monkeypatch):
     answers = all_well()
     answers[devices.observe] = {**answers[devices.observe], "platform": "tpu", "hosts": 4}
