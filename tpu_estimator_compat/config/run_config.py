@@ -60,8 +60,8 @@ class RunConfig(RunConfigProperties):
       keep_checkpoint_every_n_hours: hours between two checkpoints that are kept for good.
       log_step_count_steps: steps between two reports of loss and speed.
       train_distribute: a `tf.distribute.Strategy` for training.
-      device_fn: takes an op, returns its device; called with `runtime="session"` only, otherwise a
-        warning says that it is not.
+      device_fn: takes an op, returns its device; called in TensorFlow's sessions only, which
+        `runtime="auto"` takes for it, otherwise a warning says that it has no effect.
       protocol: None, `grpc` or `grpc+verbs`.
       eval_distribute: a `tf.distribute.Strategy` for evaluation.
       experimental_distribute: an object with `train_distribute` and `eval_distribute`, another way
@@ -75,7 +75,8 @@ class RunConfig(RunConfigProperties):
       runtime: not in the original. "tensorflow" and "jax" run steps; with `use_tpu=False` both take
         TensorFlow's devices, with `use_tpu=True` "jax" takes its own: TPUs, GPUs or CPUs. "session"
         runs the original's loops in TensorFlow's sessions, with `use_tpu=False` only. "auto" is
-        "session" where TF_CONFIG names parameter servers, "jax" where JAX has a TPU and TensorFlow
+        "session" where TF_CONFIG names parameter servers, or something asks for what only sessions
+        have (the guide's page differences.md lists it), "jax" where JAX has a TPU and TensorFlow
         has none, else "tensorflow". None takes the environment variable
         TPU_ESTIMATOR_COMPAT_RUNTIME, or "auto" where that is not set.
       save_input_state: not in the original. Whether the input's position is saved beside every

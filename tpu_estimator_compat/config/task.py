@@ -8,6 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 LOCAL_MASTER = ""
+TF_CONFIG_ENV = "TF_CONFIG"
+SERVICE_KEY = "service"
 
 
 class TaskType:
@@ -42,7 +44,7 @@ class Task:
 
 def read_tf_config() -> dict[str, Any]:
     """The TF_CONFIG environment variable as a dict, empty when unset."""
-    text = os.environ.get("TF_CONFIG", "{}")
+    text = os.environ.get(TF_CONFIG_ENV, "{}")
     try:
         tf_config = json.loads(text)
     except json.JSONDecodeError as error:
@@ -57,7 +59,7 @@ def read_tf_config() -> dict[str, Any]:
         raise TypeError(
             f'"task" in TF_CONFIG must be a JSON object. Got {tf_config["task"]!r}; {_TF_CONFIG}.'
         )
-    if not isinstance(service := tf_config.get("service"), dict | None):
+    if not isinstance(service := tf_config.get(SERVICE_KEY), dict | None):
         raise TypeError(
             'If "service" is set in TF_CONFIG, it must be a dict.'
             f" Given {type(service)}: {service!r}"
@@ -76,7 +78,7 @@ def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = Fal
 
     With `chief_optional`, worker 0 is the chief of a cluster without the job `chief` or `master`.
     """
-    service = tf_config.get("service")
+    service = tf_config.get(SERVICE_KEY)
     cluster_spec = tf.train.ClusterSpec(tf_config.get("cluster", {}))
     if not cluster_spec:
         return _local_task(tf_config, service)

@@ -37,7 +37,7 @@ from tpu_estimator_compat.engine.original import choice
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.topology import Topology, check_steps, join_cluster
-from tpu_estimator_compat.estimator import finishing, internals, overrides, preparation
+from tpu_estimator_compat.estimator import finishing, overrides, preparation
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.estimator.model_dir import with_model_dir
 from tpu_estimator_compat.estimator.plain_rules import PlainRules
@@ -385,4 +385,5 @@ def _checked_hooks(hooks: Sequence[Hook] | None) -> list[Hook]:
 
 def _checked_listeners(listeners):
     listeners = as_list(listeners, "saving_listeners", "CheckpointSaverListener")
-    return internals.check_listeners_type(listeners)
+    wanted = tf.compat.v1.train.CheckpointSaverListener
+    return all_of(wanted, listeners, "saving_listeners must be a list of CheckpointSaverListener")

@@ -57,17 +57,7 @@ def train_and_evaluate(
     if not config.cluster_spec:
         return _run_locally(estimator, train_spec, listener)
     _check_cluster(config)
-    listeners = train_spec.saving_listeners
-    if config.task_type == TaskType.MASTER:
-        listeners = (*listeners, listener)
-    elif config.task_type == TaskType.WORKER:
-        listeners = ()  # the chief writes checkpoints
-        if getattr(config, "cluster", None) is not None:
-            logging.warning(
-                "train_and_evaluate with RunConfig(cluster=...), the hosts of a TPU: as with the "
-                "original, this process is a worker of that cluster, which trains and does not "
-                "evaluate. Call train() and evaluate() in turn instead."
-            )
+    listeners = _listeners(config, train_spec, listener)
     if takes_session(config):
         from tpu_estimator_compat.engine.original import cluster as original
 
@@ -75,6 +65,23 @@ def train_and_evaluate(
     else:
         _train(estimator, train_spec, listeners)
     return None
+
+
+def _listeners(
+    config: RunConfig, train_spec: TrainSpec, evaluating: _EvaluatingListener
+) -> tuple[Any, ...]:
+    """The listeners of a task that trains in a cluster."""
+    if config.task_type == TaskType.MASTER:
+        return (*train_spec.saving_listeners, evaluating)
+    if config.task_type != TaskType.WORKER:
+        return train_spec.saving_listeners
+    if getattr(config, "cluster", None) is not None:
+        logging.warning(
+            "train_and_evaluate with RunConfig(cluster=...), the hosts of a TPU: as with the "
+            "original, this process is a worker of that cluster, which trains and does not "
+            "evaluate. Call train() and evaluate() in turn instead."
+        )
+    return ()  # the chief writes checkpoints
 
 
 def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:

@@ -70,7 +70,8 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
         )
     explicit = _explicit(config, mode, tpu_semantics)
     if needs := _only_in_sessions(config, mode):
-        if config.runtime == AUTO and not (tpu_semantics or explicit or cluster.is_cluster(config)):
+        other = tpu_semantics or explicit or config.save_input_state or config.jit_compile
+        if config.runtime == AUTO and not (other or cluster.is_cluster(config)):
             logging.info("RunConfig(%s): TensorFlow's session runs the original's loop.", needs)
             return SessionTopology(tf.distribute.get_strategy(), False)
         logging.warning("RunConfig(%s) has no effect: only TensorFlow's sessions obey it.", needs)
@@ -98,12 +99,8 @@ def _only_in_sessions(config: RunConfig, mode: str) -> str:
     """The field of `config` that only sessions obey; empty for none."""
     if mode == ModeKeys.TRAIN and config.device_fn is not None:
         return "device_fn=..."
-    options = config.session_config
-    return (
-        "session_config.operation_timeout_in_ms"
-        if options and options.operation_timeout_in_ms
-        else ""
-    )
+    limited = config.session_config and config.session_config.operation_timeout_in_ms
+    return "session_config.operation_timeout_in_ms" if limited else ""
 
 
 def takes_session(config: RunConfig) -> bool:

@@ -12,6 +12,7 @@ def has_strategies(module):
         module.MirroredStrategy(["/cpu:0"], num_gpus=1)
     with pytest.raises(ValueError, match="cannot specify both"):
         module.MirroredStrategy(num_gpus=0, num_gpus_per_worker=0)
+    assert module.ParameterServerStrategy(num_gpus_per_worker=0).num_replicas_in_sync == 1
     assert module.OneDeviceStrategy("/cpu:0").num_replicas_in_sync == 1
     assert module.get_tower_context is module.get_replica_context
     assert module.get_cross_tower_context() is None

@@ -55,7 +55,9 @@ def shows(dict_to_str):
 
 @proves(f"{ESTIMATOR}.estimator._write_dict_to_summary")
 def writes(write, tmp_path):
-    write(str(tmp_path), {"x": 2.5, "global_step": 3, "nothing": None}, 7)
+    with graph():
+        write(str(tmp_path), {"x": 2.5, "global_step": 3, "nothing": None}, 7)
+    tf.summary.FileWriterCache.clear()
     [path] = tmp_path.iterdir()
     events = [e for e in tf.train.summary_iterator(str(path)) if e.summary.value]
     assert [(e.step, [(v.tag, v.simple_value) for v in e.summary.value]) for e in events] == [
