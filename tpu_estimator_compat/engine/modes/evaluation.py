@@ -147,6 +147,13 @@ class Evaluation:
             )
 
 
+def evaluate(
+    model: Model, captured: CapturedMode, deployed_input: DeployedInput, request: EvalRequest
+) -> dict[str, Any]:
+    """Evaluates once."""
+    return Evaluation(model, captured, deployed_input, request)()
+
+
 def _planned(captured: CapturedMode) -> tuple[StepPlan, dict[str, Any]]:
     plan, pairs = evaluation_plan(captured)
     return plan, {name: value for name, (value, _) in sorted(pairs.items())}

@@ -19,33 +19,28 @@ Prepared = tuple[Any, CapturedMode, DeployedInput]
 
 def train(prepared: Prepared, request: training.TrainRequest) -> np.generic | None:
     """Trains; returns the last loss, None without steps."""
-    model, captured, deployed_input = prepared
-    with contextlib.closing(model):
-        if needs.session(captured, request.hooks):
-            from tpu_estimator_compat.engine.original import loops
-
-            return loops.train(captured, deployed_input, request)
-        return training.train(model, captured, deployed_input, request)
+    with contextlib.closing(prepared[0]):
+        loss: np.generic | None = _loops(prepared, request, training).train(*prepared, request)
+        return loss
 
 
 def evaluate(prepared: Prepared, request: evaluation.EvalRequest) -> dict[str, Any]:
     """Evaluates; returns metric name to numpy value."""
-    model, captured, deployed_input = prepared
-    with contextlib.closing(model):
-        if needs.session(captured, request.hooks):
-            from tpu_estimator_compat.engine.original import loops
-
-            return loops.evaluate(captured, deployed_input, request)
-        return evaluation.Evaluation(model, captured, deployed_input, request)()
+    with contextlib.closing(prepared[0]):
+        results: dict[str, Any] = _loops(prepared, request, evaluation).evaluate(*prepared, request)
+        return results
 
 
 def predict(prepared: Prepared, request: prediction.PredictRequest) -> Iterator[Any]:
     """Yields predictions until the data ends."""
-    model, captured, deployed_input = prepared
-    with contextlib.closing(model):
-        if needs.session(captured, request.hooks):
-            from tpu_estimator_compat.engine.original import loops
+    with contextlib.closing(prepared[0]):
+        yield from _loops(prepared, request, prediction).predict(*prepared, request)
 
-            yield from loops.predict(captured, deployed_input, request)
-        else:
-            yield from prediction.predict(model, captured, deployed_input, request)
+
+def _loops(prepared: Prepared, request: Any, of_steps: Any) -> Any:
+    """The module of a call's loop."""
+    if not needs.session(prepared[1], request.hooks):
+        return of_steps
+    from tpu_estimator_compat.engine.original import loops
+
+    return loops

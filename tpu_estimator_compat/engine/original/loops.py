@@ -92,7 +92,7 @@ class _Original(estimator.Estimator):
 
 
 def train(
-    captured: CapturedMode, deployed_input: DeployedInput, request: TrainRequest
+    model: Any, captured: CapturedMode, deployed_input: DeployedInput, request: TrainRequest
 ) -> np.generic | None:
     """Trains until a limit, a hook or the data's end; returns the last loss, None without steps."""
     config, hooks = captured.config, _checked(request.hooks)
@@ -119,7 +119,7 @@ def train(
 
 
 def evaluate(
-    captured: CapturedMode, deployed_input: DeployedInput, request: EvalRequest
+    model: Any, captured: CapturedMode, deployed_input: DeployedInput, request: EvalRequest
 ) -> dict[str, Any]:
     """Evaluates, and writes the results as events; returns metric name to numpy value."""
     path, hooks = request.source.path, _checked(request.hooks)
@@ -131,7 +131,7 @@ def evaluate(
 
 
 def predict(
-    captured: CapturedMode, deployed_input: DeployedInput, request: PredictRequest
+    model: Any, captured: CapturedMode, deployed_input: DeployedInput, request: PredictRequest
 ) -> Iterator[Any]:
     """Yields predictions until the data ends: examples or batches, as arrays or dicts of arrays."""
     path, config, hooks = request.source.path, captured.config, _checked(request.hooks)
