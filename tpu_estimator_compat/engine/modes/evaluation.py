@@ -15,7 +15,6 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.checkpoint import CheckpointSource
 from tpu_estimator_compat.engine.hooks import Schedule, preemption, split_hooks
-from tpu_estimator_compat.engine.hooks.evaluation_events import write_results
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes import initial_values
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
@@ -87,9 +86,18 @@ class Evaluation:
         logging.info("Inference Time : %0.5fs", time.perf_counter() - started)
         logging.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
         if self._captured.writes_files:
-            folder = self._request.output_dir
-            write_results(folder, results, restored, graph=self._captured.graph)
+            self._write(results, restored)
         return results
+
+    def _write(self, results: dict[str, Any], restored: str | None) -> None:
+        from tpu_estimator_compat.engine.original import package
+
+        folder, step = self._request.output_dir, int(results["global_step"])
+        original = package.module("estimator")
+        with self._captured.in_graph():  # with which a new file of events begins
+            original._write_dict_to_summary(folder, results, step)
+            if restored:
+                original._write_checkpoint_path_to_summary(folder, restored, step)
 
     def _scaffold_with(
         self, variables: Mapping[str, np.ndarray] | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib
 import signal
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,7 @@ import tensorflow as tf
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.engine.original import package
 
-_training: Any = importlib.import_module(f"{package.__name__}.training")
+_training: Any = package.module("training")
 
 
 class _Task(_training._TrainingExecutor):

@@ -6,7 +6,6 @@ A mode was captured already: the original's Estimator gets its graph and its spe
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -26,8 +25,8 @@ from tpu_estimator_compat.engine.original import package
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
-estimator: Any = importlib.import_module(f"{package.__name__}.estimator")
-util: Any = importlib.import_module(f"{package.__name__}.util")
+estimator: Any = package.module("estimator")
+util: Any = package.module("util")
 
 
 def device_fn(config: RunConfig) -> Callable[[tf.Operation], str] | None:

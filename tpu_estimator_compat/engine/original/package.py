@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tpu_estimator_compat import spec
 from tpu_estimator_compat.engine.original import package_copy
@@ -77,6 +77,7 @@ def _import(name: str, globals: Any, locals: Any, fromlist: Sequence[str], level
 _check_version()
 package_copy.load_into(sys.modules[__name__], ORIGINAL, _import, INSTEAD, OVER)
 
-if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any: ...
+def module(name: str) -> Any:
+    """A module of the package, such as `training`."""
+    return importlib.import_module(f"{__name__}.{name}")
