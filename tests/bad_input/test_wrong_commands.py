@@ -58,7 +58,10 @@ from tpu_estimator_compat.__main__ import main
         ("preflight --topology h100:9 there.py", "'h100:9' has no valid number of GPUs"),
         ("preflight --topology rtx:1 there.py", "GPUs are named such as h100:8: t4, v100"),
         ("preflight --topology t4:1 --memory-share 75 there.py", "at most 1, got 75.0"),
-        ("compare --against gpu there.py", "Expected tf, jax, jit or replicas=N, got 'gpu'"),
+        (
+            "compare --against gpu there.py",
+            "Expected tf, jax, session, jit or replicas=N, got 'gpu'",
+        ),
         ("compare --keep places there.py", "--keep places: this folder or file already exists"),
         ("compare there.ipynb", "there.ipynb is a notebook, which the original's environment"),
         ("compare --dirs places nosuch", "places has neither event files nor a checkpoint"),

@@ -13,6 +13,7 @@ from tpu_estimator_compat.old_names.canned.wheel.canned import (
     optimizers,
 )
 
+from tpu_estimator_compat.engine.original import package
 from tpu_estimator_compat.estimator import RunConfig
 
 from .small_data import COLUMN, WORD, X, input_fn
@@ -44,18 +45,17 @@ for ask in (
 def test_without_the_package_the_error_names_it(forks):
     """And all that needs no canned model is there."""
     done = forks.run("-c", WITHOUT)
-    said = "Canned models and heads need tensorflow-estimator==2.15.0; installed: none. "
+    need = "Canned models, heads, evaluations and sessions need tensorflow-estimator==2.15.0"
+    said = f"{need}; installed: none. "
     install = "Install it: `pip install 'tensorflow-estimator==2.15.0'` brings no other package."
     assert done.stdout.splitlines() == 3 * [said + install]
 
 
 def test_another_release_is_refused(monkeypatch):
     """Stands in for another environment: the version of the package in it."""
-    from tpu_estimator_compat.old_names.canned import wheel
-
     monkeypatch.setattr(metadata, "version", lambda package: "2.12.0")
     with pytest.raises(ImportError, match=r"installed: 2\.12\.0"):
-        wheel._check_version()
+        package._check_version()
 
 
 def test_the_original_is_not_imported(forks):

@@ -35,7 +35,7 @@ def _check_version() -> None:
         version = ""
     if version != wanted:
         raise ImportError(
-            f"Canned models, heads and sessions need {ESTIMATOR_PACKAGE}; installed: "
+            f"Canned models, heads, evaluations and sessions need {ESTIMATOR_PACKAGE}; installed: "
             f"{version or 'none'}. Install it: `pip install '{ESTIMATOR_PACKAGE}'` brings no other "
             "package.",
             name="tensorflow_estimator",

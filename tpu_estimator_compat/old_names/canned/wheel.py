@@ -9,7 +9,7 @@ This package keeps its own versions of these modules:
 - early stopping: the loop must know when each hook reads the global step;
 - input functions for arrays: the original's need queues, and threads that fill them;
 - `model_to_estimator`: the original takes models of Keras 2 only;
-- receivers and exporters: exports must work without tensorflow-estimator.
+- receivers and exporters: an exporter deletes old exports, and must not follow links.
 """
 
 from __future__ import annotations
