@@ -41,7 +41,7 @@ def add_metrics(estimator: Estimator, metric_fn: Callable[..., Mapping[str, Any]
         offered = {"features": features, "labels": labels, "config": config}
         offered["predictions"] = spec.predictions
         metrics = metric_fn(**{name: offered[name] for name in names})
-        return spec._replace(eval_metric_ops={**(spec.eval_metric_ops or {}), **metrics})
+        return spec._replace(eval_metric_ops={**(spec.eval_metric_ops or {}), **dict(metrics)})
 
     return _like(estimator, model_fn)
 

@@ -102,7 +102,7 @@ def one_by_one(
                     break
                 try:
                     values = _run(monitored, fetches)
-                except tf.errors.OutOfRangeError:
+                except (tf.errors.OutOfRangeError, StopIteration):
                     break
             yield values
     except BaseException as error:  # the caller closed the generator, or a hook or step failed

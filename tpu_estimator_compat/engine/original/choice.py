@@ -39,7 +39,8 @@ def predict(prepared: Prepared, request: prediction.PredictRequest) -> Iterator[
 
 def _loops(prepared: Prepared, request: Any, of_steps: Any) -> Any:
     """The module of a call's loop."""
-    if not needs.session(prepared[1], request.hooks):
+    listeners = getattr(request, "saving_listeners", ())
+    if not needs.session(prepared[1], [*request.hooks, *listeners]):
         return of_steps
     from tpu_estimator_compat.engine.original import loops
 

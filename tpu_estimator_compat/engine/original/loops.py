@@ -22,6 +22,7 @@ from tpu_estimator_compat.engine.modes.evaluation import EvalRequest
 from tpu_estimator_compat.engine.modes.prediction import PredictRequest
 from tpu_estimator_compat.engine.modes.training import TrainRequest
 from tpu_estimator_compat.engine.original import package
+from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -58,7 +59,7 @@ class _Original(estimator.Estimator):
     def spec(self) -> EstimatorSpec:
         captured, spec = self._captured, self._captured.spec
         train_op = spec.train_op
-        if captured.implicit_updates:
+        if captured.implicit_updates and captured.topology.runtime != SESSION:  # as in steps
             train_op = tf.group(train_op, *captured.implicit_updates)
         found = EstimatorSpec(
             captured.mode,

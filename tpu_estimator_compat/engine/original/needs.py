@@ -86,10 +86,11 @@ def _operations(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
 def _is_private(kind: str) -> bool:
     """Whether kernels find their state by name in a session: accumulators, staging areas, barriers.
 
-    Other kernels have a handle of a resource, which functions take.
+    Other kernels have a handle of a resource, which functions take. Those of sparse tensors in
+    queues need none of a session: an element holds the keys of its tensors.
     """
     definition = op_def_registry.get(kind)
-    if definition is None or not definition.is_stateful:
+    if definition is None or not definition.is_stateful or "TensorsMap" in kind:
         return False
     named = any(attribute.name == "shared_name" for attribute in definition.attr)
     return named and all(each.type != types_pb2.DT_RESOURCE for each in definition.output_arg)
@@ -106,7 +107,7 @@ def _calls(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
         functions = [f for base in _users(kind) for f in vars(base).values()]
         for name, text in _OF_CALLS.items():
             if any(name in code.co_names for f in functions if (code := _code(f))):
-                yield f"the hook {kind.__name__} names {name}, {text}"
+                yield f"{kind.__name__} names {name}, {text}"
 
 
 def _users(kind: type) -> list[type]:

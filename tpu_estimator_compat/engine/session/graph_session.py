@@ -32,6 +32,10 @@ _NO_PARTIAL_RUN = (
     "partial_run is not supported here: run all fetches in one `run` call, or set "
     f'RunConfig(runtime="{SESSION}").'
 )
+_NO_LIMIT = (
+    "RunOptions(timeout_in_ms=...) limits no step: leave it out, or set "
+    f'RunConfig(runtime="{SESSION}").'
+)
 _ALIASES = frozenset({"Identity", "ReadVariableOp"})
 
 
@@ -117,6 +121,8 @@ class GraphSession(tf.compat.v1.Session):
         Of `options`, `trace_level` has an effect: `run_metadata.step_stats` gets the trace.
         """
         if options is not None:
+            if options.timeout_in_ms:
+                raise NotImplementedError(_NO_LIMIT)
             warn_of_idle_fields(options)
         if options is not None and options.trace_level and run_metadata is not None:
             with profiles.traced_into(run_metadata):
