@@ -93,10 +93,10 @@ def without_choice(found, *names):
         found[name].remove(CHOICE)
 
 
-@pytest.mark.parametrize("case", ALONE)
-def test_one_chief_does_the_same(both, case):
-    settings = dict(ALONE[case])
-    theirs, ours = both(case.replace(" ", "-"), **settings)
+@pytest.mark.parametrize("chief", ALONE)
+def test_one_chief_does_the_same(both, chief):
+    settings = dict(ALONE[chief])
+    theirs, ours = both(chief.replace(" ", "-"), **settings)
     without_choice(ours, settings.get("chief", "chief") + "0")
     assert len(theirs["checkpoints"]["."]["kept"]) == 5
     kept = [in_any_order(side, "strategy" in settings) for side in (theirs, ours)]
@@ -143,9 +143,9 @@ def test_synchronous_workers_compute_the_same(both):
     )
 
 
-@pytest.mark.parametrize("case", TOGETHER)
-def test_recommenders_learn_in_a_cluster(both, case):
-    found = both(case.replace(" ", "-"), workers=2, **TOGETHER[case])
+@pytest.mark.parametrize("recommender", TOGETHER)
+def test_recommenders_learn_in_a_cluster(both, recommender):
+    found = both(recommender.replace(" ", "-"), workers=2, **TOGETHER[recommender])
     for side in found:
         [name] = [n for n in side["events"] if n.startswith("eval/")]
         assert side["events"][name]["accuracy"][-1][1] > LEARNED
