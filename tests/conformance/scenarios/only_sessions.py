@@ -240,3 +240,34 @@ def state_beside_a_branch_of_1(model_dir, record):
         return tf.square(w - tf.reduce_sum(taken.values)), taken.values.op
 
     _train(model_dir, record, model)
+
+
+class _Traced(tf.train.SessionRunHook):
+    """Also runs a callable, and another session on the same graph."""
+
+    def __init__(self, record):
+        self.record = record
+
+    def after_create_session(self, session, coord):
+        del coord
+        self.record("callable", session.make_callable("y:0", ["x:0"])(3.0))
+        with tf.Session(graph=session.graph) as other:
+            self.record("other", other.run("y:0", {"x:0": 5.0}))
+
+    def before_run(self, context):
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
+        return tf.train.SessionRunArgs("y:0", {"x:0": 2.0}, options)
+
+    def after_run(self, context, values):
+        metadata = values.run_metadata
+        self.record("partitions", len(metadata.partition_graphs))
+        self.record("traced", any(d.node_stats for d in metadata.step_stats.dev_stats))
+        self.record("y", values.results)
+
+
+def traces_callables_and_another_session(model_dir, record):
+    def model(w, features):
+        tf.multiply(tf.placeholder(tf.float32, [], "x"), 2.0, name="y")
+        return tf.square(w - features), features
+
+    _train(model_dir, record, model, [_Traced(record)])
