@@ -169,8 +169,8 @@ class RunConfig(RunConfigProperties):
 
     def _maybe_overwrite_session_config_for_distributed_training(self) -> None:
         """Sets device filters, except under a strategy, where all workers must see each other."""
-        alone = isinstance(self._train_distribute, ParameterServerStrategy | None)
-        if not self._session_config and self._cluster_spec and alone:
+        trains_alone = isinstance(self._train_distribute, ParameterServerStrategy | None)
+        if not self._session_config and self._cluster_spec and trains_alone:
             self._session_config = distributed_session_config(self._task_type, self._task_id)
 
     def replace(self, **kwargs: Any) -> Self:

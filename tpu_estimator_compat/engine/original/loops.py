@@ -55,8 +55,8 @@ class _Original(estimator.Estimator):
     def global_step(self) -> Any:
         return tf.compat.v1.train.get_global_step(self._captured.graph)
 
-    @property
     def spec(self) -> EstimatorSpec:
+        """The spec of the mode, as the original takes it; may add operations: call it once."""
         captured, spec = self._captured, self._captured.spec
         train_op = spec.train_op
         if captured.implicit_updates and captured.topology.runtime != SESSION:  # as in steps
@@ -88,7 +88,7 @@ class _Original(estimator.Estimator):
         return None, None, self.input_hooks
 
     def _call_model_fn(self, features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
-        return self.spec
+        return self.spec()
 
 
 def train(
@@ -103,7 +103,7 @@ def train(
     graph, fn = captured.graph, device_fn(config)
     with training_in(folder, makes=saves), captured.in_graph(), graph.device(fn):
         original = _Original(captured, deployed_input, request.warm_start)
-        spec = original.spec
+        spec = original.spec()
         if request.batch_size is not None:  # a TPUEstimator logged its speed, and not its loss
             speed = training.speed_hooks(captured, request)
             spec = spec._replace(training_hooks=[*spec.training_hooks, *speed])
@@ -138,7 +138,7 @@ def predict(
     with captured.in_graph():
         original = _Original(captured, deployed_input, request.warm_start)
         original._maybe_warm_start(path)
-        spec = original.spec
+        spec = original.spec()
         fetches = {
             "predictions": original._extract_keys(spec.predictions, request.predict_keys),
             "host_call": [],

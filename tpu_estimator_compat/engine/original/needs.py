@@ -1,4 +1,4 @@
-"""What a step is not exactly, and a session of TensorFlow is: the table by which `auto` chooses."""
+"""What only a session of TensorFlow does exactly: the table by which `auto` chooses sessions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from tpu_estimator_compat.tf_internals import (
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 _BRANCHES = frozenset({"If", "Case", "While"})
 _DEBUGGER = "tensorflow.python.debug."
-_OF_CALLS = {
+_OF_HOOKS = {
     "partial_run_setup": "which steps do not have",
-    "RunOptions": "which sessions obey",
+    "RunOptions": "which only sessions obey",
 }
+"""Names in the code of hooks and listeners."""
 
 
 def session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
@@ -40,7 +41,7 @@ def session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
     reason = next((why for find in _NEEDS for why in find(captured.graph, all_hooks)), None)
     if reason is None:
         return False
-    if _has_other_branches(captured.graph):
+    if _has_branches_for_steps(captured.graph):
         logging.warning(
             "Steps run this call, though %s: its branches or loops were built for steps. With "
             "RunConfig(runtime=\"session\"), the original's loop runs it in TensorFlow's session.",
@@ -51,7 +52,7 @@ def session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
     return True
 
 
-def _has_other_branches(graph: tf.Graph) -> bool:
+def _has_branches_for_steps(graph: tf.Graph) -> bool:
     """Whether branches are functions, where TensorFlow 1 had put them into the graph itself."""
     if control_flow_util.ENABLE_CONTROL_FLOW_V2:
         return False
@@ -73,16 +74,22 @@ def _is_free(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
 
 def _operations(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
     for op in (op for each in sources.with_graphs(graph) for op in each.get_operations()):
-        if graph_ops.is_variable_handle(op):
-            continue
-        for has, text in _OF_OPERATIONS:
-            if has(op.type):
-                line = sources.of_operation(op)
-                where = f" at {line}" if line else ""
-                yield f"operation '{op.name}' ({op.type}){where} {text}"
+        if need := _need(op.type):
+            line = sources.of_operation(op)
+            where = f" at {line}" if line else ""
+            yield f"operation '{op.name}' ({op.type}){where} {need}"
 
 
 @functools.cache
+def _need(kind: str) -> str:
+    """Why operations of a type need a session; empty for most. A call asks for every operation."""
+    if _is_private(kind):
+        return "has state that only a session keeps"
+    if ref_ops.needs_ref(kind):
+        return "takes a ref variable, and no operation on resource variables does the same"
+    return ""
+
+
 def _is_private(kind: str) -> bool:
     """Whether kernels find their state by name in a session: accumulators, staging areas, barriers.
 
@@ -90,7 +97,9 @@ def _is_private(kind: str) -> bool:
     queues need none of a session: an element holds the keys of its tensors.
     """
     definition = op_def_registry.get(kind)
-    if definition is None or not definition.is_stateful or "TensorsMap" in kind:
+    if kind in ref_ops.VARIABLES or "TensorsMap" in kind:
+        return False
+    if definition is None or not definition.is_stateful:
         return False
     named = any(attribute.name == "shared_name" for attribute in definition.attr)
     return named and all(each.type != types_pb2.DT_RESOURCE for each in definition.output_arg)
@@ -105,9 +114,9 @@ def _debuggers(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
 def _calls(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
     for kind in map(type, hooks):
         functions = [f for base in _users(kind) for f in vars(base).values()]
-        for name, text in _OF_CALLS.items():
+        for name, text in _OF_HOOKS.items():
             if any(name in code.co_names for f in functions if (code := _code(f))):
-                yield f"{kind.__name__} names {name}, {text}"
+                yield f"the class {kind.__name__} uses {name}, {text}"
 
 
 def _users(kind: type) -> list[type]:
@@ -119,10 +128,6 @@ def _code(function: Any) -> Any:
     return getattr(function, "__code__", None)
 
 
-_OF_OPERATIONS: tuple[tuple[Callable[[str], bool], str], ...] = (
-    (_is_private, "has state that only a session keeps"),
-    (ref_ops.needs_ref, "takes a ref variable, and none on resource variables does the same"),
-)
 _NEEDS: tuple[Callable[[tf.Graph, Sequence[Hook]], Iterator[str]], ...] = (
     _operations,
     _debuggers,

@@ -47,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the runtime, where the script's RunConfig sets none: tensorflow; jax, under "
         "use_tpu=True, on JAX's TPUs, GPUs or CPUs; session, under use_tpu=False, the original's "
         "loops in TensorFlow's sessions; auto, which is session if TF_CONFIG names parameter "
-        "servers, jax if JAX has a TPU and TensorFlow has none, else tensorflow. "
+        "servers or the script needs what only sessions have, jax if JAX has a TPU and TensorFlow "
+        "has none, else tensorflow. "
         f"Sets the environment variable {RUNTIME_VARIABLE}",
     )
     parser.add_argument(
