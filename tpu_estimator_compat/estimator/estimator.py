@@ -29,7 +29,7 @@ from tpu_estimator_compat.engine.checkpoint import (
 )
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
 from tpu_estimator_compat.engine.inputs import DeployedInput
-from tpu_estimator_compat.engine.inputs.modes import InputMode
+from tpu_estimator_compat.engine.inputs.input_mode import InputMode
 from tpu_estimator_compat.engine.modes import evaluation, prediction, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes

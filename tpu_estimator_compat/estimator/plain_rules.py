@@ -15,8 +15,8 @@ from tpu_estimator_compat.engine.capture.user_functions import (
     checked_spec,
     input_arguments,
 )
-from tpu_estimator_compat.engine.inputs import modes
-from tpu_estimator_compat.engine.inputs.modes import InputMode, Invocation
+from tpu_estimator_compat.engine.inputs import pipeline_configs
+from tpu_estimator_compat.engine.inputs.input_mode import InputMode, Invocation
 from tpu_estimator_compat.engine.topology import Topology, TPUStrategy
 from tpu_estimator_compat.estimator.rules import InputFn, ModelFn, copies
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
@@ -45,7 +45,7 @@ class PlainRules:
         return None
 
     def input_mode(self, mode: str, topology: Topology) -> InputMode:
-        return modes.resolve(mode, None, topology)
+        return pipeline_configs.choose(mode, None, topology)
 
     def input_arguments(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation

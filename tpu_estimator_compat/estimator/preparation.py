@@ -14,7 +14,7 @@ from tpu_estimator_compat.engine import inputs
 from tpu_estimator_compat.engine import topology as topology_lib
 from tpu_estimator_compat.engine.capture.capture import Element, new_graph, placeholders
 from tpu_estimator_compat.engine.capture.user_functions import announced
-from tpu_estimator_compat.engine.inputs.modes import InputMode, TPUInputMode
+from tpu_estimator_compat.engine.inputs.input_mode import InputMode, TPUInputMode
 from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, capture_mode
 from tpu_estimator_compat.engine.state.variables import VariableStore

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from tpu_estimator_compat.config import IterationsPerLoopCounter, RunConfig
 from tpu_estimator_compat.engine import inputs
 from tpu_estimator_compat.engine.capture.user_functions import set_param
-from tpu_estimator_compat.engine.inputs.modes import InputMode, Invocation
+from tpu_estimator_compat.engine.inputs.input_mode import InputMode, Invocation
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import EstimatorSpec, TPUEstimatorSpec

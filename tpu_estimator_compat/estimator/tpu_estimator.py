@@ -24,7 +24,7 @@ from tpu_estimator_compat.engine.capture.user_functions import (
 )
 from tpu_estimator_compat.engine.export import tpu_graph
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
-from tpu_estimator_compat.engine.inputs import modes
+from tpu_estimator_compat.engine.inputs import pipeline_configs
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.exporting import PathLike, ReceiverFn
 from tpu_estimator_compat.estimator.plain_rules import ModelFn
@@ -110,7 +110,7 @@ class TPUEstimator(Preflighting, Estimator):
         sizes = (train_batch_size, eval_batch_size, predict_batch_size)
         if use_tpu:
             _check_batch_sizes(*sizes)
-            modes.check_config(config.tpu_config)
+            pipeline_configs.check_config(config.tpu_config)
         _check_are_numbers(*sizes)
         if embedding_config_spec is not None:
             plug.check(embedding_config_spec, config.tpu_config, use_tpu, eval_on_tpu)

@@ -26,8 +26,8 @@ from tpu_estimator_compat.engine.capture.user_functions import (
     checked_spec,
     input_arguments,
 )
-from tpu_estimator_compat.engine.inputs import modes
-from tpu_estimator_compat.engine.inputs.modes import InputMode, Invocation, TPUInputMode
+from tpu_estimator_compat.engine.inputs import pipeline_configs
+from tpu_estimator_compat.engine.inputs.input_mode import InputMode, Invocation, TPUInputMode
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
 from tpu_estimator_compat.engine.modes.captured_mode import model_arguments
 from tpu_estimator_compat.engine.runtime import workers
@@ -88,7 +88,7 @@ class TPURules:
 
     def input_mode(self, mode: str, topology: Topology) -> InputMode:
         size, axis = self.batch_sizes[mode], self.batch_axis
-        return modes.resolve(mode, self.tpu_config, topology, size, axis)
+        return pipeline_configs.choose(mode, self.tpu_config, topology, size, axis)
 
     def loop(self, topology: Topology) -> IterationsPerLoopCounter | None:
         return self.tpu_config.loop_length if topology.tpu_semantics else None

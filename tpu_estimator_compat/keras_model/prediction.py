@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture.capture import plain_element
 from tpu_estimator_compat.engine.graph.sources import with_lines
-from tpu_estimator_compat.engine.inputs import feature_keys
+from tpu_estimator_compat.engine.inputs.calling import with_original_keys
 from tpu_estimator_compat.engine.modes.captured_mode import split_element
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.session.runner import Runner
@@ -87,4 +87,4 @@ class Prediction:
 def features_spec(modes: ModelModes) -> Any:
     """The features of a batch of any size, as a structure of `tf.TypeSpec`s."""
     features, _ = split_element(modes.first().element_spec)
-    return feature_keys.original(elements.any_batch(features))
+    return with_original_keys(elements.any_batch(features))

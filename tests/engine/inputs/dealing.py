@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.inputs import deploy, modes
+from tpu_estimator_compat.engine.inputs import deploy, pipeline_configs
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
@@ -14,7 +14,7 @@ from .fakes import FakeStrategy, ReadyInput
 def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, size=None, **config):
     """What each replica gets in each step: a list of steps of lists of replicas."""
     topology = Topology(strategy(replicas), tpu_semantics=True)
-    input_mode = modes.resolve(mode, tpu.TPUConfig(**config), topology, size, batch_axis)
+    input_mode = pipeline_configs.choose(mode, tpu.TPUConfig(**config), topology, size, batch_axis)
     found = deploy([*map(ReadyInput, datasets)], input_mode)
     steps = []
     iterator = iter(found)
@@ -37,7 +37,7 @@ GLOBAL_BATCH = 32
 
 def resolved(mode, size, replicas, hosts=1, this_host=None, tpu_semantics=True, **tpu_config):
     topology = Topology(FakeStrategy(replicas), tpu_semantics, hosts, this_host)
-    return modes.resolve(mode, tpu.TPUConfig(**tpu_config), topology, size)
+    return pipeline_configs.choose(mode, tpu.TPUConfig(**tpu_config), topology, size)
 
 
 def calls_of(mode, replicas, hosts, this_host=None, **tpu_config):

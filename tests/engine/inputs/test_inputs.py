@@ -6,7 +6,13 @@ import tensorflow as tf
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine import topology as topology_lib
-from tpu_estimator_compat.engine.inputs import DeployedInput, deploy, modes, padding, partition_dims
+from tpu_estimator_compat.engine.inputs import (
+    DeployedInput,
+    deploy,
+    padding,
+    partition_dims,
+    pipeline_configs,
+)
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
 from tpu_estimator_compat.engine.runtime import functions
 from tpu_estimator_compat.engine.topology import Topology
@@ -31,7 +37,7 @@ def test_nested_structures_keep_static_shapes(strategy):
         ({"a": tf.zeros([8, 3]), "b": tf.zeros([8])}, tf.ones([8]))
     )
     topology = Topology(strategy(4), tpu_semantics=True)
-    input_mode = modes.resolve(ModeKeys.TRAIN, tpu.TPUConfig(), topology)
+    input_mode = pipeline_configs.choose(ModeKeys.TRAIN, tpu.TPUConfig(), topology)
     spec = deploy([ReadyInput(dataset)], input_mode).element_spec
     assert spec[0]["a"].shape == [2, 3]
     assert spec[0]["b"].shape == [2]
@@ -175,7 +181,7 @@ def test_the_structure_is_checked_before_training(tmp_path):
 @pytest.fixture
 def context(strategy):
     topology = Topology(strategy(4), True)
-    return TPUContext(modes.resolve(tpu.ModeKeys.TRAIN, tpu.TPUConfig(), topology))
+    return TPUContext(pipeline_configs.choose(tpu.ModeKeys.TRAIN, tpu.TPUConfig(), topology))
 
 
 def test_the_device_of_a_host_is_found_by_host_or_by_replica(context):
@@ -204,9 +210,9 @@ def test_logical_cpus_stand_for_cores(cores, replicas):
 def test_model_parallelism_has_an_assignment_without_a_tpu(strategy):
     """None without model parallelism, as in the original."""
     topology = Topology(strategy(4), True)
-    plain = TPUContext(modes.resolve(tpu.ModeKeys.TRAIN, tpu.TPUConfig(), topology))
+    plain = TPUContext(pipeline_configs.choose(tpu.ModeKeys.TRAIN, tpu.TPUConfig(), topology))
     assert plain.device_assignment is None
     tpu_config = tpu.TPUConfig(num_cores_per_replica=1)
-    context = TPUContext(modes.resolve(tpu.ModeKeys.TRAIN, tpu_config, topology))
+    context = TPUContext(pipeline_configs.choose(tpu.ModeKeys.TRAIN, tpu_config, topology))
     assert context.device_assignment.num_replicas == 4
     assert context.device_assignment.tpu_device(3) == "/task:0/device:TPU:3"

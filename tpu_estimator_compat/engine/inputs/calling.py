@@ -8,7 +8,7 @@ upstream of the element's tensors belong to the input, the others to the step.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +16,6 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.capture import graph_building
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
-from tpu_estimator_compat.engine.inputs import feature_keys
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import HostFunction
@@ -243,7 +242,7 @@ def _of_tensors(result: Any, graph: tf.Graph) -> Any:
     if result is None:
         return (), ()
     is_pair = isinstance(result, (list, tuple)) and not hasattr(result, "_fields")
-    parts = [feature_keys.sortable(part) for part in (result if is_pair else [result])]
+    parts = [_with_sortable_keys(part) for part in (result if is_pair else [result])]
     with graph.as_default():
         parts = tf.nest.map_structure(_as_tensor, parts)
     return tuple(parts) if is_pair else parts[0]
@@ -260,3 +259,37 @@ def _as_tensor(value: Any) -> Any:
         raise type(error)(
             f"input_fn returned {value!r} among its features or labels, which is no tensor: {error}"
         ) from None
+
+
+class _Key(str):
+    """A sortable replacement of a key that cannot be compared with other keys.
+
+    TensorFlow sorts the keys of a dict that goes through a dataset. Tensors that an input_fn
+    returned did not go through one in the original, so model_fn must get them by their own keys.
+    """
+
+    original: Hashable
+
+
+def _with_sortable_keys(features: Any) -> Any:
+    """`features` with keys that can be sorted; unchanged where they can be already."""
+    if not isinstance(features, dict):
+        return features
+    try:
+        sorted(features)
+    except TypeError:
+        return {_key(key): value for key, value in features.items()}
+    return features
+
+
+def with_original_keys(features: Any) -> Any:
+    """`features` with the keys that input_fn gave them."""
+    if not isinstance(features, dict) or not any(isinstance(key, _Key) for key in features):
+        return features
+    return {key.original: value for key, value in features.items()}
+
+
+def _key(key: Hashable) -> _Key:
+    made = _Key(f"{type(key).__name__} {key!r}")
+    made.original = key
+    return made

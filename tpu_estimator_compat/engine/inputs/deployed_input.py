@@ -12,10 +12,9 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.capture.capture import Element, placeholders
-from tpu_estimator_compat.engine.inputs import modes
 from tpu_estimator_compat.engine.inputs.async_release import end_iterators
 from tpu_estimator_compat.engine.inputs.calling import CalledInput
-from tpu_estimator_compat.engine.inputs.modes import InputMode
+from tpu_estimator_compat.engine.inputs.input_mode import InputMode, Plain
 from tpu_estimator_compat.engine.runtime import eager, workers
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
@@ -202,7 +201,7 @@ def deploy(
     `called` has the order of `input_mode.invocations`. With `in_step`, the step of a sole replica
     may compute input_fn's tensors itself.
     """
-    whole = isinstance(input_mode, modes.Plain) and input_mode.topology.num_replicas == 1
+    whole = isinstance(input_mode, Plain) and input_mode.topology.num_replicas == 1
     in_step = in_step and whole and not called[0].is_dataset
     empty = called[0].is_empty
     python = any(each.runs_python for each in called)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tpu_estimator_compat.engine.inputs.modes import Invocation, TPUInputMode
+from tpu_estimator_compat.engine.inputs.input_mode import Invocation, TPUInputMode
 from tpu_estimator_compat.engine.topology.computation_shapes import imagined_assignment
 
 

@@ -24,7 +24,7 @@ from tpu_estimator_compat.engine.capture.implicit_updates import implicit_update
 from tpu_estimator_compat.engine.checkpoint import latest
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
-from tpu_estimator_compat.engine.inputs import feature_keys
+from tpu_estimator_compat.engine.inputs.calling import with_original_keys
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.spec_functions import SpecFunctions
@@ -184,9 +184,9 @@ def model_arguments(element: Any, mode: str) -> tuple[Any, Any]:
             features = PredictFeatures(features, element.is_padding)
         return features, _given(labels)
     if mode == ModeKeys.PREDICT:
-        return feature_keys.original(_given(split_element(element)[0])), None
+        return with_original_keys(_given(split_element(element)[0])), None
     features, labels = split_element(element)
-    return feature_keys.original(_given(features)), labels
+    return with_original_keys(_given(features)), labels
 
 
 def capture_mode(

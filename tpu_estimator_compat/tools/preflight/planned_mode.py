@@ -13,7 +13,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.capture.element_names import element_names
 from tpu_estimator_compat.engine.graph import graph_ops, sources
-from tpu_estimator_compat.engine.inputs.modes import InputMode
+from tpu_estimator_compat.engine.inputs.input_mode import InputMode
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.estimator import preparation

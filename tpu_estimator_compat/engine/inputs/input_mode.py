@@ -1,4 +1,4 @@
-"""The interface of input modes, and the base class of input modes with `use_tpu=True`."""
+"""What an input mode is: who calls input_fn, for which batch size, and which replica gets what."""
 
 from __future__ import annotations
 
@@ -73,6 +73,32 @@ class InputMode(abc.ABC):
 
         `datasets` has one per call of input_fn, in the order of `invocations`.
         """
+
+
+@dataclasses.dataclass(frozen=True)
+class Plain(InputMode):
+    """Input without `use_tpu=True`: whole batches, one input_fn call per host.
+
+    Replicas take the batches of their host in turn; SLICED is an error.
+    """
+
+    sliced: bool = False
+
+    def check(self) -> None:
+        if self.sliced:
+            raise ValueError(
+                "Invalid TPUConfig `eval_training_input_configuration` value. SLICED mode only "
+                "works on use_tpu = True."
+            )
+
+    def invocations(self) -> list[Invocation]:
+        return [Invocation(host, host) for host in self.topology.hosts]
+
+    def check_called(self, called: CalledInput) -> None:
+        del called
+
+    def deal(self, datasets: Sequence[Dataset]) -> Sequence[Dataset]:
+        return datasets
 
 
 @dataclasses.dataclass(frozen=True)

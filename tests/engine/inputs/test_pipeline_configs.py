@@ -2,14 +2,15 @@ import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.inputs import deploy, modes
+from tpu_estimator_compat.engine.inputs import deploy, pipeline_configs
+from tpu_estimator_compat.engine.inputs.input_mode import Invocation
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
-from ..calls import called
-from ..dealing import GLOBAL_BATCH, batches, calls_of, dealt, resolved
-from ..fakes import FakeStrategy, ReadyInput
-from ..settings import BROADCAST, EVERY, SLICED, V2, Modes
+from .calls import called
+from .dealing import GLOBAL_BATCH, batches, calls_of, dealt, resolved
+from .fakes import FakeStrategy, ReadyInput
+from .settings import BROADCAST, EVERY, SLICED, V2, Modes
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,8 @@ def test_what_each_of_two_hosts_feeds(strategy, mode, config, given, expected):
     topology = Topology(strategy(4), tpu_semantics=True, num_hosts=2)
     datasets = [tf.data.Dataset.from_tensors(batch) for batch in given]
     found = deploy(
-        [*map(ReadyInput, datasets)], modes.resolve(mode, tpu.TPUConfig(**config), topology)
+        [*map(ReadyInput, datasets)],
+        pipeline_configs.choose(mode, tpu.TPUConfig(**config), topology),
     )
     dealt_by_host = [[e.numpy().tolist() for e in dataset] for dataset in found.deal()]
     assert dealt_by_host == expected
@@ -191,7 +193,7 @@ def test_tensors_in_place_of_a_dataset(mode, config, message):
 def test_batch_axis_is_checked_before_anything_is_split():
     given = called(lambda: (tf.zeros([4, 2]), tf.zeros([4])))
     topology = Topology(FakeStrategy(1), True)
-    input_mode = modes.resolve(ModeKeys.TRAIN, tpu.TPUConfig(), topology, 4, [5, 5])
+    input_mode = pipeline_configs.choose(ModeKeys.TRAIN, tpu.TPUConfig(), topology, 4, [5, 5])
     with pytest.raises(ValueError, match=r"is 5 for TensorSpec\(shape=\(4, 2\).* rank is 2\."):
         input_mode.check_called(given)
 
@@ -224,7 +226,7 @@ def test_per_host_v1(replicas, hosts, alias):
 
 def test_off_tpu_every_host_calls_and_batch_sizes_are_whole():
     plain = resolved(ModeKeys.TRAIN, 7, 4, 2, tpu_semantics=False, **BROADCAST)
-    assert plain.invocations() == [modes.Invocation(0, 0), modes.Invocation(1, 1)]
+    assert plain.invocations() == [Invocation(0, 0), Invocation(1, 1)]
     assert (plain.input_batch_size, plain.model_batch_size) == (7, 7)
     assert not plain.same_for_all
     plain.check()
@@ -245,9 +247,9 @@ def test_per_shard_becomes_per_host_outside_training(mode):
 def test_model_parallelism_goes_with_input_per_host():
     config = tpu.TPUConfig(num_cores_per_replica=2, per_host_input_for_training=Modes.PER_SHARD_V1)
     with pytest.raises(ValueError, match="Model parallelism only supports per host input"):
-        modes.check_config(config)
-    modes.check_config(config._replace(num_cores_per_replica=None))
-    modes.check_config(config._replace(per_host_input_for_training=Modes.PER_HOST_V1))
+        pipeline_configs.check_config(config)
+    pipeline_configs.check_config(config._replace(num_cores_per_replica=None))
+    pipeline_configs.check_config(config._replace(per_host_input_for_training=Modes.PER_HOST_V1))
 
 
 def test_per_shard_v1_gives_every_replica_its_own_dataset(strategy):
@@ -288,3 +290,28 @@ def test_per_host_v2(replicas, hosts, mode):
     assert calls_of(mode, replicas, hosts, **V2) == [
         (host, host, hosts, replicas // hosts, GLOBAL_BATCH // replicas) for host in range(hosts)
     ]
+
+
+def test_sliced_splits_in_evaluation(strategy):
+    found = dealt(
+        strategy,
+        2,
+        [batches(8)],
+        mode=ModeKeys.EVAL,
+        per_host_input_for_training=Modes.PER_HOST_V2,
+        eval_training_input_configuration=Modes.SLICED,
+    )
+    assert found[0] == [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]
+
+
+@EVERY
+@pytest.mark.parametrize("mode", [ModeKeys.EVAL, ModeKeys.PREDICT])
+@pytest.mark.parametrize("in_training", [V2, BROADCAST, {}])
+def test_sliced(replicas, hosts, mode, in_training):
+    found = calls_of(mode, replicas, hosts, **in_training, **SLICED)
+    assert found == [(0, 0, 1, replicas, GLOBAL_BATCH)]
+
+
+def test_sliced_says_nothing_of_training():
+    found = calls_of(ModeKeys.TRAIN, 4, 1, **V2, **SLICED)
+    assert found == calls_of(ModeKeys.TRAIN, 4, 1, **V2)
