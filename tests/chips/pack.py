@@ -40,7 +40,6 @@ STEPS = {"convnet": (256, 40), "bert_base": (32, 110), "encoder": (64, 40), "res
 
 SMALL = {"convnet": (8, 60), "encoder": (8, 60)}
 TOPOLOGIES = "h100:1,h200:1"
-SAVED_MIB = 4
 
 PYTHON = "3.12"
 PLATFORMS = [f"manylinux{name}_x86_64" for name in ("_2_28", "_2_27", "_2_17", "2014", "1")]
@@ -87,14 +86,9 @@ PART = 48 * 2**20
 def steps(models: dict[str, tuple[int, int]], topologies: str) -> pathlib.Path:
     """Saves the steps, with preflight's estimates of their memory, and the script that runs all."""
     folder = _new("steps")
+    runs = record.Runs(folder, topologies, [], 1)
     for model, (batch, _) in models.items():
-        depth = ["--topology", topologies] if topologies else ["--depth", "scan"]
-        words = [*record.COMMAND, "preflight", *depth, "--save-values", str(SAVED_MIB)]
-        words += ["--save-step", str(folder / model), record.TRAIN]
-        done = subprocess.run([*words, f"--model={model}", f"--batch={batch}"], check=False)
-        # 1 and 2: it may not fit, or lack a TPU's exchange; what counts here is the folder.
-        if done.returncode not in (0, 1, 2) or not (folder / model / "run_step.py").exists():
-            raise SystemExit(f"preflight saved no step of {model}; it said why above.")
+        runs.save(folder / model, model, batch)
     order = [f"{model} {seconds}" for model, (_, seconds) in models.items()]
     (folder / "order").write_text("\n".join(order) + "\n")
     shutil.copy(HERE / "run_all.sh", folder)

@@ -2,8 +2,8 @@
 
     python tests/chips/record.py --topology h100:1
 
-It runs the steps of five models as `preflight --save-step` saves them, compares and measures them,
-and their memory with what preflight expected; then the package itself with `runtime="jax"`:
+It runs the saved steps of five models, compares and measures them, and their memory with what
+preflight expected; then the package itself with `runtime="jax"`:
 `doctor`, the digits example, trainings beside the bare loop of the same step, host calls and
 metrics, a checkpoint that another training begins with, and SIGKILL and going on. It takes half an
 hour, or less with `--minutes`: the most important parts come first. It writes
@@ -83,10 +83,7 @@ class Runs:
 
     def step(self, model: str, batch: int) -> dict[str, Any]:
         saved = self._folder / f"{model}-{batch}"
-        depth = ["--topology", self._topology] if self._topology else ["--depth", "scan"]
-        words = ["preflight", *depth, "--save-step", str(saved), TRAIN]
-        # 1 and 2: it may not fit, or has no TPU's exchange; what counts here is the folder.
-        self._output(*COMMAND, *words, *_flags(model=model, batch=batch), allowed=(0, 1, 2))
+        self.save(saved, model, batch)
         self._output(sys.executable, str(saved / "run_step.py"), allowed=(0, 1))
         alone = json.loads((saved / "result.json").read_text())
         trained = self.train(model=model, batch=batch, steps=self._steps, loop=self._steps // 5)
@@ -96,6 +93,17 @@ class Runs:
             "steps_per_second": speed,
             "of_the_bare_loop": speed / alone["steps_per_second"],
         }
+
+    def save(self, folder: pathlib.Path, model: str, batch: int) -> None:
+        """Saves a step in a new folder, with preflight's estimates of its memory."""
+        flags = _flags(model=model, batch=batch)
+        self._output(*ON_JAX, *flags, "--steps=1", f"--save_step={folder}")
+        if self._topology:
+            words = ["preflight", "--json", "--topology", self._topology, TRAIN, *flags]
+            # 1 and 2: it may not fit, or not be compiled; then there may be no estimate.
+            found = json.loads(self._output(*COMMAND, *words, allowed=(0, 1, 2)))
+            known = {r["topology"]: r["memory"]["total"] for r in found["reports"] if r["memory"]}
+            (folder / "estimates.json").write_text(json.dumps(known))
 
     def bfloat16(self) -> dict[str, Any]:
         """Speed with the model in bfloat16, as scripts for TPUs ask for it."""

@@ -8,6 +8,8 @@ Its last line of output is a JSON object: losses, steps per second, metrics, hos
 import argparse
 import json
 import math
+import pathlib
+import sys
 import time
 
 import numpy as np
@@ -209,6 +211,7 @@ def parsed():
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--save_every", type=int)
     parser.add_argument("--init_checkpoint")
+    parser.add_argument("--save_step", help="folder for the step, see saved_step.py")
     for flag in ("--bfloat16", "--host_call", "--evaluate"):
         parser.add_argument(flag, action="store_true")
     return parser.parse_args()
@@ -231,7 +234,13 @@ def main():
         eval_batch_size=flags.batch,
     )
     watch, input_fn = Watch(), input_fn_of(flags.model)
-    estimator.train(input_fn, max_steps=flags.steps, hooks=[watch])
+    hooks = [watch]
+    if flags.save_step:
+        sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+        from chips.saved_step import SavesStep
+
+        hooks.append(SavesStep(flags.save_step))
+    estimator.train(input_fn, max_steps=flags.steps, hooks=hooks)
     found = {"losses": watch.losses, "steps_per_second": watch.steps_per_second(), "told": TOLD}
     if flags.evaluate:
         metrics = estimator.evaluate(input_fn, steps=4)

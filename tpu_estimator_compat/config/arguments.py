@@ -16,12 +16,6 @@ from typing import Any
 import numpy as np
 
 
-def check_empty_folder(path: str) -> None:
-    """Raises FileExistsError unless `path` does not exist, or is an empty folder."""
-    if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
-        raise FileExistsError(f"{path} exists, and is no empty folder. Name a new folder.")
-
-
 def check_steps(value: Any, name: str) -> None:
     """Raises TypeError or ValueError unless `value` is None or a positive number.
 

@@ -188,22 +188,3 @@ def test_the_second_time_comes_from_the_cache(script, capsys):
         lines = capsys.readouterr().out.splitlines()
         [line] = [line for line in lines if line.startswith("from the cache")]
         assert line.split()[-1] == cached
-
-
-def test_a_saved_step_lies_in_the_folder_and_nothing_was_trained(script, capsys):
-    assert preflight("--depth", "scan", "--save-step", "step", script) == 2
-    assert "run: python run_step.py" in capsys.readouterr().err
-    assert {path.name for path in (script.parent / "step").iterdir()} == {
-        "step.json", "values.npz", "run_step.py", "one.highest", "one.default", "loop.default"
-    }  # fmt: skip
-    assert not list(script.parent.glob("model/model.ckpt*"))
-
-
-@pytest.mark.parametrize("arguments", [("--mode", "eval"), ()])
-def test_what_cannot_be_saved_is_refused_before_the_script_runs(script, arguments, capsys):
-    (script.parent / "step").mkdir()
-    (script.parent / "step" / "mine").touch()
-    assert preflight("--save-step", "step", *arguments, script) == 2
-    printed = capsys.readouterr()
-    assert "here we go" not in printed.out
-    assert ("--mode eval" if arguments else "Name a new folder") in printed.err

@@ -88,10 +88,6 @@ class JaxStep:
     def module(self) -> StepModule:
         return lowered(self._step, self._shapes)
 
-    @property
-    def number_of_loss(self) -> int | None:
-        return self.device.number_of_loss
-
     def function(self, most: int) -> StepFunction:
         if most not in self._functions:
             try:

@@ -84,20 +84,6 @@ def _add_extent(parser: argparse.ArgumentParser) -> None:
 def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
     parser.add_argument("--html", metavar="FILE", help="also write the report as an HTML page")
-    parser.add_argument(
-        "--save-step",
-        metavar="DIR",
-        help="also save the training step in this new folder, with a script that needs no "
-        "TensorFlow, compares the step on a chip with this CPU, and measures its speed",
-    )
-    parser.add_argument(
-        "--save-values",
-        type=float,
-        default=64,
-        metavar="MIB",
-        help="with --save-step: the most MiB of variables and inputs to save; random values "
-        "replace larger ones; default: 64",
-    )
 
 
 class _Reached(SystemExit):
@@ -115,8 +101,6 @@ def run(arguments: argparse.Namespace) -> int:
         for name in _topologies(arguments):
             targets.parse(name, arguments.memory_share)
         check_writable(arguments.html)
-        if arguments.save_step:
-            _check_saving(arguments)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         say(f"{NAME}: error: {error}", error=True)
         return _UNKNOWN
@@ -149,38 +133,6 @@ def _topologies(arguments: argparse.Namespace) -> list[str]:
     return [name for names in given for name in names.split(",")]
 
 
-def _check_saving(arguments: argparse.Namespace) -> None:
-    """Raises an error where --save-step cannot work, before the script runs."""
-    from tpu_estimator_compat.config.arguments import check_empty_folder
-    from tpu_estimator_compat.engine.jax import installation as jax_installation
-
-    if arguments.mode != "train":
-        raise ValueError(f"--save-step saves a training step; got --mode {arguments.mode}.")
-    jax_installation.check()
-    check_empty_folder(arguments.save_step)
-
-
-def _save(
-    estimator: Any, input_fn: Callable[..., Any], result: Any, arguments: argparse.Namespace
-) -> None:
-    from tpu_estimator_compat.tools.preflight.step_saving import save_step
-
-    estimates = {r.topology: r.memory.total for r in result.reports if r.memory is not None}
-    script = save_step(
-        estimator,
-        input_fn,
-        arguments.save_step,
-        largest=int(arguments.save_values * 2**20),
-        platforms=("cpu", "cuda", "tpu"),
-        estimates=estimates,
-    )
-    say(
-        f"The step is in {arguments.save_step}. Copy the folder to a machine with JAX, and run: "
-        f"python {script.name}",
-        error=True,
-    )
-
-
 def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[..., Any]:
     """The function that runs where the script would train, evaluate or predict."""
     from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
@@ -196,8 +148,6 @@ def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[...,
                     "it a TPUEstimator."
                 )
             results.append(_check(estimator, mode, input_fn, arguments))
-            if arguments.save_step:
-                _save(estimator, input_fn, results[-1], arguments)
             raise _Reached
         if mode == ModeKeys.TRAIN:
             return estimator  # nothing is trained
