@@ -1,4 +1,6 @@
+import importlib
 import pathlib
+import sys
 
 import pytest
 
@@ -216,3 +218,15 @@ def test_a_name_that_no_namespace_has_is_no_module(run):
             print("tf.contrib.nothing" in str(error))
     """)
     assert done.stdout.split() == ["True", "True", "True"], done.stdout + done.stderr
+
+
+def test_a_link_to_a_legacy_module_is_judged_by_what_it_links_to(tmp_path, monkeypatch):
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere.py"
+    folder.mkdir()
+    elsewhere.write_text("VALUE = 1\n")
+    (folder / "linked_module.py").symlink_to(elsewhere)
+    found = imports.LegacyImports([str(folder)])
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(sys, "meta_path", [found, *sys.meta_path])
+    assert importlib.import_module("linked_module").VALUE == 1
+    assert sys.modules.pop("linked_module").__name__ not in found.loaded

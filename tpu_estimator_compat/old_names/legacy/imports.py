@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tpu_estimator_compat.old_names.legacy import (
-    bytecode,
+    compiling,
     namespaces,
     numpy_names,
     overlay,
@@ -60,7 +60,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         own: Iterable[str] = (),
         old_packages: OldPackages | None = None,
         python_path: PythonPath | None = None,
-        judge: Callable[[bytecode.Compiled], Dialect] = lambda found: found.dialect or Dialect.V2,
+        judge: Callable[[compiling.Compiled], Dialect] = lambda found: found.dialect or Dialect.V2,
     ):
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.packages = frozenset(packages)
@@ -226,8 +226,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._imports = imports
 
     def prepared(self, module: types.ModuleType) -> types.CodeType:
-        assert module.__spec__ is not None  # the module was made from its spec
-        found = bytecode.loaded(self, module.__spec__, numpy=self._imports.numpy)
+        found = compiling.compiled(self.get_data(self.path), self.path, numpy=self._imports.numpy)
         self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)
         self._imports.loaded.add(module.__name__)
         return found.code

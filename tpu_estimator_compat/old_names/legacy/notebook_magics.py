@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import bytecode, locating
+from tpu_estimator_compat.old_names.legacy import compiling, locating
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
 from tpu_estimator_compat.old_names.legacy.notebook_cells import Magic, is_notebook
 from tpu_estimator_compat.old_names.legacy.notebook_commands import Commands
@@ -287,7 +287,7 @@ def _as_program(module: types.ModuleType, argv: list[str]) -> Iterator[None]:
 def _execute(module: types.ModuleType, imports: LegacyImports) -> None:
     path = str(module.__file__)
     source = pathlib.Path(path).read_bytes()
-    found = bytecode.compiled(source, path, numpy=imports.numpy)
+    found = compiling.compiled(source, path, numpy=imports.numpy)
     imports.prepare(module.__dict__, imports.judge(found), found.python_2)
     exec(found.code, module.__dict__)
 

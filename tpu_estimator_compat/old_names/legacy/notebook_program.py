@@ -18,7 +18,7 @@ import types
 import warnings
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import bytecode, numpy_methods, python2
+from tpu_estimator_compat.old_names.legacy import compiling, numpy_methods, python2
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
 from tpu_estimator_compat.old_names.legacy.locating import NoScriptError
@@ -52,7 +52,7 @@ class Program:
         }
         text = notebook.program(without=self._cells)
         tree = _futures_first(ast.parse(text))
-        self.found = bytecode.of_tree(tree, path, numpy=numpy)
+        self.found = compiling.of_tree(tree, path, numpy=numpy)
         if any(
             m.text.startswith("%tensorflow_version 1") for m in self._magics.values()
         ):  # Colab's magic

@@ -15,7 +15,7 @@ from typing import Any
 from absl import flags
 from absl.testing import flagsaver
 
-from tpu_estimator_compat.old_names.legacy import bytecode, locating, log_lines
+from tpu_estimator_compat.old_names.legacy import compiling, locating, log_lines
 from tpu_estimator_compat.old_names.legacy.behavior import Behavior
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
@@ -83,15 +83,15 @@ def run(
 
 def _read(
     script: locating.Script, numpy: bool
-) -> tuple[bytecode.Compiled, Callable[[dict[str, Any]], None]]:
+) -> tuple[compiling.Compiled, Callable[[dict[str, Any]], None]]:
     path, source = script.path, script.source()
     if source is None:
-        found = bytecode.Compiled(script.code(), None, names_api=False, makes_graphs=False)
+        found = compiling.Compiled(script.code(), None, names_api=False, makes_graphs=False)
     elif is_notebook(path):
         program = Program(source, path, numpy=numpy)
         return program.found, program.run
     else:
-        found = bytecode.compiled(source, path, numpy=numpy)
+        found = compiling.compiled(source, path, numpy=numpy)
     return found, functools.partial(exec, found.code)
 
 
