@@ -13,7 +13,7 @@ from tpu_estimator_compat.old_names.canned.wheel.canned import (
     optimizers,
 )
 
-from tpu_estimator_compat.engine.original import package
+from tpu_estimator_compat.engine.packages import tensorflow_estimator
 from tpu_estimator_compat.estimator import RunConfig
 
 from .small_data import COLUMN, WORD, X, input_fn
@@ -55,7 +55,7 @@ def test_another_release_is_refused(monkeypatch):
     """Stands in for another environment: the version of the package in it."""
     monkeypatch.setattr(metadata, "version", lambda package: "2.12.0")
     with pytest.raises(ImportError, match=r"installed: 2\.12\.0"):
-        package._check_version()
+        tensorflow_estimator._check_version()
 
 
 def test_the_original_is_not_imported(forks):

@@ -90,10 +90,10 @@ class Evaluation:
         return results
 
     def _write(self, results: dict[str, Any], restored: str | None) -> None:
-        from tpu_estimator_compat.engine.original import package
+        from tpu_estimator_compat.engine.packages import tensorflow_estimator
 
         folder, step = self._request.output_dir, int(results["global_step"])
-        original = package.module("estimator")
+        original = tensorflow_estimator.module("estimator")
         with self._captured.in_graph():  # with which a new file of events begins
             original._write_dict_to_summary(folder, results, step)
             if restored:

@@ -11,9 +11,9 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.engine.original import package
+from tpu_estimator_compat.engine.packages import tensorflow_estimator
 
-_training: Any = package.module("training")
+_training: Any = tensorflow_estimator.module("training")
 
 
 class _Task(_training._TrainingExecutor):

@@ -21,13 +21,13 @@ from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.evaluation import EvalRequest
 from tpu_estimator_compat.engine.modes.prediction import PredictRequest
 from tpu_estimator_compat.engine.modes.training import TrainRequest
-from tpu_estimator_compat.engine.original import package
+from tpu_estimator_compat.engine.packages import tensorflow_estimator
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
-estimator: Any = package.module("estimator")
-util: Any = package.module("util")
+estimator: Any = tensorflow_estimator.module("estimator")
+util: Any = tensorflow_estimator.module("util")
 
 
 def device_fn(config: RunConfig) -> Callable[[tf.Operation], str] | None:

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tpu_estimator_compat.engine.original import package, package_copy
+from tpu_estimator_compat.engine.packages import package_copy, tensorflow_estimator
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.imports import of_copies
 
@@ -35,7 +35,7 @@ def _estimator() -> Mapping[str, Any]:
     from tpu_estimator_compat import estimator, spec
 
     return {
-        **package.all_of("tpu_estimator_compat.estimator")(),
+        **tensorflow_estimator.all_of("tpu_estimator_compat.estimator")(),
         "EstimatorV2": estimator.Estimator,
         "VocabInfo": spec.VocabInfo,
         "WarmStartSettings": spec.WarmStartSettings,
@@ -66,8 +66,8 @@ def _heads() -> Mapping[str, Any]:
 
 package_copy.load_into(
     sys.modules[__name__],
-    package.ORIGINAL,
+    tensorflow_estimator.ORIGINAL,
     of_copies(Dialect.V2),
-    instead={**package.INSTEAD, "estimator": _estimator, "estimator_lib": _estimator},
-    over={**package.OVER, "head.base_head": _heads},
+    instead={**tensorflow_estimator.INSTEAD, "estimator": _estimator, "estimator_lib": _estimator},
+    over={**tensorflow_estimator.OVER, "head.base_head": _heads},
 )

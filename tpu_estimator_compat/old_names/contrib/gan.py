@@ -7,7 +7,7 @@ is missing, the first access to a name raises an error that says so.
 import sys
 from typing import Any
 
-from tpu_estimator_compat.engine.original import package_copy
+from tpu_estimator_compat.engine.packages import package_copy
 from tpu_estimator_compat.old_names.legacy.imports import of_copies
 
 _PACKAGE = "tensorflow_gan"

@@ -9,7 +9,7 @@ other modules, `tf_slim` and TensorFlow do not change.
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tpu_estimator_compat.engine.original import package_copy
+from tpu_estimator_compat.engine.packages import package_copy
 from tpu_estimator_compat.old_names.legacy.imports import of_copies
 
 package_copy.load_into(sys.modules[__name__], "tf_slim", of_copies())

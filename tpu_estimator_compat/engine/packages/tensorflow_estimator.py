@@ -15,7 +15,7 @@ from importlib import metadata
 from typing import Any
 
 from tpu_estimator_compat import spec
-from tpu_estimator_compat.engine.original import package_copy
+from tpu_estimator_compat.engine.packages import package_copy
 from tpu_estimator_compat.environment import ESTIMATOR_PACKAGE
 
 ORIGINAL = "tensorflow_estimator.python.estimator"
