@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.config import check_positive_integer
-from tpu_estimator_compat.engine.runtime import placement
+from tpu_estimator_compat.engine.topology import local
 from tpu_estimator_compat.tf_internals import context
 
 
@@ -21,7 +21,7 @@ def require(replicas: int) -> None:
         [cpu] = tf.config.list_physical_devices("CPU")
         asked = len(tf.config.get_logical_device_configuration(cpu) or [None])
         if asked < replicas:
-            placement.split_cpu(replicas)
+            local.split_cpu(replicas)
         tf.config.set_visible_devices([], "GPU")
     there = len(tf.config.list_logical_devices("CPU"))
     if there < replicas:

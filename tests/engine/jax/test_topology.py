@@ -7,8 +7,8 @@ from support.jax_estimators import on
 from support.legacy_models import train_input_fn
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.jax import installation, topology
-from tpu_estimator_compat.engine.topology import chosen_topology
+from tpu_estimator_compat.engine.jax import installation
+from tpu_estimator_compat.engine.topology import chosen_topology, local
 
 
 def topology_of(mode="train", tpu_semantics=True, **config):
@@ -78,7 +78,7 @@ def test_gpus_that_tensorflow_uses_already_are_told_of(monkeypatch, caplog):
 
 
 def test_logical_cpus_are_counted_without_starting_on_one():
-    assert topology._logical_cpus() == len(tf.config.list_logical_devices("CPU"))
+    assert local.count_logical_cpus() == len(tf.config.list_logical_devices("CPU"))
 
 
 class Core(NamedTuple):

@@ -12,7 +12,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.jax import installation, profiler
-from tpu_estimator_compat.engine.topology import tpu_system
+from tpu_estimator_compat.engine.topology import local, tpu_system
 from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -101,7 +101,9 @@ def resolve(config: RunConfig, mode: str) -> JaxTopology:
                 "JAX's devices. Drop one of the two."
             )
     environment.require_xla_for_cpu('runtime="jax"')
-    devices = installation.devices(_logical_cpus(), tpu_chips=tpu_system.attached_chips())
+    devices = installation.devices(
+        local.count_logical_cpus(), tpu_chips=tpu_system.attached_chips()
+    )
     if devices[0].platform == "gpu":
         _hide_gpus()
     profiler.record_too()
@@ -179,12 +181,6 @@ def _of_processes(devices: Sequence[Any], mode: str, cores: int) -> tuple[tuple[
 
 def _processes(devices: Sequence[Any]) -> list[int]:
     return sorted({device.process_index for device in devices})
-
-
-def _logical_cpus() -> int:
-    """The number of TensorFlow's logical CPUs, even before they exist; initializes no device."""
-    cpus = tf.config.list_physical_devices("CPU")
-    return sum(len(tf.config.get_logical_device_configuration(cpu) or [cpu]) for cpu in cpus)
 
 
 def _hide_gpus() -> None:

@@ -73,13 +73,6 @@ def settle(assigned: Iterable[tuple[str, str]], *, soft: bool) -> None:
         )
 
 
-def split_cpu(count: int) -> None:
-    """Splits the CPU into logical devices; RuntimeError once TensorFlow has made its devices."""
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    parts = [tf.config.LogicalDeviceConfiguration()] * count
-    tf.config.set_logical_device_configuration(cpu, parts)
-
-
 def attributes() -> list[tuple[str, str, int, int]]:
     """Name, type, bytes of memory and incarnation of each device."""
     context.ensure_initialized()

@@ -1,15 +1,21 @@
-"""Ends the process without waiting for threads, where a call that never returns would block it."""
+"""Ends the process where a call never returns: at its end, from a thread, or after a time limit."""
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import faulthandler
 import logging
 import os
+import signal
 import sys
 import threading
 import weakref
+from collections.abc import Iterator
 
 _SECONDS = 5.0  # for the script's atexit functions while the main thread is blocked
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STDERR = 2  # a notebook's sys.stderr is no file
 
 
 class _Exit:
@@ -44,6 +50,30 @@ def end_now(code: int) -> None:
     timer.start()
     atexit._run_exitfuncs()
     os._exit(code)
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Ends the process, with its stack on stderr and exit status 1, if the body takes longer.
+
+    It is for calls that hold the GIL, which no Python code can interrupt.
+
+    Within the context, signals with a handler in Python, such as Ctrl-C, end the process: their
+    handlers could not run.
+    """
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+        handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
+    try:
+        for number in handlers:
+            signal.signal(number, signal.SIG_DFL)
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        faulthandler.cancel_dump_traceback_later()
 
 
 @atexit.register

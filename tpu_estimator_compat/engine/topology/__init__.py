@@ -6,7 +6,7 @@ from tpu_estimator_compat.engine.topology.chosen_topology import (
     resolve,
     takes_session,
 )
-from tpu_estimator_compat.engine.topology.local_resolver import LocalResolver
+from tpu_estimator_compat.engine.topology.local import LocalResolver
 from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
 from tpu_estimator_compat.engine.topology.tpu_system import in_environment

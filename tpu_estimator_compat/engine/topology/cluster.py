@@ -12,7 +12,7 @@ from tensorflow.compat.v1 import logging
 from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
 
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.engine.runtime import blocking_call, eager
+from tpu_estimator_compat.engine.runtime import eager, process_exit
 from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
 from tpu_estimator_compat.engine.topology import rendezvous
 from tpu_estimator_compat.engine.topology.credentials import RefusedError
@@ -124,7 +124,7 @@ def limited_join(timeout_secs: int) -> Iterator[None]:
         "All workers are present and join now. If that takes longer than %d s, this process ends.",
         seconds,
     )
-    with blocking_call.limited(seconds):
+    with process_exit.limited(seconds):
         yield
 
 

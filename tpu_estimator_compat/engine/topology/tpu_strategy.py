@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.topology import local, tpu_system
-from tpu_estimator_compat.engine.topology.local_resolver import LocalResolver
+from tpu_estimator_compat.engine.topology.local import LocalResolver
 
 
 class TPUStrategy:

@@ -42,11 +42,11 @@ def set_devices(replicas: int) -> None:
     """Gives TensorFlow and JAX that many logical CPUs, no GPU; RuntimeError once others exist."""
     import tensorflow as tf
 
-    from tpu_estimator_compat.engine.runtime import placement
+    from tpu_estimator_compat.engine.topology import local
 
     try:
         tf.config.set_visible_devices([], "GPU")
-        placement.split_cpu(replicas)
+        local.split_cpu(replicas)
     except RuntimeError:  # "cannot be modified after being initialized"
         made = len(tf.config.list_logical_devices("CPU"))
         if made != replicas or tf.config.list_logical_devices("GPU"):

@@ -271,8 +271,8 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
 
 def _split_cpu(count: int) -> None:
     with _imports():
-        from tpu_estimator_compat.engine.runtime import placement
-    placement.split_cpu(count)
+        from tpu_estimator_compat.engine.topology import local
+    local.split_cpu(count)
 
 
 def strip(error: BaseException | None) -> None:

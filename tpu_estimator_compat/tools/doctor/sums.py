@@ -26,13 +26,13 @@ def observe(runtime: str, seconds: float) -> dict[str, Any]:
 
     from tpu_estimator_compat.config import TPUConfig, TPURunConfig
     from tpu_estimator_compat.engine import topology
-    from tpu_estimator_compat.engine.runtime import placement
+    from tpu_estimator_compat.engine.topology import local
     from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
     from tpu_estimator_compat.spec import ModeKeys
     from tpu_estimator_compat.tools.doctor import models
 
     if "TF_CONFIG" not in os.environ:
-        placement.split_cpu(_LOGICAL_CPUS)
+        local.split_cpu(_LOGICAL_CPUS)
     alone = TPURunConfig(
         TPUConfig(iterations_per_loop=1),
         runtime=runtime,

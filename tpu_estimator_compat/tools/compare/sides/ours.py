@@ -7,7 +7,7 @@ import json
 import sys
 
 from tpu_estimator_compat import estimator
-from tpu_estimator_compat.engine.runtime import placement
+from tpu_estimator_compat.engine.topology import local
 from tpu_estimator_compat.old_names.legacy import script
 from tpu_estimator_compat.tools.compare.sides import recorder
 
@@ -17,7 +17,7 @@ def main(path: str) -> int:
     with open(path) as file:
         job = json.load(file)
     if job["logical_cpus"]:
-        placement.split_cpu(job["logical_cpus"])
+        local.split_cpu(job["logical_cpus"])
     run = functools.partial(
         script.run,
         job["script"],
