@@ -56,7 +56,7 @@ def test_testing(tmp_path, clients):
     for line in shown.splitlines():
         assert line.strip() in [*printed, ""] or "AssertionError: " + line in printed
     assert passed.count("11 passed") == 2
-    assert (tmp_path / "golden" / "test_mended" / "test_losses.txt").exists()
+    assert (tmp_path / "golden" / "test_mended" / "test_losses.json").exists()
 
 
 @pytest.mark.full

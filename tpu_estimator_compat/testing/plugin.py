@@ -15,7 +15,7 @@ from tpu_estimator_compat.testing.golden import fixture
 from tpu_estimator_compat.testing.replicas import marked_tests, marks
 
 if TYPE_CHECKING:
-    from tpu_estimator_compat.testing.golden.comparison import Golden
+    from tpu_estimator_compat.testing.golden.fixture import Golden
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -74,6 +74,6 @@ def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
     """Compares values with those that a file beside the test has.
 
     `golden(value, name=None, rtol=1e-5, atol=1e-8)` fails, with a table of differences, where they
-    differ. `pytest --update-golden` writes the file, `golden/MODULE/TEST.txt`.
+    differ. `pytest --update-golden` writes the file, `golden/MODULE/TEST.json`.
     """
     yield from fixture.fixture(request)

@@ -306,7 +306,7 @@ def small(tmp_path):
 def test_first_failure_can_end_the_session_with_output_shown_live(small):
     session = inner_pytest.run(small, "-x", "-s", "--update-golden")
     assert session.counts() == {"failed": 1, "passed": 2}
-    assert "new: golden/test_s/test_golden.txt" in session.output
+    assert "new: golden/test_s/test_golden.json" in session.output
     assert "printed by test_prints None" in session.output
     assert "test session starts" not in session.output.partition("test session starts")[2]
 

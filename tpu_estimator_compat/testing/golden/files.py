@@ -1,44 +1,30 @@
-"""The files of golden values: where a test's file is, how it is read, and written whole."""
+"""The files of golden values, in JSON: where a test's file is; it is read and written whole."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pathlib
 import re
 import uuid
 from collections.abc import Mapping
+from typing import Any
 
-from tpu_estimator_compat.testing.golden.values import MOST_ELEMENTS, Leaf
-
-Sections = dict[str, dict[str, Leaf]]
+Sections = dict[str, dict[str, list[Any]]]
 """The leaves of a test's values by their names; the value without a name is under ""."""
 
 _LONGEST_NAME = 150  # bytes; file systems have a limit of 255
 _ODD = re.compile(r"[^\w.,=+@\[\] -]", re.ASCII)
-_TOKEN = re.compile(r"""b?'(?:[^'\\]|\\.)*'|b?"(?:[^"\\]|\\.)*"|\S+""")
-_KIND = re.compile(r"\w+(\[[\d,]*\])?( summary)?(?= |$)")
-_CONFLICT = re.compile(r"<{7}|={7}|>{7}|\|{7}")
-
-_HEADER = f"""\
-# Golden values of {{test}}, by pytest --update-golden.
-# A line has a path, the dtype and the shape, then the elements. A large array, of more than
-# {MOST_ELEMENTS} elements, has a summary. Of floats: number of finite elements, of NaN elements;
-# mean, weighted mean, std, min, max of the finite ones. Of others: a hash. Then elements at equal
-# distances.
-"""
-
-
-class DamagedFileError(ValueError):
-    """A golden file has a line in another format."""
+_ADVICE = "Repair it, or have it written anew: remove it, and give pytest --update-golden."
 
 
 def file_of(module: pathlib.Path, nodeid: str) -> pathlib.Path:
-    """A test's file, `golden/MODULE/TEST.txt` beside `module`: `nodeid` may start at any folder."""
+    """A test's file, `golden/MODULE/TEST.json` beside `module`; `nodeid` starts at any folder."""
     rest = nodeid.partition("::")[2]
     test, bracket, parameters = rest.partition("[")
     name = _encoded(test.replace("::", ".") + bracket + parameters)
-    return module.parent / "golden" / module.stem / f"{name}.txt"
+    return module.parent / "golden" / module.stem / f"{name}.json"
 
 
 def _encoded(name: str) -> str:
@@ -53,81 +39,41 @@ def _encoded(name: str) -> str:
 
 
 def read(path: pathlib.Path) -> Sections:
-    """The sections of a file, if there is one; DamagedFileError for a line of another format."""
+    """The sections of a file, if there is one; ValueError if it cannot be read."""
     if not path.exists():
         return {}
-    sections: Sections = {}
-    name = ""
-    for number, line in enumerate(_lines(path), 1):
-        if not line or line.startswith("#"):
-            continue
-        if line.startswith("[") and line.endswith("]") and " = " not in line:
-            name = line[1:-1]
-            _refuse(path, number, line, "a name twice" if name in sections else "")
-            sections[name] = {}
-            continue
-        leaf_path, leaf = _parsed(path, number, line)
-        section = sections.setdefault(name, {})
-        _refuse(path, number, line, "a path twice" if leaf_path in section else "")
-        section[leaf_path] = leaf
-    return sections
-
-
-def _lines(path: pathlib.Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise DamagedFileError(f"{path} is no text in UTF-8: {error}. {_ADVICE}") from None
+        found: Sections = json.loads(path.read_text("utf-8"), object_pairs_hook=_with_keys_once)
+    except ValueError as error:  # of JSON, UTF-8, or a key
+        raise ValueError(f"{path} is damaged: {error}. {_ADVICE}") from None
+    return found
 
 
-_ADVICE = "Repair it, or have it written anew: remove it, and give pytest --update-golden."
+def _with_keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"one of these is there twice: {[key for key, _ in pairs]}")
+    return found
 
 
-def _parsed(path: pathlib.Path, number: int, line: str) -> tuple[str, Leaf]:
-    _refuse(path, number, line, "the mark of a merge conflict" if _CONFLICT.match(line) else "")
-    leaf_path, equals, text = line.partition(" = ")
-    kind = _KIND.match(text)
-    _refuse(path, number, line, "" if equals and kind else "not `path = dtype elements`")
-    assert kind is not None
-    tokens = tuple(_TOKEN.findall(text, kind.end()))
-    leaf = Leaf(kind[0], tokens)
-    _refuse(path, number, line, _fault(leaf))
-    return leaf_path, leaf
-
-
-def _fault(leaf: Leaf) -> str:
-    hashes = leaf.kind.endswith(" summary") and leaf.kind.startswith(("int", "uint"))
-    if leaf.kind.startswith(("float", "bfloat", "complex", "int", "uint")) and not hashes:
-        try:
-            for token in leaf.tokens:
-                complex(token)
-        except ValueError:
-            return f"not a number: {token}"
-    if leaf.kind.endswith(" summary") or leaf.kind in ("None", "dict", "list"):
-        return ""
-    count = 1
-    for size in filter(None, leaf.kind.partition("[")[2].rstrip("]").split(",")):
-        count *= int(size)
-    found = len(leaf.tokens)
-    return "" if found == count else f"{found} elements, where its shape has {count}"
-
-
-def _refuse(path: pathlib.Path, number: int, line: str, fault: str) -> None:
-    if fault:
-        raise DamagedFileError(f"{path}:{number} is damaged ({fault}): {line[:120]!r}. {_ADVICE}")
-
-
-def write(path: pathlib.Path, test: str, sections: Mapping[str, Mapping[str, Leaf]]) -> None:
+def write(path: pathlib.Path, sections: Mapping[str, Mapping[str, Any]]) -> None:
     """Writes a file whole, with its folder: it has the old content or the new one at any time."""
-    lines = [_HEADER.format(test=test).rstrip("\n")]
-    for name in sorted(sections):  # the one without a name first
-        lines += [f"[{name}]"] if name else []
-        lines += [f"{leaf_path} = {leaf}" for leaf_path, leaf in sections[name].items()]
     path = pathlib.Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{uuid.uuid4().hex}.new")
     try:
-        new.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        new.write_text(_text(sections), encoding="utf-8")
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def _text(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """JSON with a leaf per line, for reviews of what has changed."""
+    parts = []
+    for name in sorted(sections):  # the one without a name first
+        leaves = [
+            f"  {json.dumps(path)}: {json.dumps(leaf)}" for path, leaf in sections[name].items()
+        ]
+        parts.append(f" {json.dumps(name)}: {{\n" + ",\n".join(leaves) + "\n }")
+    return "{\n" + ",\n".join(parts) + "\n}\n"

@@ -1,4 +1,4 @@
-"""Golden values as lines of text: what a nested value has, and how two of them differ."""
+"""Golden values: the leaves of a nested value, as JSON has them, and how two values differ."""
 
 from __future__ import annotations
 
@@ -11,36 +11,25 @@ from typing import Any
 
 import numpy as np
 
+Leaf = list[Any]
+"""A number, string or array: its dtype and shape, such as "float32[2,3]", and its elements.
+
+An array with more than `MOST_ELEMENTS` elements has a summary: " summary" after the shape, then for
+floats `_SUMMARIES`, for other dtypes a hash of all elements; then some elements.
+"""
+
 MOST_ELEMENTS = 200
 """An array with more elements is stored as a summary."""
 
 _MOST_LEAVES = 500
 _SAMPLES = 16
 _SUMMARIES = ("finite elements", "NaN elements", "mean", "weighted mean", "std", "min", "max")
-_PLAIN_TYPES = (bool, int, float, complex, str, bytes)
 _NUMBERS = re.compile("bool|u?int|float|bfloat|complex")
 _FLOATS = re.compile("float|bfloat|complex")
-_SHORT_LIST = 8
 _PLAIN_KEY = re.compile(r"[\w/:-]+")
+_MOST_ROWS = 30
+_WIDEST = 60  # characters of a column
 _ROUNDING = 1e-9  # of a mean, of whichever dtype, on another processor
-
-
-@dataclasses.dataclass(frozen=True)
-class Leaf:
-    """A number, string or array.
-
-    Attributes:
-      kind: its dtype and shape, such as "float32" or "float32[2,3]"; ends in " summary" for an
-        array with more than `MOST_ELEMENTS` elements.
-      tokens: its elements, each as Python or its dtype writes it. Of a summary: `_SUMMARIES` for
-        floats, a hash of all elements for other dtypes; then some elements.
-    """
-
-    kind: str
-    tokens: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return " ".join((self.kind, *self.tokens))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +62,7 @@ def _walk(path: str, value: Any) -> Iterator[tuple[str, Leaf]]:
     if children is None:
         yield path, _leaf(path, value)
     elif not children:
-        yield path, Leaf("dict" if isinstance(value, Mapping) else "list", ())
+        yield path, ["dict" if isinstance(value, Mapping) else "list"]
     else:
         for key, child in children:
             yield from _walk(_joined(path, key), child)
@@ -89,14 +78,9 @@ def _children(value: Any) -> list[tuple[Any, Any]] | None:
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return list(value.items())
-    if isinstance(value, list | tuple) and not _is_list_of_numbers(value):
+    if isinstance(value, list | tuple) and {*map(type, value)} not in ({int}, {float}):
         return [((index,), child) for index, child in enumerate(value)]
     return None
-
-
-def _is_list_of_numbers(value: Sequence[Any]) -> bool:
-    kinds = {type(element) for element in value}
-    return len(value) > _SHORT_LIST and kinds in ({int}, {float})
 
 
 def _joined(path: str, key: Any) -> str:
@@ -104,23 +88,30 @@ def _joined(path: str, key: Any) -> str:
         return f"{path}[{key[0]}]"
     if isinstance(key, str) and _PLAIN_KEY.fullmatch(key):
         return f"{path}.{key}" if path else key
-    return f"{path}[{key!r}]".replace("=", "\\x3d")  # the first `=` of a line ends its path
+    return f"{path}[{key!r}]"
 
 
 def _leaf(path: str, value: Any) -> Leaf:
     if value is None:
-        return Leaf("None", ())
-    if type(value) in _PLAIN_TYPES:
-        return Leaf(type(value).__name__, (repr(value),))
+        return ["None"]
+    name = type(value).__name__
     if isinstance(value, list | tuple):
-        return _array_leaf(f"{type(value[0]).__name__}s", np.asarray(value), map(repr, value))
-    if not hasattr(value, "__array__"):
-        raise TypeError(
-            f"{path or 'the value'} is a {type(value).__name__}. Golden values are numbers, "
-            "strings, bytes, bools, None, arrays, and dicts, lists and tuples of them."
-        )
-    array = np.asarray(value)
-    return _array_leaf(_dtype_name(path, array), array, map(_token, array.ravel()))
+        name = f"{type(value[0]).__name__}s"
+    elif type(value) not in (bool, int, float, complex, str, bytes):
+        if not hasattr(value, "__array__"):
+            raise TypeError(
+                f"{path or 'the value'} is a {name}. Golden values are numbers, strings, bytes, "
+                "bools, None, arrays, and dicts, lists and tuples of them."
+            )
+        value = np.asarray(value)
+        name = _dtype_name(path, value)
+    array = np.asarray(value, None if _NUMBERS.match(name) else object)
+    shape = f"[{','.join(map(str, array.shape))}]" if array.ndim else ""
+    elements = _elements(name, array)
+    if array.size <= MOST_ELEMENTS:
+        return [name + shape, *elements]
+    sample = [elements[i] for i in np.linspace(0, array.size - 1, _SAMPLES).astype(int)]
+    return [f"{name}{shape} summary", *_summary(name, array, elements), *sample]
 
 
 def _dtype_name(path: str, array: np.ndarray) -> str:
@@ -139,35 +130,29 @@ def _dtype_name(path: str, array: np.ndarray) -> str:
     return kinds.pop() if kinds else "object"
 
 
-def _token(element: Any) -> str:
-    if isinstance(element, str | bytes):
-        return repr(element.item() if isinstance(element, np.generic) else element)
-    return str(element)
+def _elements(name: str, array: np.ndarray) -> list[Any]:
+    """The elements as JSON has them: floats with no more digits than their dtype has."""
+    if name.startswith(("complex", "bytes")):
+        return [repr(element) for element in array.ravel().tolist()]
+    if _FLOATS.match(name):
+        return [float(str(element)) for element in array.ravel()]
+    return array.ravel().tolist()
 
 
-def _array_leaf(name: str, array: np.ndarray, tokens: Iterator[str]) -> Leaf:
-    shape = f"[{','.join(map(str, array.shape))}]" if array.ndim else ""
-    if array.size <= MOST_ELEMENTS:
-        return Leaf(name + shape, tuple(tokens))
-    every = list(tokens)
-    sample = [every[i] for i in np.linspace(0, array.size - 1, _SAMPLES).astype(int)]
-    return Leaf(f"{name}{shape} summary", (*_summary(name, array, every), *sample))
-
-
-def _summary(name: str, array: np.ndarray, tokens: list[str]) -> list[str]:
+def _summary(name: str, array: np.ndarray, elements: list[Any]) -> list[Any]:
     if not _FLOATS.match(name):
-        return [hashlib.sha256(" ".join(tokens).encode()).hexdigest()]
+        return [hashlib.sha256(" ".join(map(repr, elements)).encode()).hexdigest()]
     numbers = np.abs(array) if name.startswith("complex") else array
     numbers = numbers.astype(np.float64).ravel()
     is_finite = np.isfinite(numbers)
-    counts = [str(is_finite.sum()), str(np.isnan(numbers).sum())]
+    counts = [int(is_finite.sum()), int(np.isnan(numbers).sum())]
     if not is_finite.any():
-        return [*counts, *["nan"] * len(_SUMMARIES[2:])]
+        return [*counts, *[math.nan] * len(_SUMMARIES[2:])]
     # The other numbers are the same for elements in another order.
     weighted = np.mean(np.where(is_finite, numbers, 0.0) * np.cos(np.arange(numbers.size)))
     finite = numbers[is_finite]
     found = (finite.mean(), weighted, finite.std(), finite.min(), finite.max())
-    return [*counts, *(f"{number:.9g}" for number in found)]
+    return [*counts, *(float(f"{number:.9g}") for number in found)]
 
 
 def differences(
@@ -177,67 +162,81 @@ def differences(
     found = []
     for path in dict.fromkeys([*stored, *now]):
         if path not in now:
-            found.append(Difference(path, str(stored[path]), "missing"))
+            found.append(Difference(path, _text(stored[path]), "missing"))
         elif path not in stored:
-            found.append(Difference(path, "missing", str(now[path])))
+            found.append(Difference(path, "missing", _text(now[path])))
         else:
             found += _between(path, stored[path], now[path], rtol, atol)
     return found
 
 
+def _text(leaf: Leaf) -> str:
+    return " ".join(map(str, leaf))
+
+
 def _between(path: str, stored: Leaf, now: Leaf, rtol: float, atol: float) -> list[Difference]:
-    if stored.kind != now.kind or len(stored.tokens) != len(now.tokens):
-        return [Difference(path, stored.kind, now.kind)]
-    is_float = _FLOATS.match(stored.kind) is not None
-    is_summary = is_float and stored.kind.endswith(" summary")
-    apart = []
-    for i, (one, other) in enumerate(zip(stored.tokens, now.tokens, strict=True)):
-        limits = (rtol, atol) if is_float else (0.0, 0.0)
-        if is_summary and i < 2:
-            limits = (0.0, 0.0)
-        elif is_summary and i < 5:
-            largest = max(abs(_number(token)) for token in stored.tokens[5:7])
-            limits = (0.0, atol + max(rtol, _ROUNDING) * largest)
-        if one != other and not _is_close(one, other, *limits):
-            apart.append(i)
+    if stored[0] != now[0] or len(stored) != len(now):
+        return [Difference(path, _text(stored), _text(now))]
+    kind, *ones = stored
+    others = now[1:]
+    apart = [i for i, pair in enumerate(zip(ones, others, strict=True)) if pair[0] != pair[1]]
+    if apart and _FLOATS.match(kind):
+        a, b = (np.array([complex(number) for number in numbers]) for numbers in (ones, others))
+        limits = _limits(kind, a, rtol, atol)
+        apart = list(np.flatnonzero(~np.isclose(b, a, *limits, equal_nan=True)))
     if not apart:
         return []
-    worst = max(apart, key=lambda i: _relative(stored.tokens[i], now.tokens[i]))
-    where = path + _place(stored, worst)
+    worst = max(apart, key=lambda i: _relative(ones[i], others[i]))
+    where = path + _place(kind, worst)
     if len(apart) > 1:
-        where += f" (and {len(apart) - 1} more of {len(stored.tokens)})"
-    one, other = stored.tokens[worst], now.tokens[worst]
-    relative = _relative(one, other)
-    return [Difference(where, one, other, "" if math.isinf(relative) else f"{relative:.2g}")]
+        where += f" (and {len(apart) - 1} more of {len(ones)})"
+    relative = _relative(ones[worst], others[worst])
+    shown = "" if math.isinf(relative) else f"{relative:.2g}"
+    return [Difference(where, str(ones[worst]), str(others[worst]), shown)]
 
 
-def _place(leaf: Leaf, index: int) -> str:
-    if leaf.kind.endswith(" summary"):
-        names = _SUMMARIES if _FLOATS.match(leaf.kind) else ("hash of all",)
-        named = index < len(names)
-        return f": {names[index]}" if named else f": sample {index - len(names)}"
-    if "[" not in leaf.kind:
+def _limits(kind: str, stored: np.ndarray, rtol: float, atol: float) -> tuple[Any, Any]:
+    """The tolerances of each number: of a summary, counts are exact, and means near zero differ."""
+    if not kind.endswith(" summary"):
+        return rtol, atol
+    largest = float(np.max(np.abs(stored[5:7])))
+    relative, absolute = (np.full(stored.shape, limit) for limit in (rtol, atol))
+    relative[:5] = absolute[:2] = 0.0
+    absolute[2:5] += max(rtol, _ROUNDING) * largest
+    return relative, absolute
+
+
+def _place(kind: str, index: int) -> str:
+    if kind.endswith(" summary"):
+        names = _SUMMARIES if _FLOATS.match(kind) else ("hash of all",)
+        return f": {names[index]}" if index < len(names) else f": sample {index - len(names)}"
+    if "[" not in kind:
         return ""
-    shape = tuple(map(int, leaf.kind[leaf.kind.index("[") + 1 : -1].split(",")))
+    shape = tuple(map(int, kind[kind.index("[") + 1 : -1].split(",")))
     return f"[{','.join(map(str, np.unravel_index(index, shape)))}]"
 
 
-def _is_close(one: str, other: str, rtol: float, atol: float) -> bool:
-    if rtol == atol == 0:
-        return False  # the texts differ
-    a, b = _number(one), _number(other)
-    return bool(np.isclose(b, a, rtol=rtol, atol=atol, equal_nan=True))
-
-
-def _relative(one: str, other: str) -> float:
+def _relative(one: Any, other: Any) -> float:
     """|now - stored| / |stored|; infinite where that is no finite number, so it comes first."""
     try:
-        a, b = _number(one), _number(other)
+        a, b = complex(one), complex(other)
     except ValueError:
         return math.inf
     difference = abs(b - a)
     return difference / abs(a) if a and math.isfinite(difference) else math.inf
 
 
-def _number(token: str) -> complex:
-    return complex(token)
+def table(differences: Sequence[Difference]) -> str:
+    """The differences in columns: path, stored, now, relative difference."""
+    rows = [("path", "stored", "now", "relative difference")]
+    rows += [(d.path, d.stored, d.now, d.relative) for d in differences[:_MOST_ROWS]]
+    cells = [[_cut(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+    if left := len(differences) - _MOST_ROWS:
+        lines += [f"and {left} more"] if left > 0 else []
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _cut(cell: str) -> str:
+    return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 3]}..."

@@ -41,7 +41,7 @@ def run(folder):
 def test_file_that_is_missing_fails_and_names_the_option(run, folder):
     session = run("-rA", CI="1")
     assert session.counts() == {"failed": 3}
-    assert "golden/test_m/test_one.txt is not there" in session.output
+    assert "golden/test_m/test_one.json is not there" in session.output
     assert "pytest 'test_m.py::test_names[x/y]' --update-golden" in session.output
     assert "golden_values" not in session.output  # no line of this package's is shown
     assert not (folder / "golden").exists()
@@ -50,9 +50,9 @@ def test_file_that_is_missing_fails_and_names_the_option(run, folder):
 def test_update_writes_and_later_runs_compare(run, folder):
     session = run("--update-golden", CI="1")
     assert session.counts() == {"passed": 3}
-    assert "new: golden/test_m/test_one.txt" in session.output
-    assert "new: golden/test_m/test_names[a].txt [after 3 steps]" in session.output
-    names = {"test_one.txt", "test_names[a].txt", "test_names[x%2fy].txt"}
+    assert "new: golden/test_m/test_one.json" in session.output
+    assert "new: golden/test_m/test_names[a].json [after 3 steps]" in session.output
+    names = {"test_one.json", "test_names[a].json", "test_names[x%2fy].json"}
     assert {path.name for path in (folder / "golden" / "test_m").iterdir()} == names
     assert run().counts() == {"passed": 3}
 
@@ -63,7 +63,7 @@ def test_difference_is_a_table_with_the_command(run):
     assert session.outcome("test_one") == "FAILED"
     assert session.outcome("test_names[a]") == "PASSED"  # by its tolerance
     said = "".join(line.removeprefix("E  ") for line in session.output.splitlines(keepends=True))
-    assert "a value is not that of golden/test_m/test_one.txt" in said
+    assert "a value is not that of golden/test_m/test_one.json" in said
     assert ["loss", "0.5", "0.55", "0.1"] in [line.split() for line in said.splitlines()]
     assert "pytest test_m.py::test_one --update-golden" in said
     assert ">       golden({" in said
@@ -71,10 +71,10 @@ def test_difference_is_a_table_with_the_command(run):
 
 def test_update_says_what_changed_and_leaves_the_rest(run, folder):
     run("--update-golden")
-    other = folder / "golden" / "test_m" / "test_names[a].txt"
+    other = folder / "golden" / "test_m" / "test_names[a].json"
     before = other.stat().st_mtime_ns
     session = run("--update-golden", LOSS="0.55")
-    assert "changed: golden/test_m/test_one.txt" in session.output
+    assert "changed: golden/test_m/test_one.json" in session.output
     assert ["loss", "0.5", "0.55", "0.1"] in [line.split() for line in session.output.splitlines()]
     assert "test_names" not in session.output
     assert other.stat().st_mtime_ns == before
@@ -89,18 +89,17 @@ def test_update_without_changes_says_so(run):
 def test_workers_of_xdist_write_and_report(run, folder):
     session = run(*XDIST, "--update-golden")
     assert session.counts() == {"passed": 3}
-    assert "new: golden/test_m/test_one.txt" in session.output
+    assert "new: golden/test_m/test_one.json" in session.output
     assert run(*XDIST).counts() == {"passed": 3}
 
 
-def test_damaged_file_is_an_error_with_its_line(run, folder):
+def test_damaged_file_is_an_error(run, folder):
     run("--update-golden")
-    path = folder / "golden" / "test_m" / "test_one.txt"
+    path = folder / "golden" / "test_m" / "test_one.json"
     path.write_text(path.read_text() + "<<<<<<< HEAD\n")
-    number = path.read_text().count("\n")
     session = run("--update-golden", "-k", "test_one")
     assert session.counts()["failed"] == 1
-    assert f"test_one.txt:{number} is damaged (the mark of a merge conflict)" in session.output
+    assert "test_one.json is damaged: Extra data: line 7" in session.output
 
 
 def test_name_given_twice_is_an_error(run, folder):
@@ -112,27 +111,23 @@ def test_name_given_twice_is_an_error(run, folder):
         def test_two_without_name(golden):
             golden(1)
             golden(2)
-
-        def test_odd_name(golden):
-            golden(1, name="a = b")
     """
     inner_pytest.write(folder, test_m=source)
     session = run("--update-golden")
-    assert session.counts()["failed"] == 3
+    assert session.counts()["failed"] == 2
     assert "gives 'a' twice" in session.output
     assert "two values without a name" in session.output
-    assert "no line break or `=`" in session.output
 
 
 def test_unused_files_and_names_are_listed_and_stay(run, folder):
     run("--update-golden")
-    kept = folder / "golden" / "test_m" / "test_gone.txt"
+    kept = folder / "golden" / "test_m" / "test_gone.json"
     kept.write_text("")
-    sections = files.read(kept.with_name("test_one.txt"))
-    files.write(kept.with_name("test_one.txt"), "t", {**sections, "old": sections[""]})
+    sections = files.read(kept.with_name("test_one.json"))
+    files.write(kept.with_name("test_one.json"), {**sections, "old": sections[""]})
     session = run("--update-golden")
-    assert "unused: golden/test_m/test_gone.txt (not removed)" in session.output
-    assert "unused: golden/test_m/test_one.txt [old]" in session.output
+    assert "unused: golden/test_m/test_gone.json (not removed)" in session.output
+    assert "unused: golden/test_m/test_one.json [old]" in session.output
     assert kept.exists()
     for part in (("-k", "one"), ("test_m.py::test_one",)):
         assert "test_gone" not in run("--update-golden", *part).output
@@ -150,11 +145,11 @@ def test_values_that_a_passing_test_no_longer_gives_are_an_error(run, folder):
             pytest.skip("it gives none")
     """
     inner_pytest.write(folder, test_m=source)
-    path = folder / "golden" / "test_m" / "test_one.txt"
-    path.with_name("test_skips.txt").write_text(path.read_text())
+    path = folder / "golden" / "test_m" / "test_one.json"
+    path.with_name("test_skips.json").write_text(path.read_text())
     session = run()
     assert session.counts() == {"passed": 1, "skipped": 1, "error": 1}
-    assert "test_one.txt has values that the test did not give: the one without" in session.output
+    assert "test_one.json has values that the test did not give: the one without" in session.output
 
 
 def test_files_are_beside_modules_that_are_not_below_the_root(run, folder):
@@ -166,13 +161,13 @@ def test_files_are_beside_modules_that_are_not_below_the_root(run, folder):
     assert run("--update-golden", *options).counts() == {"passed": 2}
     assert run(*options).counts() == {"passed": 2}
     for name in ("a", "b"):
-        assert f"str '{name}'" in (folder / name / "golden/test_m/test_one.txt").read_text()
+        assert f'["str", "{name}"]' in (folder / name / "golden/test_m/test_one.json").read_text()
 
 
 def test_test_that_fails_before_its_value_keeps_the_file(run, folder):
     run("--update-golden")
     inner_pytest.write(folder, test_m="def test_one(golden):\n    assert 0")
-    path = folder / "golden" / "test_m" / "test_one.txt"
+    path = folder / "golden" / "test_m" / "test_one.json"
     before = path.read_text()
     assert run("--update-golden").counts()["failed"] == 1
     assert path.read_text() == before
