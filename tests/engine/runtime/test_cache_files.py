@@ -103,3 +103,16 @@ def test_limits_that_are_none(monkeypatch, wrong):
     monkeypatch.setenv(environment.CACHE_VARIABLE, wrong)
     with pytest.raises(ValueError, match=f"CACHE_GB is '{wrong}'.*such as 2 or 0.5"):
         cache_files.trim()
+
+
+def test_keys_change_with_every_source_of_the_package(tmp_path):
+    def digest(**files):
+        package = tmp_path / f"package_{len(list(tmp_path.iterdir()))}"
+        (package / "room").mkdir(parents=True)
+        for name, text in {"a": "1", "b": "2", **files}.items():
+            (package / "room" / f"{name}.py").write_text(text)
+        return cache_files.sources(package)
+
+    assert digest() == digest()
+    assert len({digest(), digest(a="2"), digest(b="1"), digest(c=""), digest(a="2", b="1")}) == 5
+    assert cache_files.sources() != digest()

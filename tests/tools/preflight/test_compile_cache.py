@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tpu_estimator_compat.engine.jax.lowering.step_module import Array, Dispatch, StepModule
+from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools.preflight import compile_cache, targets
 from tpu_estimator_compat.tools.preflight.compiled import Error
 from tpu_estimator_compat.tools.preflight.targets import tpu_compiler
@@ -43,7 +44,7 @@ def test_a_damaged_file_is_ignored_and_written_again(compile_for, no_worker, tmp
     assert compile_for(modules.step(1)).cached
 
 
-def test_what_is_part_of_the_key():
+def test_what_is_part_of_the_key(monkeypatch):
     x, y = (Array(shape, np.dtype("float32")) for shape in [(2, 3), (3, 2)])
     step = StepModule(b"p", (x,), {"v": x, "w": x}, ("loss:0",))
 
@@ -67,6 +68,8 @@ def test_what_is_part_of_the_key():
     }
     assert len(keys) == 12
     assert key() == key(versions=dict(reversed(VERSIONS.items())))
+    monkeypatch.setattr(cache_files, "sources", lambda: b"other sources")
+    assert key() not in keys
 
 
 def test_the_number_of_a_step_is_not_part_of_the_key():

@@ -14,6 +14,16 @@ import tempfile
 from tpu_estimator_compat import environment
 
 _KINDS = ("jax", "preflight")
+_PACKAGE = pathlib.Path(__file__).parents[2]
+
+
+@functools.cache
+def sources(package: pathlib.Path = _PACKAGE) -> bytes:
+    """A digest of the package's code, for keys: any of it may determine what is kept."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(f"\0{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return digest.digest()
 
 
 def directory(name: str) -> pathlib.Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import json
 import pathlib
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
     from tpu_estimator_compat.tools.preflight.targets.target import Target
 
-# Part of the key: raise it when the content of results changes.
-_FORMAT = 4
-
 # The compiler's verdicts. Crashes and time-outs are not kept: they may not happen again.
 _KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
 
@@ -33,35 +29,18 @@ def default_directory() -> pathlib.Path:
     return cache_files.directory("preflight")
 
 
-# The code that makes the compiled function of a step.
-_PACKAGE = pathlib.Path(__file__).parents[2]
-_SOURCES = (
-    "engine/jax/module.py",
-    "engine/jax/step_function.py",
-    "tools/preflight/targets/gpu_compiler.py",
-    "tools/preflight/targets/tpu_compiler.py",
-    "tools/preflight/worker.py",
-    "engine/jax/meshes.py",
-)
-
-
-@functools.cache
-def _sources() -> bytes:
-    return b"\0".join((_PACKAGE / name).read_bytes() for name in _SOURCES)
-
-
 def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, str]) -> str:
     """The name of the result's file.
 
-    It depends on the program, on this package's code that compiles it, on the devices and on the
-    `versions` of the compiler's packages; not on the numbers in TensorFlow's function names.
+    It depends on the program, on this package's code, on the devices and on the `versions` of the
+    compiler's packages; not on the numbers in TensorFlow's function names.
     """
-    request = [_FORMAT, target.name, target.described(), replicas, versions, dispatch.to_json()]
+    request = [target.name, target.described(), replicas, versions, dispatch.to_json()]
     # The order of variables is that of the arguments.
     request = [*request, list(dispatch.step.variables)]
     digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())
     digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", dispatch.step.code))
-    digest.update(b"\0" + _sources())
+    digest.update(b"\0" + cache_files.sources())
     return digest.hexdigest()
 
 

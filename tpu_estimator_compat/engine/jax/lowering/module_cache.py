@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import pathlib
@@ -15,18 +14,6 @@ from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
 from tpu_estimator_compat.engine.runtime import cache_files
 
-_PACKAGE = pathlib.Path(__file__).parents[3]
-_SOURCES = "engine/**/*.py"
-"""The code that may determine the modules: a change of it invalidates the cache."""
-
-
-@functools.cache
-def _sources() -> bytes:
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.glob(_SOURCES)):
-        digest.update(b"\0" + path.read_bytes())
-    return digest.digest()
-
 
 def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
     """The name of a step's file: the same for the same step, TensorFlow and package."""
@@ -38,7 +25,7 @@ def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:
     ]
     request = [tf.__version__, feeds, variables, [t.name for t in step.program.fetches]]
     digest = hashlib.sha256(json.dumps(request).encode())
-    digest.update(b"\0" + _sources())
+    digest.update(b"\0" + cache_files.sources())
     for definition in step.program.definitions():
         digest.update(b"\0" + definition)
     return digest.hexdigest()
