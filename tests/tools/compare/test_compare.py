@@ -1,12 +1,9 @@
 import dataclasses
-import math
-import re
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from tpu_estimator_compat.tools.compare import charts, runs
+from tpu_estimator_compat.tools.compare import runs
 from tpu_estimator_compat.tools.compare.differences import Bounds, array, curve
 from tpu_estimator_compat.tools.compare.evidence import Evidence
 from tpu_estimator_compat.tools.compare.report import (
@@ -17,7 +14,7 @@ from tpu_estimator_compat.tools.compare.report import (
     Side,
     Verdict,
 )
-from tpu_estimator_compat.tools.compare.terminal import table
+from tpu_estimator_compat.tools.compare.showing import document
 
 from .evidences import evidence, judged
 
@@ -65,7 +62,7 @@ def test_other_shape_or_dtype():
 def test_failures_are_shown_with_their_tracebacks():
     old = Side("original", "/a", failure=Failure("script", "ImportError: no x", "Traceback\nno x"))
     new = Side("new", "/b", failure=Failure("time", "it took more than 1 s (--time-limit)"))
-    shown = table(Report(Verdict.UNKNOWN, "could not be judged", old, new), 80)
+    shown = document(Report(Verdict.UNKNOWN, "could not be judged", old, new)).text(80)
     assert "original: ImportError: no x\n  | Traceback\n  | no x" in shown
     assert "new: it took more than 1 s" in shown
 
@@ -112,41 +109,3 @@ def test_flags_that_name_folders_are_replaced(tmp_path):
 )
 def test_settings(text, setting):
     assert runs.Setting.parse(text) == setting
-
-
-class TestAxis:
-    @pytest.mark.parametrize(
-        ("low", "high", "ticks"),
-        [
-            (0.0, 1.0, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
-            (-3.0, 7.0, [-2, 0, 2, 4, 6]),
-            (95.0, 405.0, [100, 200, 300, 400]),
-        ],
-    )
-    def test_linear(self, low, high, ticks):
-        axis = charts.Axis(low, high, 0, 100)
-        assert axis.ticks() == pytest.approx(ticks)
-        assert [axis(low), axis((low + high) / 2), axis(high)] == pytest.approx([0, 50, 100])
-
-    def test_logarithmic(self):
-        axis = charts.Axis(1e-8, 1e-4, 0, 100, logarithmic=True)
-        assert axis.ticks() == pytest.approx([1e-8, 1e-7, 1e-6, 1e-5, 1e-4])
-        assert [axis(1e-6), axis(0.0), axis(1.0)] == pytest.approx([50, 0, 100])
-
-
-def test_a_long_curve_keeps_its_peaks_and_gaps():
-    steps = range(1, 100_001)
-    values = [1.0] * 100_000
-    values[54_321], values[70_000] = 9.0, math.nan
-    chart = ElementTree.fromstring(charts.curves([charts.Line("loss", "old", steps, values)]))
-    path = chart.find("path").get("d")
-    top = min(float(y) for y in re.findall(r" ([\d.]+)(?= |$)", path.removesuffix(" h0.01")))
-    flat = float(path.split()[1])
-    assert top < flat / 2
-    assert path.count("M") == 2
-    assert len(path) < 60_000
-
-
-def test_one_step():
-    chart = ElementTree.fromstring(charts.curves([charts.Line("loss", "old", (7,), (0.25,))]))
-    assert chart.find("path").get("d").endswith("h0.01")

@@ -6,9 +6,8 @@ import pytest
 
 from tpu_estimator_compat import __main__
 from tpu_estimator_compat.tools.compare import comparing, environment
-from tpu_estimator_compat.tools.compare.page import page
 from tpu_estimator_compat.tools.compare.report import Report
-from tpu_estimator_compat.tools.compare.terminal import table
+from tpu_estimator_compat.tools.compare.showing import document
 
 from .evidences import changed, evidence, judged
 
@@ -94,5 +93,5 @@ def test_writes_a_page_besides(capsys, script, monkeypatch, tmp_path):
     monkeypatch.setattr(comparing, "with_original", lambda *_: report)
     written = tmp_path / "report.html"
     assert compare("--original-python", sys.executable, "--html", str(written), script) == 0
-    assert capsys.readouterr().out == table(report) + "\n"
-    assert written.read_text() == page(report.without_folders())
+    assert capsys.readouterr().out == document(report).text() + "\n"
+    assert written.read_text() == document(report.without_folders()).page()

@@ -6,6 +6,7 @@ import pytest
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.compare import report
 from tpu_estimator_compat.tools.compare.report import Agreement, Report, Verdict
+from tpu_estimator_compat.tools.compare.showing import document
 
 
 def made() -> Report:
@@ -49,7 +50,7 @@ def made() -> Report:
 
 
 def test_json_gives_the_report_back():
-    assert Report.from_json(made().to_json()) == made()
+    assert Report.from_json(document(made()).json()) == made()
 
 
 def test_json_is_strict():
@@ -58,7 +59,7 @@ def test_json_is_strict():
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    said = json.loads(made().to_json(), parse_constant=refuse)
+    said = json.loads(document(made()).json(), parse_constant=refuse)
     assert (said["version"], said["exit_code"], said["verdict"]) == (1, 1, "diverges")
 
 

@@ -149,14 +149,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _UNKNOWN
     if report is None:
         return _UNKNOWN
-    from tpu_estimator_compat.tools.compare.page import page
-    from tpu_estimator_compat.tools.compare.terminal import table
-    from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
+    from tpu_estimator_compat.tools.compare.showing import document
 
-    print(report.to_json() if arguments.json else table(report, color=are_colors_shown()))
-    if arguments.html:
-        pathlib.Path(arguments.html).write_text(page(report), encoding="utf-8")
-    return report.exit_code
+    return document(report).show(json=arguments.json, html=arguments.html)
 
 
 def _of_dirs(arguments: argparse.Namespace) -> Report:

@@ -1,6 +1,7 @@
 """The report of a comparison of two runs, as immutable values.
 
-The report is plain data, without TensorFlow. The terminal's text, JSON and page are made from it.
+The report is plain data, without TensorFlow; `showing.document` shows it. Its JSON is an object:
+`version`, `exit_code`, and the fields of `Report` under their names, enums as their values.
 """
 
 from __future__ import annotations
@@ -10,28 +11,23 @@ import enum
 import math
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
-from tpu_estimator_compat.tools.reports import json_form, numbers
+from tpu_estimator_compat.tools.reports import document, json_form, numbers
+from tpu_estimator_compat.tools.reports.document import Tone
 
 VERSION = 1
 """The JSON's version; rises when a key is removed or changes its meaning, not with new keys."""
 
 
-class Verdict(enum.Enum):
-    SAME = "same"
+class Verdict(document.Verdict):
+    SAME = "same", 0, Tone.GOOD
     """All results that were compared are equal, bit for bit."""
-    ROUNDING = "same up to rounding"
+    ROUNDING = "same up to rounding", 0, Tone.FAIR
     """Nothing differs by more than the tolerance."""
-    DIVERGES = "diverges"
+    UNKNOWN = "could not be judged", 2, Tone.WARN
+    DIVERGES = "diverges", 1, Tone.WARN
     """Losses, scalars or variables of a later step differ; the first step, if recorded, agrees."""
-    DIFFERENT = "different"
+    DIFFERENT = "different", 1, Tone.BAD
     """The first step, an input, an evaluation, a prediction or a name in files differs."""
-    UNKNOWN = "could not be judged"
-
-    @property
-    def exit_code(self) -> int:
-        """0 for SAME and ROUNDING, 1 for DIVERGES and DIFFERENT, 2 for UNKNOWN."""
-        codes = {Verdict.SAME: 0, Verdict.ROUNDING: 0, Verdict.UNKNOWN: 2}
-        return codes.get(self, 1)
 
 
 class Agreement(enum.Enum):
@@ -321,17 +317,9 @@ class Report:
     def exit_code(self) -> int:
         return self.verdict.exit_code
 
-    def to_json(self) -> str:
-        """An object: `version`, `exit_code`, and the fields of this class under their names.
-
-        Enums are their values; floats that are not finite are the strings "nan", "inf", "-inf".
-        """
-        head = {"version": VERSION, "exit_code": self.exit_code}
-        return json_form.text({**head, **json_form.encoded(self)})
-
     @classmethod
     def from_json(cls, text: str) -> Report:
-        """The report whose `to_json` gave `text`; ValueError for other texts and other versions."""
+        """The report that `compare --json` printed; ValueError for other texts and versions."""
         fields = json_form.parsed(text)
         version = fields.pop("version", None)
         if version != VERSION:

@@ -1,24 +1,56 @@
-"""Reports as text, drawn by rich: paragraphs and tables within a width, in color or without."""
+"""A document as text, drawn by rich: paragraphs and tables in a width, in color or without."""
 
 from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.color import ColorSystem
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.style import Style
-from rich.table import Table
+from rich.table import Table as Columns
 from rich.text import Text
 
-from tpu_estimator_compat.tools.reports.sources import printable
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
+from tpu_estimator_compat.tools.reports.document import (
+    Block,
+    Cell,
+    Document,
+    Finding,
+    Items,
+    Lines,
+    Log,
+    Medium,
+    Only,
+    Paragraph,
+    Section,
+    Source,
+    Span,
+    Summary,
+    Table,
+    Tone,
+)
+from tpu_estimator_compat.tools.reports.sources import place, printable
 
 UNLIMITED = 10_000
 """The width for files, longer than any line."""
+_USUAL, _NARROWEST = 100, 40
+"""The width where there is no terminal, and the least one."""
+_LEAST = 18
+"""The width that a column of a split table gets at least, if its cells need it."""
+
+_STYLES = {
+    Tone.GOOD: "green",
+    Tone.FAIR: "green",
+    Tone.WARN: "yellow",
+    Tone.BAD: "red",
+    Tone.STRONG: "bold",
+}
 
 
 def are_colors_shown() -> bool:
@@ -33,6 +65,173 @@ def styled(text: str, style: str) -> str:
     '\\x1b[32mfits\\x1b[0m'
     """
     return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
+
+
+def text(document: Document, width: int | None, *, color: bool) -> str:
+    """The text that `Document.text` describes; no line is narrower than 40 characters."""
+    usual = min(shutil.get_terminal_size((_USUAL, 0)).columns, document.widest)
+    sheet = Sheet(max(width or usual, _NARROWEST), color)
+    writer = _Writer(document, sheet, is_file=width is None and not sys.stdout.isatty())
+    writer.write(document.blocks, "")
+    return str(sheet)
+
+
+class _Writer:
+    """Writes the blocks of a document to a sheet."""
+
+    def __init__(self, document: Document, sheet: Sheet, is_file: bool):
+        self._document = document
+        self._sheet = sheet
+        self._is_file = is_file
+
+    def write(self, blocks: Iterable[Block], indent: str) -> None:
+        """Writes blocks, with a blank line before and after a table or a section."""
+        previous: Block | None = None
+        for block in _shown(blocks):
+            apart = (Table, Section)
+            if previous and (isinstance(previous, apart) or isinstance(block, apart)):
+                self._sheet.blank()
+            self._write(block, indent)
+            previous = block
+
+    def _write(self, block: Block, indent: str) -> None:
+        add = self._sheet.add
+        match block:
+            case Summary():
+                style = _STYLES[self._document.verdict.tone]
+                add(f"{self._document.name}: {block.said}", style=style)
+                for more in block.more:
+                    add(plain(more), "  ", "  ")
+            case Paragraph():
+                style = _STYLES.get(block.tone, "")
+                add(plain(block.said), indent, indent + " " * block.hang, style=style)
+            case Items():
+                for item in block.items:
+                    add(plain(item), f"{indent}- ", f"{indent}  ")
+            case Source():
+                self._source(block.line, indent)
+            case Finding():
+                self._finding(block)
+            case Log():
+                for line in block.text.strip().splitlines():
+                    self._sheet.line(f"{indent}| {line}")
+            case Table():
+                self._table(block)
+            case Section():
+                add(block.title, style=_STYLES[block.tone])
+                self.write(block.blocks, "  ")
+
+    def _source(self, source: SourceLine, indent: str) -> None:
+        within = f" in {source.function}" if source.function else ""
+        self._sheet.add(place(source) + within, indent, indent)
+        self._sheet.add(source.code, f"{indent}  ", f"{indent}    ")
+
+    def _finding(self, finding: Finding) -> None:
+        indent = " " * 5
+        said = f"{finding.kind}: {finding.message}"
+        self._sheet.add(said, f"{finding.number:3d}. ", indent)
+        if finding.source is not None:
+            self._source(finding.source, indent)
+        for label, words in finding.facts:
+            self._sheet.add(f"{label} {plain(words)}", indent, f"{indent}  ")
+
+    def _table(self, table: Table) -> None:
+        whole = table.whole and self._is_file
+        width = UNLIMITED if whole else self._sheet.width
+        first = [row[:-1] for row in table.rows]
+        if table.below and width - self._sheet.least_width(_drawn(table, first)) < table.below:
+            for row, (*_, last) in zip(first, table.rows, strict=True):
+                self._sheet.draw(_drawn(table, [row]), whole=whole)
+                self._sheet.add(plain(last), "    ", "    ")
+        elif table.split:
+            self._split(table)
+        else:
+            self._sheet.draw(_drawn(table, table.rows), whole=whole)
+        for footnote in table.footnotes:
+            self._sheet.add(footnote)
+
+    def _split(self, table: Table) -> None:
+        """Draws as many columns as fit, each time beside the first one."""
+        start, count = 1, len(table.columns)
+        while start < count:
+            fitting = (
+                end
+                for end in range(count, start, -1)
+                if self._sheet.least_width(_part(table, start, end)) <= self._sheet.width
+            )
+            end = next(fitting, start + 1)
+            if start > 1:
+                self._sheet.blank()
+            self._sheet.draw(_part(table, start, end))
+            start = end
+
+
+def _shown(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        if isinstance(block, Only):
+            yield from _shown(block.blocks if block.medium is Medium.TERMINAL else ())
+        elif isinstance(
+            block, Summary | Paragraph | Items | Source | Finding | Log | Table | Section
+        ):
+            yield block
+
+
+def plain(words: Cell) -> str:
+    """The text of words; of other cells, none."""
+    match words:
+        case str():
+            return words
+        case Span():
+            return words.text
+        case tuple():
+            return "".join(map(plain, words))
+        case _:
+            return ""
+
+
+def _part(table: Table, start: int, end: int) -> Columns:
+    """The first column, and those from `start` to `end`, without rows that are empty there."""
+    heads = [column.head for column in table.columns]
+    drawn = _columns(table)
+    drawn.add_column(heads[0], no_wrap=True)
+    for i in range(start, end):
+        longest = max(len(text) for text in [heads[i], *(plain(row[i]) for row in table.rows)])
+        drawn.add_column(cell(heads[i]), min_width=min(longest, _LEAST))
+    for first, *others in table.rows:
+        if any(map(plain, others[start - 1 : end - 1])):
+            drawn.add_row(*map(_cell, (first, *(c or "-" for c in others[start - 1 : end - 1]))))
+    return drawn
+
+
+def _drawn(table: Table, rows: Iterable[Sequence[Cell]]) -> Columns:
+    drawn = _columns(table)
+    for column in table.columns:
+        drawn.add_column(cell(column.head))
+    for row in rows:
+        drawn.add_row(*map(_cell, row))
+    return drawn
+
+
+def _columns(table: Table) -> Columns:
+    return Columns(
+        box=None,
+        show_header=bool(table.heads),
+        pad_edge=False,
+        padding=(0, table.gap, 0, 0),
+        header_style="bold",
+    )
+
+
+def _cell(content: Cell) -> RenderableType:
+    match content:
+        case Span():
+            return cell(content.text, _STYLES.get(content.tone, ""))
+        case Lines():
+            return Group(*map(_cell, content.cells))
+        case Table():
+            return _drawn(content, content.rows)
+        case _:
+            return cell(plain(content))
 
 
 class Sheet:
@@ -75,7 +274,7 @@ class Sheet:
         """Adds a line of any length, such as a line of a log."""
         self._lines.append(Text(printable(text)))
 
-    def draw(self, table: Table, *, whole: bool = False) -> None:
+    def draw(self, table: Columns, *, whole: bool = False) -> None:
         """Adds a table; with `whole`, it exceeds the width rather than break words."""
         width = UNLIMITED if whole else self.width
         options = self._console.options.update(max_width=width)
@@ -84,7 +283,7 @@ class Sheet:
             drawn.rstrip()
             self._lines.append(drawn)
 
-    def least_width(self, table: Table) -> int:
+    def least_width(self, table: Columns) -> int:
         """The width below which a table's words are broken."""
         options = self._console.options.update(max_width=UNLIMITED)
         return Measurement.get(self._console, options, table).minimum
@@ -101,9 +300,9 @@ def cell(text: str, style: str = "") -> Text:
     return Text(lines, style, overflow="fold")
 
 
-def grid(rows: Iterable[Sequence[RenderableType]], *, gap: int = 2) -> Table:
+def grid(rows: Iterable[Sequence[RenderableType]], *, gap: int = 2) -> Columns:
     """A table without lines and headings, with `gap` spaces between columns."""
-    table = Table.grid(padding=(0, gap, 0, 0))
+    table = Columns.grid(padding=(0, gap, 0, 0))
     for row in rows:
         table.add_row(*(cell(c) if isinstance(c, str) else c for c in row))
     return table

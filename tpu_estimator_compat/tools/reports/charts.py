@@ -1,28 +1,20 @@
-"""Charts as SVG: curves over steps, linear or logarithmic."""
+"""Curves over steps as SVG, linear or logarithmic."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 
+from tpu_estimator_compat.tools.reports.document import Curves, Line
 from tpu_estimator_compat.tools.reports.markup import Html, element
 
 WIDTH, HEIGHT = 860, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 34
 _MOST_POINTS = 1500
 """The most points of a line without gaps; longer ones show the extremes of each part."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Line:
-    """A curve: values at rising global steps, gaps where not finite; `style` is its CSS class."""
-
-    name: str
-    style: str
-    steps: Sequence[int]
-    values: Sequence[float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +50,31 @@ class Axis:
         return [number * size for number in range(first, last + 1)]
 
 
-def curves(lines: Sequence[Line], *, logarithmic: bool = False) -> Html | None:
-    """A chart over global steps, later lines over earlier ones; None without any value to draw."""
+def figure(curves: Curves) -> Html:
+    """A chart with its captions; the values at each step are in its attributes, for the script."""
+    chart = _chart(curves)
+    if chart is None:
+        return element("p", f"{curves.caption}: no finite values.", class_="faint")
+    steps = sorted({step for line in curves.lines for step in line.steps})
+    values = []
+    for line in curves.lines:
+        by_step = dict(zip(line.steps, line.values, strict=True))
+        texts = [f"{by_step[step]:.6g}" if step in by_step else None for step in steps]
+        values.append((line.name, texts))
+    keys = (element("span", line.name, class_=f"key {line.style}") for line in curves.lines)
+    return element(
+        "figure",
+        element("figcaption", curves.caption, *keys),
+        chart,
+        element("figcaption", element("output", Html("\u00a0"))),
+        data_steps=json.dumps(steps),
+        data_lines=json.dumps(values),
+    )
+
+
+def _chart(curves: Curves) -> Html | None:
+    """The SVG; None without any value to draw."""
+    lines, logarithmic = curves.lines, curves.logarithmic
     values = [v for line in lines for v in line.values if math.isfinite(v)]
     steps = [step for line in lines for step in line.steps]
     if logarithmic:

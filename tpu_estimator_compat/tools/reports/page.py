@@ -1,0 +1,223 @@
+"""A document as one HTML page, in light and dark, with the style sheet and the script in it."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from tpu_estimator_compat.engine.graph.source_line import SourceLine
+from tpu_estimator_compat.tools.reports import charts, markup
+from tpu_estimator_compat.tools.reports.document import (
+    Bar,
+    Block,
+    Card,
+    Cards,
+    Cell,
+    Chips,
+    Column,
+    Curves,
+    Document,
+    Finding,
+    Folded,
+    Items,
+    Lines,
+    Log,
+    Medium,
+    Only,
+    Paragraph,
+    Section,
+    Source,
+    Span,
+    Summary,
+    Table,
+    Tone,
+    Words,
+)
+from tpu_estimator_compat.tools.reports.markup import Html, element, together
+from tpu_estimator_compat.tools.reports.sources import place
+
+_HERE = pathlib.Path(__file__).parent
+_SHOWN = 40
+"""The most rows of a table that are open; the others are folded."""
+_NUMBERED = 0.03
+"""The least share of a bar with room for a label."""
+
+
+def page(document: Document) -> str:
+    """The page's text. Figures are rounded; the attribute `value` of `<data>` is exact."""
+    title = document.subject or document.name
+    content = _all(document.blocks, document)
+    script = Html()
+    if "<figure" in content:
+        script = element("script", Html((_HERE / "page.js").read_text(encoding="utf-8")))
+    css = (_HERE / "page.css").read_text(encoding="utf-8")
+    body = element("body", element("main", element("h1", title), content), script)
+    return markup.document(f"{title}: {document.verdict.value}", css, body)
+
+
+def in_a_frame(made: str, title: str) -> Html:
+    """A page in a frame, so that neither its style nor that around it affects the other."""
+    style = "width: 100%; height: 640px; border: 0"
+    return element("iframe", srcdoc=made, title=title, sandbox="", style=style)
+
+
+def _all(blocks: Iterable[Block], document: Document, level: int = 2) -> Html:
+    return together(*(_block(block, document, level) for block in blocks))
+
+
+def _block(block: Block, document: Document, level: int) -> Html:
+    match block:
+        case Summary():
+            return _summary(block, document)
+        case Paragraph():
+            return element("p", _words(block.said), class_=block.tone or None)
+        case Items():
+            return element("ul", *(element("li", _words(item)) for item in block.items))
+        case Source():
+            return _source(block.line)
+        case Finding():
+            return _finding(block)
+        case Log():
+            return _preformatted(block.text)
+        case Table():
+            return _long_table(block)
+        case Bar():
+            return _tall(block)
+        case Curves():
+            return charts.figure(block)
+        case Cards():
+            cards = (_card(card, document, level) for card in block.cards)
+            return element("div", *cards, class_="cards")
+        case Chips():
+            chips = (element("li", c.text, class_=c.tone or None) for c in block.chips)
+            return element("ol", *chips, class_="chips")
+        case Section():
+            tone = None if block.tone is Tone.STRONG else block.tone
+            heading = element(f"h{level}", block.title, class_=tone)
+            return element("section", heading, _all(block.blocks, document, level + 1))
+        case Folded():
+            inner = _all(block.blocks, document, level)
+            is_open = "open" if block.is_open else None
+            return element("details", element("summary", block.title), inner, open=is_open)
+        case Only():
+            return _all(block.blocks if block.medium is Medium.PAGE else (), document, level)
+
+
+def _summary(summary: Summary, document: Document) -> Html:
+    verdict = document.verdict
+    return element(
+        "div",
+        element("strong", verdict.value[0].upper() + verdict.value[1:]),
+        element("p", summary.said),
+        *(element("p", _words(more)) for more in summary.more),
+        class_=f"summary edge {verdict.tone}",
+    )
+
+
+def _card(card: Card, document: Document, level: int) -> Html:
+    inner = _all(card.blocks, document, level)
+    return element("div", element("strong", card.title), inner, class_=f"card {card.style}".strip())
+
+
+def _finding(finding: Finding) -> Html:
+    parts = [element("div", finding.kind, class_="faint"), element("strong", finding.message)]
+    if finding.source is not None:
+        parts.append(_source(finding.source))
+    for label, words in finding.facts:
+        said = f"{label[0].upper()}{label[1:]} "
+        parts.append(element("p", element("span", said, class_="faint"), _words(words)))
+    return element("article", *parts, class_=f"edge {finding.tone}")
+
+
+def _source(source: SourceLine) -> Html:
+    within = together(" in ", element("code", source.function)) if source.function else Html()
+    where = element("p", element("code", place(source)), within)
+    return together(where, _preformatted(source.code) if source.code else Html())
+
+
+def _preformatted(text: str) -> Html:
+    return element("pre", Html("\n".join(map(together, text.splitlines()))))
+
+
+def _long_table(table: Table) -> Html:
+    parts = [_table(table, table.rows[:_SHOWN])]
+    if rest := table.rows[_SHOWN:]:
+        folded = element("summary", f"{len(rest)} more")
+        parts.append(element("details", folded, _table(table, rest)))
+    parts += [element("p", footnote, class_="faint") for footnote in table.footnotes]
+    return together(*parts)
+
+
+def _table(table: Table, rows: Sequence[Sequence[Cell]]) -> Html:
+    columns = table.columns
+    heads = (
+        element("th", column.head, scope="col", class_="number" if column.number else None)
+        for column in columns
+    )
+    head = element("thead", element("tr", *heads)) if columns else Html()
+    body = element("tbody", *(element("tr", *_row(row, columns)) for row in rows))
+    # Focusable, so that the keyboard can scroll it too.
+    return element("div", element("table", head, body), class_="wide", tabindex="0")
+
+
+def _row(row: Sequence[Cell], columns: Sequence[Column]) -> Iterator[Html]:
+    for number, cell in enumerate(row):
+        tone = cell.tone if isinstance(cell, Span) else ""
+        if not number:
+            is_part = isinstance(cell, str) and cell.startswith(" ")
+            yield element("th", _cell(cell), scope="row", class_="part" if is_part else None)
+        elif number < len(columns) and columns[number].number:
+            yield element("td", _cell(cell), class_=f"number {tone}".strip())
+        else:
+            yield element("td", _cell(cell), class_=tone or None)
+
+
+def _cell(cell: Cell) -> Html:
+    match cell:
+        case Lines():
+            return together(*(element("div", _cell(line)) for line in cell.cells))
+        case Bar():
+            return _bar(cell, "bar")
+        case Table():
+            return _table(cell, cell.rows)
+        case _:
+            return _words(cell)
+
+
+def _words(words: Words) -> Html:
+    if isinstance(words, tuple):
+        return together(*map(_words, words))
+    if isinstance(words, str):
+        return together(words)
+    text = together(words.text)
+    if words.value is not None:
+        text = element("data", text, value=repr(words.value))
+    if words.code:
+        text = element("code", text)
+    return element("span", text, class_=words.tone) if words.tone else text
+
+
+def _bar(bar: Bar, style: str) -> Html:
+    shapes, start = [], 0.0
+    for part in bar.parts:
+        label = part.label if part.share >= _NUMBERED else ""
+        where = f"left: {100 * start:.4f}%; width: {100 * part.share:.4f}%"
+        title = part.name or None
+        shapes.append(element("i", label, class_=f"fill-{part.fill}", style=where, title=title))
+        start += part.share
+    if bar.mark is not None:
+        side = "before" if bar.mark > 0.5 else "after"
+        limit = element("span", bar.limit, class_=side) if bar.limit else Html()
+        shapes.append(element("b", limit, style=f"left: {100 * bar.mark:.4f}%"))
+    return element(
+        "div", *shapes, class_=style, role="img", aria_label=bar.said, title=bar.said or None
+    )
+
+
+def _tall(bar: Bar) -> Html:
+    legend = (
+        element("li", element("i", class_=f"fill-{fill}"), _words(words))
+        for fill, words in bar.legend
+    )
+    caption = element("div", bar.caption, class_="caption")
+    return together(caption, _bar(bar, "tall bar"), element("ul", *legend, class_="legend"))
