@@ -10,6 +10,7 @@ from support import judged
 from support.legacy_models import Fetching
 
 from tpu_estimator_compat.engine.capture import branches
+from tpu_estimator_compat.engine.capture.patches import patched
 from tpu_estimator_compat.estimator import Estimator
 from tpu_estimator_compat.spec import EstimatorSpec
 from tpu_estimator_compat.tf_internals import FuncGraph, cond_v2, ops, while_v2
@@ -54,6 +55,22 @@ def test_an_update_waits_for_a_branch_that_reads(read, tmp_path):
     estimator = Estimator(model_fn, str(tmp_path))
     estimator.train(lambda: tf.data.Dataset.from_tensors(0.0).repeat(), steps=3, hooks=[hook])
     assert hook.seen == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("theirs_first", [True, False])
+def test_anothers_replacement_of_a_branch_counts_too(theirs_first):
+    called = []
+
+    def noting(cond):
+        return lambda *args, **how: called.append(args) or cond(*args, **how)
+
+    contexts = [patched(cond_v2, "cond_v2", noting), branches.as_captured(of_one_graph=True)]
+    first, second = contexts if theirs_first else reversed(contexts)
+    original = cond_v2.cond_v2
+    with tf.Graph().as_default(), first, second:
+        tf.cond(tf.placeholder(tf.bool, []), lambda: 1.0, lambda: 0.0)
+    assert len(called) == 1
+    assert cond_v2.cond_v2 is original
 
 
 def test_a_function_names_each_operation_once():

@@ -61,6 +61,29 @@ def test_threads_leave_in_the_order_in_which_they_came(module):
     assert module.name is original
 
 
+@pytest.mark.parametrize("in_all_threads", [False, True])
+@pytest.mark.parametrize("first_to_end", ["outer", "inner"])
+def test_replacements_of_one_name_end_in_any_order(module, first_to_end, in_all_threads):
+    original = module.name
+    how = {"in_all_threads": in_all_threads}
+    patches = {word: patched(module, "name", saying(word), **how) for word in ("outer", "inner")}
+    for patch in patches.values():
+        patch.__enter__()
+    patches.pop(first_to_end).__exit__(None, None, None)
+    [(left, patch)] = patches.items()
+    assert module.name() == f"{left} of original"
+    patch.__exit__(None, None, None)
+    assert module.name is original
+
+
+def test_a_replacement_in_all_threads_is_below_those_of_a_thread(module):
+    with patched(module, "name", saying("own")):
+        with patched(module, "name", saying("common"), in_all_threads=True):
+            assert module.name() == "own of common of original"
+            assert in_thread(lambda: module.name()) == "common of original"
+        assert module.name() == "own of original"
+
+
 def test_a_kept_function_calls_the_original_afterwards(module):
     with patched(module, "name", saying("double")):
         kept = module.name

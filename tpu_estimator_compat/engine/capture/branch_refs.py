@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture import branch_values
-from tpu_estimator_compat.engine.capture.patches import patched
+from tpu_estimator_compat.engine.capture.patches import Function, patched
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.refs import ref_ops
 from tpu_estimator_compat.tf_internals import FuncGraph
@@ -22,12 +22,11 @@ from tpu_estimator_compat.tf_internals import FuncGraph
 _REFS = "_refs_from_outside"
 _FUNCTIONS = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
 """Graphs of users' functions; those of gradients take tensors of branches in another way."""
-_create = FuncGraph._create_op_internal
 
 
 def from_outside() -> contextlib.AbstractContextManager[None]:
     """A context in which functions may write to ref variables of the graph around them."""
-    return patched(FuncGraph, "_create_op_internal", lambda _: _create_with_refs)
+    return patched(FuncGraph, "_create_op_internal", _creating_with_refs)
 
 
 def values(result: Any) -> Any:
@@ -37,25 +36,28 @@ def values(result: Any) -> Any:
     )
 
 
-def _create_with_refs(
-    self: Any,
-    op_type: str,
-    inputs: Sequence[Any],
-    dtypes: Any = None,
-    input_types: Any = None,
-    name: str | None = None,
-    *args: Any,
-    **kwargs: Any,
-) -> tf.Operation:
-    if type(self).__name__ in _FUNCTIONS:
-        inputs = [branch_values.outside(self, tensor, name or op_type) for tensor in inputs]
-    if any(_is_from_outside(self, tensor) for tensor in inputs):
-        expected = input_types or [tensor.dtype.base_dtype for tensor in inputs]
-        inputs = [
-            _within(self, tensor, dtype) if _is_from_outside(self, tensor) else tensor
-            for tensor, dtype in zip(inputs, expected, strict=True)
-        ]
-    return _create(self, op_type, inputs, dtypes, input_types, name, *args, **kwargs)
+def _creating_with_refs(create: Function) -> Function:
+    def function(
+        self: Any,
+        op_type: str,
+        inputs: Sequence[Any],
+        dtypes: Any = None,
+        input_types: Any = None,
+        name: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        if type(self).__name__ in _FUNCTIONS:
+            inputs = [branch_values.outside(self, tensor, name or op_type) for tensor in inputs]
+        if any(_is_from_outside(self, tensor) for tensor in inputs):
+            expected = input_types or [tensor.dtype.base_dtype for tensor in inputs]
+            inputs = [
+                _within(self, tensor, dtype) if _is_from_outside(self, tensor) else tensor
+                for tensor, dtype in zip(inputs, expected, strict=True)
+            ]
+        return create(self, op_type, inputs, dtypes, input_types, name, *args, **kwargs)
+
+    return function
 
 
 def _is_from_outside(graph: Any, tensor: Any) -> bool:

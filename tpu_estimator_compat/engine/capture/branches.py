@@ -14,13 +14,11 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture import branch_refs, branch_values
-from tpu_estimator_compat.engine.capture.patches import patched
+from tpu_estimator_compat.engine.capture.patches import Function, patched
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.tf_internals import cond_v2, ops, variable_scope, while_v2
 
 _here = threading.local()
-_cond, _case, _loop = cond_v2.cond_v2, cond_v2.indexed_case, while_v2.while_loop
-_graph_of = ops._get_graph_from_inputs
 
 
 @contextlib.contextmanager
@@ -30,44 +28,59 @@ def as_captured(*, of_one_graph: bool) -> Iterator[None]:
     With `of_one_graph`, branches and loops also have the names and the variables that they would
     have in the graph around them; it is ignored inside another `as_captured`.
     """
-    outer = getattr(_here, "of_one_graph", None)
-    _here.of_one_graph = of_one_graph if outer is None else outer
+    if getattr(_here, "of_one_graph", None) is not None:
+        yield
+        return
+    _here.of_one_graph = of_one_graph
     try:
         with (
-            patched(cond_v2, "cond_v2", lambda _: _captured_cond),
-            patched(cond_v2, "indexed_case", lambda _: _captured_case),
-            patched(while_v2, "while_loop", lambda _: _captured_loop),
-            patched(ops, "_get_graph_from_inputs", lambda _: _captured_graph_of),
+            patched(cond_v2, "cond_v2", _capturing_cond),
+            patched(cond_v2, "indexed_case", _capturing_case),
+            patched(while_v2, "while_loop", _capturing_loop),
+            patched(ops, "_get_graph_from_inputs", _without_branches),
             branch_refs.from_outside(),
         ):
             yield
     finally:
-        _here.of_one_graph = outer
+        _here.of_one_graph = None
 
 
-def _captured_graph_of(inputs: Any, graph: tf.Graph | None = None) -> tf.Graph:
-    """The graph of an operation that takes `inputs`; tensors inside branches do not count."""
-    return _graph_of([each for each in inputs if not branch_values.is_inside(each)], graph)
+def _without_branches(graph_of: Function) -> Function:
+    """Finds the graph of an operation's inputs; tensors inside branches do not count."""
+
+    def function(inputs: Any, graph: tf.Graph | None = None) -> Any:
+        return graph_of([each for each in inputs if not branch_values.is_inside(each)], graph)
+
+    return function
 
 
-def _captured_cond(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
-    with _noted() as graphs:
-        true_fn, false_fn = _branches([true_fn, false_fn], graphs)
-        return _cond(pred, true_fn, false_fn, name)
+def _capturing_cond(cond: Function) -> Function:
+    def function(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
+        with _noted() as graphs:
+            true_fn, false_fn = _branches([true_fn, false_fn], graphs)
+            return cond(pred, true_fn, false_fn, name)
+
+    return function
 
 
-def _captured_case(index: Any, branch_fns: Any, *args: Any, **kwargs: Any) -> Any:
-    with _noted() as graphs:
-        return _case(index, _branches(branch_fns, graphs), *args, **kwargs)
+def _capturing_case(case: Function) -> Function:
+    def function(index: Any, branch_fns: Any, *args: Any, **kwargs: Any) -> Any:
+        with _noted() as graphs:
+            return case(index, _branches(branch_fns, graphs), *args, **kwargs)
+
+    return function
 
 
-def _captured_loop(cond: Any, body: Any, *args: Any, **kwargs: Any) -> Any:
-    if not getattr(_here, "of_one_graph", False):
-        return _loop(cond, body, *args, **kwargs)
-    with _noted() as graphs:
-        used: dict[str, int] = {}
-        cond, body = (_in_one_graph(_named(each, used), graphs) for each in (cond, body))
-        return _loop(cond, body, *args, **kwargs)
+def _capturing_loop(loop: Function) -> Function:
+    def function(cond: Any, body: Any, *args: Any, **kwargs: Any) -> Any:
+        if not getattr(_here, "of_one_graph", False):
+            return loop(cond, body, *args, **kwargs)
+        with _noted() as graphs:
+            used: dict[str, int] = {}
+            cond, body = (_in_one_graph(_named(each, used), graphs) for each in (cond, body))
+            return loop(cond, body, *args, **kwargs)
+
+    return function
 
 
 @contextlib.contextmanager

@@ -6,14 +6,18 @@ Each profiler sees only its own runtime's work; scripts, Keras' TensorBoard call
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import tempfile
+import weakref
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.capture.patches import patched
 from tpu_estimator_compat.engine.jax import installation
 from tpu_estimator_compat.engine.runtime import profiler
 from tpu_estimator_compat.tf_internals import profiler_v2
@@ -97,17 +101,26 @@ class _Session(_interface.ProfilerSession):
         self._stop_jax()  # TensorFlow drops a session without stopping it
 
 
-def watch() -> None:
+_watching: weakref.WeakSet[RunConfig] = weakref.WeakSet()
+
+
+def watch(config: RunConfig) -> None:
     """Prepares TensorFlow's profiler so that `record_too` can add JAX's, even to a running session.
 
-    Call it only where steps may run on JAX's devices: it replaces a class of TensorFlow.
+    Call it only where steps may run on JAX's devices: it replaces a class of TensorFlow, for as
+    long as `config` exists, that is, its estimator.
     """
-    _interface.ProfilerSession = _Session
+    if config not in _watching:
+        _watching.add(config)
+        replaced = contextlib.ExitStack()
+        own = patched(_interface, "ProfilerSession", lambda _: _Session, in_all_threads=True)
+        replaced.enter_context(own)
+        weakref.finalize(config, replaced.close)
 
 
-def record_too() -> None:
+def record_too(config: RunConfig) -> None:
     """Adds the work of JAX's devices to profiles, including one that is being recorded."""
-    watch()
+    watch(config)
     _Session.with_jax = True
     if isinstance(profiler_v2._profiler, _Session):
         profiler_v2._profiler.start_jax()

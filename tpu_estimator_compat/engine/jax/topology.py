@@ -106,7 +106,7 @@ def resolve(config: RunConfig, mode: str) -> JaxTopology:
     )
     if devices[0].platform == "gpu":
         _hide_gpus()
-    profiler.record_too()
+    profiler.record_too(config)
     tpu_config = getattr(config, "tpu_config", None)
     cores = getattr(tpu_config, "num_cores_per_replica", None) or 1
     devices, hosts = _of_processes(devices, mode, cores)

@@ -28,7 +28,6 @@ def join(config: RunConfig) -> RunConfig:
     `is_chief` is False.
     """
     installation.check()
-    profiler.watch()
     import jax
 
     if jax.distributed.is_initialized():
@@ -43,6 +42,7 @@ def join(config: RunConfig) -> RunConfig:
     if config.is_chief and not cluster.is_cluster(config) and installation.joined_as():
         config = copy.deepcopy(config)
         config._is_chief = False
+    profiler.watch(config)
     return config
 
 
