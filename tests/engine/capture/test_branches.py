@@ -9,8 +9,7 @@ import tensorflow.compat.v1 as tf
 from support import judged
 from support.legacy_models import Fetching
 
-from tpu_estimator_compat.engine.capture import branches
-from tpu_estimator_compat.engine.capture.patches import patched
+from tpu_estimator_compat.engine.capture import branches, patches
 from tpu_estimator_compat.estimator import Estimator
 from tpu_estimator_compat.spec import EstimatorSpec
 from tpu_estimator_compat.tf_internals import FuncGraph, cond_v2, ops, while_v2
@@ -64,7 +63,10 @@ def test_anothers_replacement_of_a_branch_counts_too(theirs_first):
     def noting(cond):
         return lambda *args, **how: called.append(args) or cond(*args, **how)
 
-    contexts = [patched(cond_v2, "cond_v2", noting), branches.as_captured(of_one_graph=True)]
+    contexts = [
+        patches.patched(cond_v2, "cond_v2", noting),
+        branches.as_captured(of_one_graph=True),
+    ]
     first, second = contexts if theirs_first else reversed(contexts)
     original = cond_v2.cond_v2
     with tf.Graph().as_default(), first, second:
