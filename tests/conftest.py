@@ -1,6 +1,5 @@
 """Shared set-up of the tests: quiet TensorFlow, four logical CPUs, strategies over them."""
 
-import functools
 import gc
 import logging
 import os
@@ -125,14 +124,10 @@ def quick_release():
 
 @pytest.fixture
 def tuned(monkeypatch):
-    """`tuned(few_steps=2)`: what is prepared from now on goes by these numbers of `Tuning`."""
-    from tpu_estimator_compat.engine.runtime.tuning import Tuning
-    from tpu_estimator_compat.estimator import preparation
-
-    capture_mode = preparation.capture_mode
+    """`tuned(few_steps=2)`: what is made from now on goes by these numbers of `Tuning`."""
+    from tpu_estimator_compat.engine.runtime import tuning
 
     def of(**numbers) -> None:
-        given = functools.partial(capture_mode, tuning=Tuning(**numbers))
-        monkeypatch.setattr(preparation, "capture_mode", given)
+        monkeypatch.setattr(tuning, "NUMBERS", tuning.Tuning(**numbers))
 
     return of

@@ -19,4 +19,4 @@ def told(told_to):
 
 
 def new_store(input_mode):
-    return runtimes.of(input_mode.topology).new_store()
+    return runtimes.new_store(input_mode.topology)

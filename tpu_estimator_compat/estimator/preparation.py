@@ -68,7 +68,7 @@ def deploy_input(
 
 def element_spec(rules: Rules, input_fn: InputFn, input_mode: InputMode) -> Any:
     """Structure of `tf.TypeSpec`s of one replica's input; calls input_fn."""
-    store = runtimes.of(input_mode.topology).new_store()
+    store = runtimes.new_store(input_mode.topology)
     return deploy_input(rules, input_fn, input_mode, store).element_spec
 
 
@@ -82,7 +82,7 @@ def capture(
     """Captures a mode: calls model_fn in a new graph, on placeholders for one replica's input."""
     # A given store belongs to keras_model(), which does not shard variables.
     stage = rules.host_stage(input_mode, check_shapes, sharded=store is None)
-    store = store or runtimes.of(input_mode.topology).new_store()
+    store = store or runtimes.new_store(input_mode.topology)
     with _new_graph(rules, input_mode), _announced(input_mode):
         element = placeholders(element_spec)
         return _captured(rules, input_mode, element, store, stage, check_shapes)

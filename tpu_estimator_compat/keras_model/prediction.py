@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any
 
 import tensorflow as tf
 
@@ -12,18 +12,10 @@ from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.inputs.calling import with_original_keys
 from tpu_estimator_compat.engine.modes.captured_mode import split_element
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
-from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.keras_model import elements
 from tpu_estimator_compat.spec import ModeKeys
 
 Build = Callable[[str, Any], None]
-
-
-class ElementRunner(Runner, Protocol):
-    """A runner that also takes single elements, which Keras passes."""
-
-    def element_function(self) -> Callable[[Any], list[Any]]:
-        """A function that maps the input element of all replicas to the plan's fetches."""
 
 
 class Prediction:
@@ -53,8 +45,7 @@ class Prediction:
         elif modes.replicas_per_element > 1:
             spec = elements.shares_of(spec, modes.replicas_per_element)
         self._build(ModeKeys.PREDICT, spec)
-        runner = cast(ElementRunner, modes[ModeKeys.PREDICT].ready_session.runner)
-        self._function = runner.element_function()
+        self._function = modes[ModeKeys.PREDICT].ready_session.runner.element_function()
 
     def _of_element(self, element: Any) -> list[tf.Tensor]:
         """The predictions for one element; pads a short element if shapes must be static.

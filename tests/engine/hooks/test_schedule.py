@@ -1,3 +1,5 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -6,7 +8,7 @@ from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.hooks import Schedule
-from tpu_estimator_compat.engine.runtime.tuning import Tuning
+from tpu_estimator_compat.engine.runtime import tuning
 
 
 class Wants:
@@ -20,7 +22,9 @@ class Wants:
 def plans(*hooks, loop=None, seconds_per_step=0.01, increment=1, runs=5, **numbers):
     """The lengths of the first runs, whose steps take so long by the schedule's clock."""
     now = 100.0
-    schedule = Schedule(hooks, loop, Tuning(clock=lambda: now, **numbers))
+    numbers = tuning.Tuning(clock=lambda: now, **numbers)
+    with mock.patch.object(tuning, "NUMBERS", numbers):
+        schedule = Schedule(hooks, loop)
     limits = schedule.limits
     lengths, global_step = [], 0
     for _ in range(runs):
@@ -72,7 +76,7 @@ def test_with_tpu_semantics_the_loop_counts():
 
 
 def test_a_run_that_made_no_steps_says_nothing():
-    schedule = Schedule([], None, Tuning(clock=lambda: 0.0))
+    schedule = Schedule([], None)
     for _ in range(3):
         schedule.before_run(0)
         schedule.after_run(0, 0)

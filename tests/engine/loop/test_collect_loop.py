@@ -6,7 +6,9 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.loop.collect_loop import CollectLoop
 from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED
+
+from .steps import PlainStep
 
 SIZES = (3, 3, 2, 5)
 
@@ -50,9 +52,8 @@ def decided(monkeypatch):
     return of
 
 
-def collect_loop(**arguments):
-    arguments = {"may_choose": False, **arguments}
-    return CollectLoop(step, [(tf.float32, 2), (tf.int64, 1)], **arguments)
+def collect_loop(**fields):
+    return CollectLoop(PlainStep(step, **fields), [(tf.float32, 2), (tf.int64, 1)])
 
 
 def collected(collect, iterator, most):
@@ -88,24 +89,22 @@ def test_no_data(executor, loops, decided):
 
 
 @pytest.mark.parametrize("most", [1, 3, 40])
-def test_a_change_of_executor_or_a_loop_changes_nothing_else(most, calls):
+def test_a_change_of_executor_or_a_loop_changes_nothing_else(most, calls, tuned):
     """By its clock, which counts how often it is read, a loop pays after seven calls."""
     dataset, parts = batches(SIZES * 6)
     times = iter(range(1000))
-    tuning = Tuning(
-        clock=lambda: next(times), piece=1e9, small_step=1e9, tracing=7.0, turns=1, few_steps=1
-    )
-    collect = collect_loop(may_choose=True, tuning=tuning)
+    tuned(clock=lambda: next(times), piece=1e9, small_step=1e9, tracing=7.0, turns=1, few_steps=1)
+    collect = collect_loop(may_run_on_one_thread=True)
     check(collected(collect, iter(dataset), most), parts)
     assert {call.executor for call in calls} == {DEFAULT, SINGLE_THREADED}
     assert any(call.looped for call in calls) == (most > 1)
 
 
-def test_large_batches_stay_where_they_are(calls):
+def test_large_batches_stay_where_they_are(calls, tuned):
     dataset, parts = batches()
     times = iter(range(100))  # a second for each call
-    tuning = Tuning(clock=lambda: next(times), few_steps=1, turns=1, tracing=0.0)
-    collect = collect_loop(may_choose=True, tuning=tuning)
+    tuned(clock=lambda: next(times), few_steps=1, turns=1, tracing=0.0)
+    collect = collect_loop(may_run_on_one_thread=True)
     check(collected(collect, iter(dataset), 40), parts)
     assert set(calls) == {Call(1, DEFAULT, looped=False)}
 
@@ -118,6 +117,6 @@ def test_an_error_of_a_step_is_raised(loops, decided):
         return [tf.debugging.check_numerics(batch / 0.0, "no number")]
 
     decided(DEFAULT, loops)
-    collect = CollectLoop(failing, [(tf.float32, 2)], may_choose=False)
+    collect = CollectLoop(PlainStep(failing), [(tf.float32, 2)])
     with pytest.raises(tf.errors.InvalidArgumentError, match="no number"):
         collect(iter(batches()[0]), 4)

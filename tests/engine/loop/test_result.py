@@ -6,23 +6,29 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training, in_pieces
+from tpu_estimator_compat.engine.loop.device_loop import Loop
+from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training
+from tpu_estimator_compat.engine.runtime.tuner import Tuner
+
+from .steps import PlainStep
 
 
 def result(steps, loss=1.0, exhausted=False):
     return LoopResult(steps, tf.constant(loss), loss * steps, exhausted)
 
 
-def run(results, steps=9, *, stop_on_nan=True, interrupted=lambda: False):
-    """What is left of `results` when pieces have given them one by one, and the whole."""
+def run(results, steps=9, *, trains=True, interrupted=lambda: False):
+    """What is left of `results` when calls have given them one by one, and the whole."""
     left = list(results)
     asked = []
 
-    def piece(steps):
-        asked.append(steps)
-        return left.pop(0)
+    class Calls(Loop):
+        def _run_piece(self, iterator, steps):
+            asked.append(steps)
+            return left.pop(0)
 
-    found = in_pieces(piece, steps, stop_on_nan=stop_on_nan, interrupted=interrupted)
+    step = PlainStep(lambda data: [], trains=trains)
+    found = Calls(step, Tuner(may_choose=False), interrupted)(None, steps)
     return len(left), asked, found
 
 
@@ -33,15 +39,15 @@ def test_pieces_go_on_until_all_steps_are_made():
 
 
 @pytest.mark.parametrize(
-    ("stop_on_nan", "exhausted", "steps"),
+    ("trains", "exhausted", "steps"),
     [(True, False, 2), (False, False, 9), (True, True, 2)],
 )
-def test_a_nan_is_the_last_loss_where_it_ends_training(stop_on_nan, exhausted, steps):
+def test_a_nan_is_the_last_loss_where_it_ends_training(trains, exhausted, steps):
     """Where the data ended at the same step, that is what is told."""
     results = [result(2, np.nan, exhausted), result(7)]
-    _, _, found = run(results, stop_on_nan=stop_on_nan)
+    _, _, found = run(results, trains=trains)
     assert found.steps == steps
-    assert found.stopped_by_nan == (stop_on_nan and not exhausted)
+    assert found.stopped_by_nan == (trains and not exhausted)
 
 
 def test_the_end_of_the_data_and_an_interruption_end_a_loop():

@@ -1,9 +1,11 @@
 """The tuner's decisions: size, form and executor of a call, by a clock that steps move."""
 
 import math
+from unittest import mock
 
 import pytest
 
+from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.engine.runtime.tuner import Call, Pace, Tuner
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
@@ -20,7 +22,8 @@ class Machine:
     def __init__(self, step, may_choose=False, patience=0.0, trace=0.0, **numbers):
         self.step, self.trace = step, trace
         self.calls = []
-        self.tuner = Tuner(Tuning(**numbers), may_choose, patience)
+        with mock.patch.object(tuning, "NUMBERS", Tuning(**numbers)):
+            self.tuner = Tuner(may_choose, patience)
         self._traced = set()
 
     def loop(self, steps, **asked):
@@ -87,7 +90,7 @@ class TestSize:
         assert Machine(3.0, few_steps=2).lengths(5) == [2, 1, 1, 1]
 
     def test_a_call_that_made_no_steps_says_nothing(self):
-        tuner = Tuner(Tuning(), may_choose=False)
+        tuner = Tuner(may_choose=False)
         tuner.record(Call(8), 0, 0.5)
         assert tuner.next(100) == Call(8)
 
@@ -210,8 +213,9 @@ class TestExecutors:
         assert {call.executor for call in machine.calls} == {DEFAULT, SINGLE_THREADED}
         assert machine.executors(100)[0] == (SINGLE_THREADED if single < 1e-4 else DEFAULT)
 
-    def test_runs_that_nothing_took_turns_with_do_not_count(self):
-        tuner = Tuner(Tuning(turns=2, few_steps=1), may_choose=True)
+    def test_runs_that_nothing_took_turns_with_do_not_count(self, tuned):
+        tuned(turns=2, few_steps=1)
+        tuner = Tuner(may_choose=True)
         times = {
             DEFAULT: iter([1.0, 1e-4, 2e-4, 2e-4]),
             SINGLE_THREADED: iter([1.0, 1.5e-4, 1.5e-4]),
@@ -228,9 +232,10 @@ class TestExecutors:
         assert {call.executor for call in calls} == {SINGLE_THREADED}
         assert not calls[-1].looped
 
-    def test_times_of_both_forms_are_not_compared(self):
+    def test_times_of_both_forms_are_not_compared(self, tuned):
         """A loop is quicker per step: no executor owes it the choice."""
-        tuner = Tuner(Tuning(few_steps=1, turns=1), may_choose=True, patience=math.inf)
+        tuned(few_steps=1, turns=1)
+        tuner = Tuner(may_choose=True, patience=math.inf)
         for looped, executor, seconds in (
             (False, DEFAULT, 1.0),
             (False, DEFAULT, 2e-4),

@@ -4,12 +4,12 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
-from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.step_session import StepSession
 
-from .steps import Steps
+from ..loop.steps import Steps
 
 
 @pytest.fixture

@@ -37,11 +37,11 @@ def test_what_a_hook_adds_later_has_its_place(step_ops):
 
 def test_another_step_of_the_same_graph(step_ops):
     tensors = step_ops.tensors
-    plan = step_ops.plan(jit_compile=True, host_calls_every=3, stop_on_nan=True)
+    plan = step_ops.plan(jit_compile=True, host_calls_every=3, trains=True)
     other = plan.of([tensors["on_host"]], [tensors["named"].op])
     assert (other.fetches, other.targets) == ((tensors["on_host"],), (tensors["named"].op,))
     assert not other.jit_compile
-    assert (other.host_calls_every, other.stop_on_nan) == (3, True)
+    assert (other.host_calls_every, other.trains) == (3, True)
     assert other.is_loss(tensors["from_input"])
     assert not other.is_loss(tensors["on_host"])
     assert plan.fetches == ()

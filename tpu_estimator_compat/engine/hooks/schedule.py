@@ -9,9 +9,9 @@ from typing import Any
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.hooks import traits
+from tpu_estimator_compat.engine.loop.runner import RunLimits
+from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.engine.runtime.tuner import Pace
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
-from tpu_estimator_compat.engine.session.run_limits import RunLimits
 
 
 class Schedule:
@@ -26,7 +26,6 @@ class Schedule:
         self,
         hooks: Sequence[traits.Hook],
         loop: IterationsPerLoopCounter | None,
-        tuning: Tuning = DEFAULTS,
         *,
         interrupted: Callable[[], bool] = lambda: False,
     ):
@@ -38,7 +37,7 @@ class Schedule:
         self._hooks = list(hooks)
         self._asked = self._hooks
         self._loop = loop
-        self._tuning = tuning
+        self._tuning = tuning.NUMBERS
         self._pace = Pace(1, 2)
         self._step_increment = 1
         self._started = 0.0

@@ -99,7 +99,7 @@ class JaxDevicePart:
     @property
     def stops_on(self) -> int | None:
         """The index of the fetch whose NaN ends a loop of steps; None for none."""
-        return self.number_of_loss if self.plan.stop_on_nan else None
+        return self.number_of_loss if self.plan.trains else None
 
     @property
     def partition(self) -> Partition:

@@ -52,8 +52,8 @@ class StartedSteps:
 class LossSum:
     """Counts the steps of a run and adds up their losses; `stopped`: a NaN has ended the run."""
 
-    def __init__(self, *, stop_on_nan: bool):
-        self._stop_on_nan = stop_on_nan
+    def __init__(self, *, trains: bool):
+        self._trains = trains
         self.steps = 0
         self.stopped = False
         self._sum = 0.0
@@ -62,7 +62,7 @@ class LossSum:
     def add(self, started: StartedSteps) -> None:
         for self._loss in started.losses():
             self.steps, self._sum = self.steps + 1, self._sum + float(self._loss)
-        self.stopped = self._stop_on_nan and self.steps > 0 and ends_training(self._loss)
+        self.stopped = self._trains and self.steps > 0 and ends_training(self._loss)
 
     def result(self, exhausted: bool, counter: np.ndarray | None) -> LoopResult:
         loss = tf.constant(np.nan if self._loss is None else self._loss)

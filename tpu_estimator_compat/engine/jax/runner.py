@@ -13,42 +13,27 @@ from tpu_estimator_compat.engine.jax.dispatches import NOTHING, LossSum, Started
 from tpu_estimator_compat.engine.jax.elements import Elements
 from tpu_estimator_compat.engine.jax.step import JaxStep
 from tpu_estimator_compat.engine.jax.steps import Finishing, Steps
-from tpu_estimator_compat.engine.jax.variables import DeviceStore
 from tpu_estimator_compat.engine.loop.result import LoopResult
+from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
-class JaxRunner:
-    """A `Runner` on JAX's devices, in one process."""
+class JaxRunner(Runner):
+    """Runs steps on JAX's devices, in one process."""
 
-    ended = False
-    notes_before = False
-    streams = None
-
-    def __init__(
-        self,
-        plan: StepPlan,
-        store: DeviceStore,
-        steps: Steps,
-        elements: Elements,
-        *,
-        interrupted: Callable[[], bool],
-    ):
-        self.plan, self.store = plan, store
+    def __init__(self, plan: StepPlan, steps: Steps, elements: Elements, limits: RunLimits):
+        self.plan, self.store = plan, steps.store
         self._steps = steps
         self._elements = elements
-        self._interrupted = interrupted
-
-    def start(self, restored: str | None = None) -> None:
-        """Does nothing: there are no other machines."""
+        self._limits = limits
 
     def begin_loop(self) -> None:
         self._steps.begin_loop()
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
         own, step = self._steps, self._steps.main
-        losses = LossSum(stop_on_nan=self.plan.stop_on_nan)
+        losses = LossSum(trains=self.plan.trains)
         finishing = Finishing(own)
         exhausted = False
         with eager.eager_mode():
@@ -59,7 +44,7 @@ class JaxRunner:
                 started = own.dispatch(step, chunk, most, placed)
                 finishing.add(started)
                 left = steps - losses.steps - chunk.steps
-                wanted = 0 if self._interrupted() else min(most, left)
+                wanted = 0 if self._limits.interrupted() else min(most, left)
                 try:
                     chunk = self._elements.next(iterator, wanted, step.stage) if wanted else NOTHING
                 except tf.errors.OpError:
@@ -99,8 +84,6 @@ class JaxRunner:
         return fetched
 
     def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
-        """A function from one element, concatenated over all replicas, to the plan's fetches."""
-
         def function(element: Any) -> list[tf.Tensor]:
             with eager.eager_mode():
                 chunk = self._elements.chunk_of(element, self.step.stage)
@@ -128,15 +111,6 @@ class JaxRunner:
                 results += self._steps.fetches(before)
             return results + self._steps.fetches(started)
 
-    def finish_host_calls(self, using: str | None = None) -> None:
-        """Does nothing: host calls are made when `run` returns."""
-
-    def leave(self) -> None:
-        """Does nothing: no other machine waits."""
-
-    def fail(self) -> None:
-        """Does nothing: no other machine waits."""
-
     def close(self) -> None:
-        self.store.flush_summaries()
+        super().close()
         self._steps.clear()

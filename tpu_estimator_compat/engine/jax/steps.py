@@ -15,16 +15,15 @@ from tpu_estimator_compat.engine.jax.step import JaxStep
 from tpu_estimator_compat.engine.jax.step_function import Drawing, Placed
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.jax.variables import DeviceStore
-from tpu_estimator_compat.engine.runtime.tuning import Tuning
+from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
 class Steps:
     """The step of a plan, `main`, and steps with other fetches and targets of its graph.
 
-    Args:
-      seed: of the random numbers; None draws different numbers in each training.
-      makes_host_calls: whether this process makes host calls; of several, one does.
+    With a seed of the graph, each training draws the same random numbers. Of several processes,
+    the first one makes the host calls.
 
     Attributes:
       key: the key of the random numbers, the same in all processes.
@@ -35,17 +34,11 @@ class Steps:
         plan: StepPlan,
         store: DeviceStore,
         topology: JaxTopology,
-        *,
-        seed: int | None,
-        makes_host_calls: bool,
-        tuning: Tuning,
     ):
         _warn_of_uneven_parts(plan)
-        self._plan, self._store, self._topology = plan, store, topology
-        self._makes_host_calls = makes_host_calls
-        self._tuning = tuning
+        self._plan, self.store, self._topology = plan, store, topology
         self.main = self.new(plan)
-        self.key = _key_of(seed)
+        self.key = _key_of(plan.graph.seed)
         self._others: dict[tuple[tuple[str, ...], ...], JaxStep] = {}
         self._position: int | None = None
         self._step_in_loop = 0
@@ -55,7 +48,7 @@ class Steps:
         """The step of a plan of the same graph; for the arguments see `JaxStep`."""
         topology = self._topology
         return JaxStep(
-            plan, self._store, topology.mesh, first_replica=topology.first_replica, **kwargs
+            plan, self.store, topology.mesh, first_replica=topology.first_replica, **kwargs
         )
 
     def other(
@@ -85,9 +78,9 @@ class Steps:
         if self._topology.platform == "cpu" and self.main.has_convolution:
             return 1  # within loops, XLA's CPU backend takes ten times as long for convolutions
         if self._most is None:
-            self._most = self._tuning.steps_of_dispatch(self.main.device.bytes_of_step, steps)
+            self._most = tuning.NUMBERS.steps_of_dispatch(self.main.device.bytes_of_step, steps)
         elif steps > self._most:  # loops timed in seconds start short: compiles once more
-            self._most = self._tuning.steps_of_dispatch(self.main.device.bytes_of_step, None)
+            self._most = tuning.NUMBERS.steps_of_dispatch(self.main.device.bytes_of_step, None)
         return self._most
 
     def placed(self, step: JaxStep, chunk: Chunk, most: int) -> Placed | None:
@@ -141,12 +134,12 @@ class Steps:
     def _call_is_due(self) -> bool:
         due = self._step_in_loop % self._plan.host_calls_every == 0
         self._step_in_loop += 1
-        return due and self._makes_host_calls
+        return due and self._topology.is_first_process
 
     def counter(self) -> np.ndarray | None:
         """The global step; None for a graph without one."""
         step = tf.compat.v1.train.get_global_step(self._plan.graph)
-        return None if step is None else self._store.peek(step.op.name)
+        return None if step is None else self.store.peek(step.op.name)
 
 
 class Finishing:

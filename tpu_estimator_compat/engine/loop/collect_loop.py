@@ -9,48 +9,35 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.loop.device_loop import Step
-from tpu_estimator_compat.engine.runtime import eager, functions
-from tpu_estimator_compat.engine.runtime.traces import Contents
+from tpu_estimator_compat.engine.runtime import eager, functions, tuning
 from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, SINGLE_THREADED, Tuning
+from tpu_estimator_compat.engine.step.program import StepProgram
 
 
 class CollectLoop:
     """Predicts several batches: the first in one call each, later ones in a `tf.while_loop`.
 
     A loop saves Python's cost per call, but takes several times as long to trace, which pays only
-    for many batches. `outputs` has (dtype, rank) of each output, whose first dimension is the
-    batch's; for other arguments see `DeviceLoop`.
+    for many batches. `outputs` has (dtype, rank) of each output of `step`, whose first dimension is
+    the batch's.
     """
 
-    def __init__(
-        self,
-        step: Step,
-        outputs: Sequence[tuple[tf.DType, int]],
-        *,
-        may_choose: bool,
-        contents: Callable[[], Contents | None] = lambda: None,
-        tuning: Tuning = DEFAULTS,
-    ):
+    def __init__(self, step: StepProgram, outputs: Sequence[tuple[tf.DType, int]]):
         self._step = step
         self._outputs = list(outputs)
-        self._clock = tuning.clock
+        self._clock = tuning.NUMBERS.clock
         # For large batches, Python's cost per call is too small for a loop to pay.
-        self._tuner = Tuner(tuning, may_choose, patience=math.inf)
-        self._contents_of_step = contents
-        self._run = functions.PerExecutor(
-            lambda: functions.IteratorFunction(self._build, self._contents("collect"))
-        )
-        self._run_one = functions.PerExecutor(
-            lambda: functions.IteratorFunction(
-                lambda iterator: self._step(next(iterator)), self._contents("collect one")
-            )
-        )
+        self._tuner = Tuner(step.may_run_on_one_thread, patience=math.inf)
+        self._run = self._per_executor(self._build, "collect")
+        self._run_one = self._per_executor(lambda it: self._step(next(it)), "collect one")
 
-    def _contents(self, kind: str) -> Contents | None:
-        step = self._contents_of_step()
-        return None if step is None else step.within((kind, tuple(self._outputs)))
+    def _per_executor(self, build: Callable[..., Any], kind: str) -> functions.PerExecutor:
+        def make() -> functions.IteratorFunction:
+            step = self._step.contents()
+            within = None if step is None else step.within((kind, tuple(self._outputs)))
+            return functions.IteratorFunction(build, within)
+
+        return functions.PerExecutor(make)
 
     def _build(self, iterator: Any, most: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         def arrays(dtypes: Sequence[tf.DType]) -> list[tf.TensorArray]:
@@ -130,7 +117,7 @@ def _if(
     a branch, one thread of TensorFlow's pool waits for another, which does not exist with one
     processor. On the default executor a branch takes 0.8 of the time of a loop.
     """
-    if functions.executor() != SINGLE_THREADED:
+    if functions.executor() != tuning.SINGLE_THREADED:
         return tf.cond(condition, call, lambda: otherwise)
     invariants = None if shapes is None else (tf.TensorShape([]), shapes)
     _, made = tf.while_loop(

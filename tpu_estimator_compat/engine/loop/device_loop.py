@@ -3,110 +3,146 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training, in_pieces
-from tpu_estimator_compat.engine.loop.single_step import SingleStep
-from tpu_estimator_compat.engine.runtime import eager, functions
+from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training
+from tpu_estimator_compat.engine.runtime import eager, functions, tuning
 from tpu_estimator_compat.engine.runtime.traces import Contents, Handles
 from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.step.host_queue import HostCallQueue
+from tpu_estimator_compat.engine.step.program import StepProgram
 
-Step = Callable[[Any], list[tf.Tensor]]
 
+class Loop:
+    """Runs n steps in calls, between which Python handles signals.
 
-class DeviceLoop:
-    """Runs n steps in calls of a `tf.while_loop`; the tuner chooses the steps of each call.
-
-    Variables on the host count the steps: at the end of the data, the loop raises an error and its
-    own results are lost.
+    The tuner chooses the steps of each call. A step whose loss is NaN ends a training, as the
+    original's NaN hook did.
 
     Args:
       step: builds one step into the function under construction; its first output is the loss.
-      stop_on_nan: end the loop after a step whose loss is NaN, as the original's NaN hook did.
-      may_choose: see `Tuner`.
-      branches: see `functions.call_options`.
+      interrupted: asked between calls, about once per second, whether to end the loop early.
+    """
+
+    def __init__(self, step: StepProgram, tuner: Tuner, interrupted: Callable[[], bool]):
+        self._step, self._tuner = step, tuner
+        self._interrupted = interrupted
+        self._clock = tuning.NUMBERS.clock
+
+    def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
+        """Runs up to `steps` steps; none where the data has ended. Host calls may end later."""
+        with eager.eager_mode():
+            made = self._judged(iterator, steps)
+            while made.steps < steps and not (made.is_last or self._interrupted()):
+                made = made.followed_by(self._judged(iterator, steps - made.steps))
+            return made
+
+    def _judged(self, iterator: Iterator, steps: int) -> LoopResult:
+        result = self._run_piece(iterator, steps)
+        # At the end of the data the loss may be NaN because no step was made.
+        if self._step.trains and not result.exhausted and ends_training(result.loss):
+            return dataclasses.replace(result, stopped_by_nan=True)
+        return result
+
+    def _run_piece(self, iterator: Iterator, steps: int) -> LoopResult:
+        """Runs some of n steps: at least one, unless the data has ended."""
+        call = self._next_call(steps)
+        started = self._clock()
+        result = self._run(iterator, call)
+        self._tuner.record(call, result.steps, self._clock() - started)
+        return result
+
+    def _next_call(self, steps: int) -> Call:
+        return self._tuner.next(steps)
+
+    def _run(self, iterator: Iterator, call: Call) -> LoopResult:
+        """Makes one call."""
+        raise NotImplementedError
+
+    def _unfinished(self, i: tf.Tensor, steps: tf.Tensor, loss: tf.Tensor) -> tf.Tensor:
+        """Builds the condition of the `tf.while_loop` of steps."""
+        if not self._step.trains:
+            return i < steps
+        return tf.logical_and(i < steps, tf.logical_not(ends_training(loss)))
+
+
+class DeviceLoop(Loop):
+    """Runs n steps in calls of a `tf.while_loop`, or of a single step.
+
+    For a small step, a loop takes several times as long as the step in a call of its own. Variables
+    on the host count the steps of a loop: at the end of the data, it raises an error and its own
+    results are lost.
+
+    Args:
       next_element: builds the op that takes the next element from the iterator.
-      interrupted: asked about once per second whether to end the loop early.
-      calls: the queue of the steps' host calls.
-      counter: a scalar variable, whose value after the steps is in the result.
-      notes_before: whether the result also has the counter's value before the last step, for hooks
-        that have control around every step.
-      contents: describes the operations of a step; loops with equal contents share a trace.
+      notes_before: whether the result also has the global step before the last step, for hooks that
+        have control around every step.
       whole: whether one call makes all requested steps. TensorFlow matches the exchanges of several
         machines by their place in a call.
-      ops: number of operations in a step.
     """
 
     def __init__(
         self,
-        step: Step,
-        loss_dtype: tf.DType,
+        step: StepProgram,
         *,
-        stop_on_nan: bool,
-        may_choose: bool,
-        branches: bool = True,
         next_element: Callable[[Iterator], Any] = next,
         interrupted: Callable[[], bool] = lambda: False,
-        calls: HostCallQueue | None = None,
-        counter: tf.Variable | None = None,
         notes_before: bool = False,
-        contents: Callable[[], Contents | None] = lambda: None,
-        tuning: Tuning = DEFAULTS,
         whole: bool = False,
-        ops: int = 0,
-        replicas: int = 1,
     ):
-        self.counter = counter
-        self.notes_before = notes_before and counter is not None
-        self._step = step
-        self._stop_on_nan = stop_on_nan
-        self._loss_dtype = loss_dtype
+        self._patience = tuning.NUMBERS.patience(step.size, step.replicas)
+        super().__init__(step, Tuner(step.may_run_on_one_thread, self._patience), interrupted)
+        self.counter = step.counter
+        self.notes_before = notes_before and self.counter is not None
         self._next_element = next_element
-        self._interrupted = interrupted
-        self._calls = calls
-        self._may_choose = may_choose
-        self._clock = tuning.clock
+        self._calls = step.queue
         self._whole = whole
-        self._new_tuner = functools.partial(Tuner, tuning, patience=tuning.patience(ops, replicas))
-        self._tuner = self._new_tuner(may_choose)
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._done = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps_done")
-            self._loss = tf.Variable(tf.zeros([], loss_dtype), trainable=False, name="last_loss")
+            self._loss = tf.Variable(
+                tf.zeros([], step.loss_dtype), trainable=False, name="last_loss"
+            )
             self._sum = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="loss_sum")
-            if counter is not None and notes_before:
-                self._before = tf.Variable(0, dtype=counter.dtype, trainable=False, name="before")
-        self._contents_of_step = contents
-        self._function = functions.PerExecutor(
-            lambda: functions.IteratorFunction(self._build, self._contents()),
-            branches=branches,
+            if self.counter is not None and notes_before:
+                dtype = self.counter.dtype
+                self._before = tf.Variable(0, dtype=dtype, trainable=False, name="before")
+        self._loop = self._per_executor(self._build, self._contents)
+        self._single = self._per_executor(self._build_one, self._contents_of_one)
+
+    def _per_executor(
+        self, build: Callable[..., Any], contents: Callable[[], Contents | None]
+    ) -> functions.PerExecutor:
+        return functions.PerExecutor(
+            lambda: functions.IteratorFunction(build, contents()), branches=self._step.has_branches
         )
-        self._single = SingleStep(step, next_element, counter, branches=branches, contents=contents)
+
+    @property
+    def _name_of_counter(self) -> str | None:
+        return None if self.counter is None else self.counter.name
 
     def _contents(self) -> Contents | None:
-        step = self._contents_of_step()
+        step = self._step.contents()
         if step is None:
             return None
         own = {"done": self._done, "loss": self._loss, "sum": self._sum}
         if self.notes_before:
             own["before"] = self._before
-        counter = None if self.counter is None else self.counter.name
+        of_step = self._step.loss_dtype, self._step.trains
         return step.within(
-            ("loop", self._loss_dtype, self._stop_on_nan, counter, self.notes_before),
+            ("loop", *of_step, self._name_of_counter, self.notes_before),
             Handles({name: variable.handle for name, variable in own.items()}),
         )
 
-    def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        def unfinished(i, loss):
-            if not self._stop_on_nan:
-                return i < steps
-            return tf.logical_and(i < steps, tf.logical_not(ends_training(loss)))
+    def _contents_of_one(self) -> Contents | None:
+        step = self._step.contents()
+        return None if step is None else step.within(("single step", self._name_of_counter))
 
+    def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
         def body(i, loss):
             del loss
             data = self._next_element(iterator)
@@ -123,32 +159,24 @@ class DeviceLoop:
         self._done.assign(0)
         self._sum.assign(0.0)
         done, loss = tf.while_loop(
-            unfinished, body, (tf.constant(0, tf.int64), tf.zeros([], self._loss_dtype))
+            lambda i, loss: self._unfinished(i, steps, loss),
+            body,
+            (tf.constant(0, tf.int64), tf.zeros([], self._step.loss_dtype)),
         )
         noted = [] if self.counter is None else [self.counter.read_value()]
         noted += [self._before.read_value()] if self.notes_before else []
         return done, loss, self._sum.read_value(), *noted
 
-    def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Runs up to `steps` steps; none where the data has ended. Host calls may end later."""
-        return in_pieces(
-            functools.partial(self._run_piece, iterator),
-            steps,
-            stop_on_nan=self._stop_on_nan,
-            interrupted=self._interrupted,
-        )
+    def _build_one(self, iterator: Iterator) -> list[tf.Tensor]:
+        data = self._next_element(iterator)
+        before = [] if self.counter is None else [self.counter.read_value()]
+        loss = tf.reshape(self._step(data)[0], [])
+        return [loss, *([] if self.counter is None else [self.counter.read_value()]), *before]
 
     def _run_piece(self, iterator: Iterator, steps: int) -> LoopResult:
-        """Runs at most `steps` steps in one call, after which Python handles signals."""
         if self._calls is not None and self._calls.quick:
             self._take_calls_into_steps(self._calls)
-        call = self._next_call(steps)
-        if self._calls is not None:
-            self._calls.make_room(call.steps)
-        started = self._clock()
-        result = self._run_and_call(iterator, call)
-        self._tuner.record(call, result.steps, self._clock() - started)
-        return result
+        return super()._run_piece(iterator, steps)
 
     def _next_call(self, steps: int) -> Call:
         if self._whole:
@@ -157,22 +185,25 @@ class DeviceLoop:
             return self._tuner.next(steps)
         # The queue needs room for the next steps' host calls while it makes the last steps' calls.
         steps = min(steps, self._calls.capacity // 2)
-        return self._tuner.next(steps, waited_for=True, trial=self._calls.quick is False)
+        call = self._tuner.next(steps, waited_for=True, trial=self._calls.quick is False)
+        self._calls.make_room(call.steps)
+        return call
 
     def _take_calls_into_steps(self, calls: HostCallQueue) -> None:
         """Stops using the queue: the next step is traced anew, with its host call inside."""
         calls.leave()
         self._calls = None
-        self._tuner = self._new_tuner(self._may_choose and calls.is_flat)
-        self._function.clear()
-        self._single.function.clear()
+        self._tuner = Tuner(self._step.may_run_on_one_thread and calls.is_flat, self._patience)
+        self._loop.clear()
+        self._single.clear()
 
-    def _run_and_call(self, iterator: Iterator, call: Call) -> LoopResult:
+    def _run(self, iterator: Iterator, call: Call) -> LoopResult:
         """Runs a call, and has the queue's thread make the host calls of its steps."""
+        run = self._run_loop if call.looped else self._run_one
         if self._calls is None:
-            return self._run(iterator, call)
+            return run(iterator, call)
         try:
-            result = self._run(iterator, call)
+            result = run(iterator, call)
         except BaseException:
             self._calls.hand_over()
             with contextlib.suppress(Exception):  # the first error counts
@@ -183,12 +214,10 @@ class DeviceLoop:
             self._calls.finish()
         return result
 
-    def _run(self, iterator: Iterator, call: Call) -> LoopResult:
-        if not call.looped:
-            return self._single(iterator, call.executor)
+    def _run_loop(self, iterator: Iterator, call: Call) -> LoopResult:
         try:
             steps = tf.constant(call.steps, tf.int64)
-            done, loss, total, *noted = self._function(call.executor, iterator, steps)
+            done, loss, total, *noted = self._loop(call.executor, iterator, steps)
         except StopIteration:  # before anything ran
             return LoopResult(0, self._loss.read_value(), 0.0, True)
         except tf.errors.OutOfRangeError:
@@ -196,3 +225,12 @@ class DeviceLoop:
             total = float(self._sum.read_value())
             return LoopResult(int(self._done), self._loss.read_value(), total, True)
         return LoopResult(int(done), loss, float(total), False, *noted)
+
+    def _run_one(self, iterator: Iterator, call: Call) -> LoopResult:
+        try:  # a remote host may report the end only when the loss is read
+            loss, *noted = self._single(call.executor, iterator)
+            value = float(loss)
+        except (StopIteration, tf.errors.OutOfRangeError):
+            eager.forget_end_of_data()
+            return LoopResult(0, tf.constant(np.nan), 0.0, True)
+        return LoopResult(1, loss, value, False, *noted)

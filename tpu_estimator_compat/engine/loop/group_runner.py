@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.loop.runner import Runner
 from tpu_estimator_compat.engine.runtime.group import (
     AT_THE_END,
     AT_THE_START,
@@ -20,34 +19,22 @@ from tpu_estimator_compat.engine.runtime.group import (
     check_even_data,
     check_none_failed,
 )
-from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 
 AGroup = TypeVar("AGroup", bound=Group)
 
 
-class GroupRunner(abc.ABC, Generic[AGroup]):
-    """The base of a `Runner` on one of several machines. Call `leave` or `fail` at the end.
-
-    `states` has the states of the machines when they stopped; None before that.
-    """
-
-    notes_before = False
-    streams: RandomStreams | None = None
+class GroupRunner(Runner, Generic[AGroup]):
+    """The base of a `Runner` on one of several machines. Call `leave` or `fail` at the end."""
 
     def __init__(self, group: AGroup):
-        self.states: np.ndarray | None = None
         self._group = group
         self._started = False
         self._owes_step = False  # whether this machine agreed to a step that it has not begun
         self._server: Callable[..., Any] | None = None
 
-    @property
-    def ended(self) -> bool:
-        return self.states is not None
-
-    @abc.abstractmethod
     def _connected(self) -> contextlib.AbstractContextManager[None]:
         """A context that raises MachineLostError where the connection to another machine breaks."""
+        raise NotImplementedError
 
     @property
     def _place(self) -> str:
@@ -86,10 +73,7 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
             self._meet(State.ASKING)
 
     def leave(self) -> None:
-        """Waits until all machines have stopped and have written their files.
-
-        Raises MachineLostError where one has failed, ValueError where only some had more data.
-        """
+        """Waits until all machines have stopped and have written their files; see `Runner`."""
         try:
             with self._connected():
                 self._leave()
@@ -116,17 +100,3 @@ class GroupRunner(abc.ABC, Generic[AGroup]):
     def _serve_no_more(self) -> None:
         if self._server in self._group.servers:
             self._group.servers.remove(self._server)
-
-    def can_collect(self, fetches: Sequence[tf.Tensor]) -> bool:
-        """False: the machines agree on every step."""
-        del fetches
-        return False
-
-    def collect(
-        self, iterator: Iterator, fetches: Sequence[tf.Tensor], most: int
-    ) -> list[list[np.ndarray]]:
-        """Not implemented: see `can_collect`."""
-        raise NotImplementedError
-
-    def finish_host_calls(self, using: str | None = None) -> None:
-        """Does nothing: all host calls are made when `run` returns."""

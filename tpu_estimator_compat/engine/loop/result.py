@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-
-from tpu_estimator_compat.engine.runtime import eager
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +31,11 @@ class LoopResult:
     counter_before: tf.Tensor | None = None
     stopped_by_nan: bool = False
 
+    @property
+    def is_last(self) -> bool:
+        """Whether no step follows: the data ended, or the loss was NaN."""
+        return self.exhausted or self.stopped_by_nan
+
     def followed_by(self, later: LoopResult) -> LoopResult:
         return dataclasses.replace(
             later,
@@ -51,29 +53,3 @@ def ends_training(loss: Any) -> Any:
     if tf.is_tensor(loss) and not tf.executing_eagerly():
         return tf.math.is_nan(loss) if loss.dtype.is_floating else tf.constant(False)
     return math.isnan(float(loss))
-
-
-def in_pieces(
-    piece: Callable[[int], LoopResult],
-    steps: int,
-    *,
-    stop_on_nan: bool,
-    interrupted: Callable[[], bool],
-) -> LoopResult:
-    """Runs up to `steps` steps, one or more, in pieces between which Python handles signals.
-
-    `piece` runs some of n steps: at least one, unless the data has ended. `interrupted` is asked
-    between pieces whether to end early.
-    """
-
-    def judged(steps: int) -> LoopResult:
-        result = piece(steps)
-        # At the end of the data the loss may be NaN because no step was made.
-        stopped = stop_on_nan and not result.exhausted and ends_training(result.loss)
-        return dataclasses.replace(result, stopped_by_nan=True) if stopped else result
-
-    with eager.eager_mode():
-        made = judged(steps)
-        while made.steps < steps and not (made.exhausted or made.stopped_by_nan or interrupted()):
-            made = made.followed_by(judged(steps - made.steps))
-        return made

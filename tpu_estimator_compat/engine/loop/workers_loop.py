@@ -9,46 +9,37 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.loop.device_loop import Step
-from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training, in_pieces
+from tpu_estimator_compat.engine.loop.device_loop import Loop
+from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.runtime import eager, functions, workers
 from tpu_estimator_compat.engine.runtime.group import CHIEF, State
-from tpu_estimator_compat.engine.runtime.tuner import Tuner
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
 from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.step.program import StepProgram
 
 
-class WorkersLoop:
+class WorkersLoop(Loop):
     """Runs n steps together with other machines, each of which has its own data.
 
-    Before each step the machines exchange their states; see `runtime/group.py`. For arguments that
-    are not listed see `DeviceLoop`.
+    Before each step the machines exchange their states; see `runtime/group.py`. The loss is the
+    same on all machines.
 
     Args:
-      stop_on_nan: see `DeviceLoop`. The loss is the same on all machines.
       agree: takes the machines' states when the loop ends early, and before single steps; returns
         whether all machines make the next step.
-      interrupted: see `DeviceLoop`. The others learn of it when this machine stops.
+      interrupted: see `Loop`. The others learn of it when this machine stops.
     """
 
     def __init__(
         self,
         group: Workers,
-        step: Step,
-        loss_dtype: tf.DType,
+        step: StepProgram,
         *,
-        stop_on_nan: bool,
         agree: Callable[[np.ndarray], bool],
         interrupted: Callable[[], bool],
-        tuning: Tuning = DEFAULTS,
     ):
+        super().__init__(step, Tuner(may_choose=False), interrupted)
         self._workers = group
-        self._step = step
-        self._loss_dtype = loss_dtype
-        self._stop_on_nan = stop_on_nan
-        self._interrupted = interrupted
-        self._clock = tuning.clock
-        self._tuner = Tuner(tuning, may_choose=False)
         self._function = functions.PerExecutor(lambda: functions.IteratorFunction(self._build))
         self._agree = agree
         self._turn = workers.isolated(self._together)
@@ -66,7 +57,7 @@ class WorkersLoop:
             loss = tf.cond(
                 ready,
                 lambda: tf.reshape(self._step(element.get_value())[0], []),
-                lambda: tf.zeros([], self._loss_dtype),
+                lambda: tf.zeros([], self._step.loss_dtype),
             )
         return ready, loss
 
@@ -85,13 +76,6 @@ class WorkersLoop:
         )
 
     def _build(self, iterator: Iterator, steps: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        def unfinished(i, ready, loss, total):
-            del total
-            more = tf.logical_and(i < steps, ready)
-            if self._stop_on_nan:
-                more = tf.logical_and(more, tf.logical_not(ends_training(loss)))
-            return more
-
         def body(i, ready, loss, total):
             ready, new = self._turn(iterator.get_next_as_optional())
             loss = tf.where(ready, new, loss)
@@ -101,29 +85,21 @@ class WorkersLoop:
         start = (
             tf.constant(0, tf.int64),
             tf.constant(True),
-            tf.zeros([], self._loss_dtype),
+            tf.zeros([], self._step.loss_dtype),
             tf.constant(0.0, tf.float64),
         )
-        return tf.while_loop(unfinished, body, start)
-
-    def __call__(self, iterator: Iterator, steps: int) -> LoopResult:
-        return in_pieces(
-            functools.partial(self._run_piece, iterator),
-            steps,
-            stop_on_nan=self._stop_on_nan,
-            interrupted=self._interrupted,
+        return tf.while_loop(
+            lambda i, ready, loss, _: tf.logical_and(self._unfinished(i, steps, loss), ready),
+            body,
+            start,
         )
 
-    def _run_piece(self, iterator: Iterator, steps: int) -> LoopResult:
-        call = self._tuner.next(steps)
-        started = self._clock()
+    def _run(self, iterator: Iterator, call: Call) -> LoopResult:
         of_call = tf.constant(call.steps, tf.int64)
         done, ready, loss, total = self._function(call.executor, iterator, of_call)
         if not bool(ready):
             self._agree(self._states.numpy())
-        result = LoopResult(int(done), loss, float(total), not bool(ready))
-        self._tuner.record(call, result.steps, self._clock() - started)
-        return result
+        return LoopResult(int(done), loss, float(total), not bool(ready))
 
     def ready(self, element: Any) -> bool:
         """Whether all machines have an element; tells them whether `element` has a value."""

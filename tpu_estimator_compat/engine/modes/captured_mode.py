@@ -26,11 +26,8 @@ from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.inputs.calling import with_original_keys
 from tpu_estimator_compat.engine.inputs.padding import Padded
-from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.spec_functions import SpecFunctions
 from tpu_estimator_compat.engine.runtime import placement, user_files
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
-from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.state import shards
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
@@ -72,7 +69,6 @@ class CapturedMode:
     implicit_updates: Sequence[tf.Operation] = ()
     same_on_all_replicas: bool = False
     partition: Sequence[Dims] | None = None
-    tuning: Tuning = DEFAULTS
     host_stage: HostStageBuilder | None = None
 
     @property
@@ -101,19 +97,7 @@ class CapturedMode:
         chief = self.config.is_chief or self.config.task_type == TaskType.EVALUATOR
         return chief and self.topology.is_first_process
 
-    def runner(self, plan: StepPlan, **options: Any) -> Runner:
-        """A runner of a plan's steps; `options` are fields of `runtimes.RunnerOptions`."""
-        self._settle_devices(plan)
-        of_mode = runtimes.RunnerOptions(
-            trains=self.mode == ModeKeys.TRAIN,
-            seed=self.graph.seed,
-            model_dir=self.config.model_dir,
-            tuning=self.tuning,
-            **options,
-        )
-        return runtimes.of(self.topology).runner(plan, self.store, of_mode)
-
-    def _settle_devices(self, plan: StepPlan) -> None:
+    def settle_devices(self, plan: StepPlan) -> None:
         """Refuses devices that do not exist, unless the session config allows soft placement."""
         if self.topology.tpu_semantics or self.topology.workers:
             return  # other devices stand in for a TPU's cores
@@ -196,7 +180,6 @@ def capture_mode(
     topology: Topology,
     element: Element,
     store: VariableStore,
-    tuning: Tuning = DEFAULTS,
     host_stage: HostStageBuilder | None = None,
 ) -> CapturedMode:
     """Captures a mode in the default graph; initializes nothing.
@@ -229,7 +212,7 @@ def capture_mode(
         assert spec.loss is not None  # a spec of TRAIN has one
         updates = implicit_updates(captured.graph, [as_operation(spec.train_op), spec.loss.op])
     return CapturedMode(
-        mode, config, topology, captured, store, spec, updates, tuning=tuning, host_stage=host_stage
+        mode, config, topology, captured, store, spec, updates, host_stage=host_stage
     )
 
 

@@ -129,7 +129,7 @@ class Evaluation:
         )
         hooks = [*request_hooks, *stop, *writer_hooks(captured), *captured.spec.hooks, final]
         hooks += keras_callbacks
-        schedule = Schedule(hooks, loop, captured.tuning)
+        schedule = Schedule(hooks, loop)
         creator = SessionCreator(
             lambda: self._mode.step_session(self._deployed_input, schedule.limits),
             scaffold,

@@ -63,7 +63,7 @@ class ModelModes:
         config: RunConfig,
         warm_start: WarmStartSettings | None,
     ):
-        self.store = runtimes.of(topology).new_store()
+        self.store = runtimes.new_store(topology)
         self.topology = topology
         self.config = config
         self.in_session: str | None = None

@@ -37,7 +37,7 @@ def training_plan(mode: CapturedMode) -> StepPlan:
         config: Any = mode.config  # a TPU config, since `use_tpu=True`
         every = config.tpu_config.experimental_host_call_every_n_steps
     return dataclasses.replace(
-        plan, host_calls_every=every, jit_compile=_jit_compile(mode), stop_on_nan=True
+        plan, host_calls_every=every, jit_compile=_jit_compile(mode), trains=True
     )
 
 

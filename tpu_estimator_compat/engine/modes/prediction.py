@@ -19,6 +19,7 @@ from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import prediction_plan
 from tpu_estimator_compat.engine.modes.ready_mode import make_ready
 from tpu_estimator_compat.engine.modes.training import writer_hooks
+from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
 from tpu_estimator_compat.engine.session.session_creator import QueueThreads, SessionCreator
 from tpu_estimator_compat.engine.session.step_session import StepSession
@@ -148,20 +149,20 @@ def _many_at_once(
         return
     packed = fetches_lib.copier(wanted, flat)  # `tf.nest` takes as long as a small batch
     with contextlib.closing(session):  # flushes its summary writers
-        tuning = captured.tuning
-        most = tuning.most_batches if session.input.deployed_input.reads_ahead else 1
+        numbers = tuning.NUMBERS
+        most = numbers.most_batches if session.input.deployed_input.reads_ahead else 1
         asked = 1  # at first: the caller may want no more
         while True:
-            started = tuning.clock()
+            started = numbers.clock()
             try:
                 steps = session.collect(flat, asked)
             except tf.errors.OutOfRangeError:  # a signal ended the wait for Python's next element
                 return
-            seconds = tuning.clock() - started  # before `yield`: the caller's time must not count
+            seconds = numbers.clock() - started  # before `yield`: the caller's time must not count
             yield from map(packed, steps)
             if len(steps) < asked:
                 return
-            if seconds < tuning.short_piece:
+            if seconds < numbers.short_piece:
                 asked = min(2 * asked, most)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint.writing import add_default_saver
 from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
+from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import LOSS
-from tpu_estimator_compat.engine.session.run_limits import RunLimits
-from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -50,28 +50,35 @@ class ReadyMode:
         limits = limits or RunLimits()
         if self.plan.host_stage:  # no stacking: the replicas' numbers of ids vary
             deployed_input = dataclasses.replace(deployed_input, replicas_per_element=None)
-        make_runner = self._runners(
-            interrupted=limits.interrupted,
-            next_element=deployed_input.next,
-            notes_before=not limits.reads_after_loop,
-        )
+        make_runner = self._runners(limits, deployed_input.next)
         config = self.captured.config.session_config
         self.session = session = StepSession(make_runner, deployed_input, limits, config)
         return session
 
     def keras_session(self, interrupted: Callable[[], bool]) -> RunnerSession:
         """A session for Keras' loops, which pass elements to the steps themselves."""
-        runners = self._runners(interrupted=interrupted, for_keras=True)
+        runners = self._runners(RunLimits(interrupted=interrupted))
         self.session = RunnerSession(runners, self.captured.config.session_config)
         return self.session
 
-    def _runners(self, **options: Any) -> Callable[[], Runner]:
+    def _runners(
+        self, limits: RunLimits, next_element: Callable[[Iterator], Any] | None = None
+    ) -> Callable[[], Runner]:
         """A function that makes runners of the steps, which continue the same random streams."""
-        streams = RandomStreams()
+        captured, streams = self.captured, RandomStreams()
 
         def make_runner() -> Runner:
-            with self.captured.in_graph():
-                return self.captured.runner(self.plan, streams=streams, **options)
+            with captured.in_graph():
+                captured.settle_devices(self.plan)
+                return runtimes.new_runner(
+                    self.plan,
+                    captured.store,
+                    captured.topology,
+                    limits,
+                    streams=streams,
+                    model_dir=captured.config.model_dir,
+                    next_element=next_element,
+                )
 
         return make_runner
 

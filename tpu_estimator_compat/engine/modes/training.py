@@ -37,11 +37,11 @@ from tpu_estimator_compat.engine.hooks.progress_bar import progress_bar
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.engine.hooks.step_limit import StepLimit
 from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import training_plan
 from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
-from tpu_estimator_compat.engine.session.run_limits import RunLimits
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.topology import Topology
@@ -101,12 +101,7 @@ def train(
         model.modes.drive(mode)
         hooks = _all_hooks(model, mode, request)
         with Preemption(computes_here=captured.topology.computes_here) as preemption:
-            schedule = Schedule(
-                hooks,
-                request.loop,
-                captured.tuning,
-                interrupted=preemption.interrupted,
-            )
+            schedule = Schedule(hooks, request.loop, interrupted=preemption.interrupted)
             creator = SessionCreator(
                 lambda: _new_session(mode, deployed_input, schedule.limits, hooks),
                 mode.scaffold,

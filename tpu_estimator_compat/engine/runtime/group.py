@@ -6,7 +6,7 @@ one does not come. So before each step the machines agree that all of them make 
 place in the script, each machine sends its `State`, and goes on when it has all states.
 
 A training, place by place (`loop/group_runner.py` implements it, with the runners
-`session/workers_runner.py` and `jax/processes/runner.py`):
+`loop/workers_runner.py` and `jax/processes/runner.py`):
 
 =============  ===========  ======================================================================
 place          state        meaning, and what all machines do

@@ -14,6 +14,7 @@ import collections
 import dataclasses
 import math
 
+from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
 _SHORTEST = 1e-9  # seconds; clocks are coarse
@@ -70,17 +71,16 @@ class Tuner:
     Executor: the single-threaded one where it is clearly faster; see `_Executors`.
 
     Args:
-      tuning: the numbers.
       may_choose: whether the single-threaded executor can run the steps: one device, and no
         functions (branches, loops) in them.
       patience: see `Tuning.patience`.
     """
 
-    def __init__(self, tuning: Tuning, may_choose: bool, patience: float = 0.0):
-        self._tuning = tuning
+    def __init__(self, may_choose: bool, patience: float = 0.0):
+        self._tuning = tuning.NUMBERS
         self._patience = patience
-        self._pace = Pace(tuning.few_steps)
-        self._executors = _Executors(tuning, may_choose)
+        self._pace = Pace(self._tuning.few_steps)
+        self._executors = _Executors(may_choose)
         self._has_single = False  # whether the function without a loop is traced
         self._first_call = math.inf  # seconds
         self._later_calls = self._loops_of_one = 0.0  # seconds
@@ -94,9 +94,8 @@ class Tuner:
         """
         looped = self._loop_pays
         if looped:
-            tuning = self._tuning
             short = waited_for or (trial and self._executors.undecided)
-            seconds = tuning.short_piece if short else tuning.piece
+            seconds = self._tuning.short_piece if short else self._tuning.piece
             steps = max(1, min(steps, self._pace.steps_within(seconds)))
             looped = steps > 1 or not (self._has_single or self._is_first)
         executor = self._executors.next(looped) if trial else DEFAULT
@@ -147,8 +146,8 @@ class _Executors:
       undecided: whether later calls may go to another executor.
     """
 
-    def __init__(self, tuning: Tuning, may_choose: bool):
-        self._tuning = tuning
+    def __init__(self, may_choose: bool):
+        self._tuning = tuning.NUMBERS
         self._chosen = None if may_choose else DEFAULT
         self._runs: dict[tuple[bool, str], _Runs] = collections.defaultdict(_Runs)
 
@@ -165,15 +164,15 @@ class _Executors:
     def record(self, call: Call, steps: int, seconds: float) -> None:
         if not self.undecided or call.executor != self.next(call.looped):
             return
-        tuning = self._tuning
-        self._runs[call.looped, call.executor].add(steps, seconds, tuning)
+        numbers = self._tuning
+        self._runs[call.looped, call.executor].add(steps, seconds, numbers)
         default, single = (self._runs[call.looped, e].times for e in (DEFAULT, SINGLE_THREADED))
-        if len(default) >= tuning.turns and min(default) > tuning.small_step:
+        if len(default) >= numbers.turns and min(default) > numbers.small_step:
             self._chosen = DEFAULT
-        elif len(single) >= tuning.turns:
+        elif len(single) >= numbers.turns:
             # Leaves out the default's runs before the turns: both have as many.
-            best = min(default[tuning.turns - 1 :])
-            faster = min(single) < tuning.clearly_faster * best
+            best = min(default[numbers.turns - 1 :])
+            faster = min(single) < numbers.clearly_faster * best
             self._chosen = SINGLE_THREADED if faster else DEFAULT
 
 
@@ -188,13 +187,13 @@ class _Runs:
         self._compiled = False
         self._steps, self._seconds = 0, 0.0
 
-    def add(self, steps: int, seconds: float, tuning: Tuning) -> None:
+    def add(self, steps: int, seconds: float, numbers: Tuning) -> None:
         if not self._compiled:  # the first call traces and compiles
             self._compiled = True
             return
         self._steps += steps
         self._seconds += seconds
-        few = tuning.few_steps
-        if self._steps >= few or self._seconds >= few * tuning.small_step:
+        few = numbers.few_steps
+        if self._steps >= few or self._seconds >= few * numbers.small_step:
             self.times.append(self._seconds / self._steps)
             self._steps, self._seconds = 0, 0.0

@@ -100,4 +100,5 @@ class Tuning:
         return max(1, steps if loop is None else min(steps, loop))
 
 
-DEFAULTS = Tuning()
+NUMBERS = Tuning()
+"""The numbers of this process, which loops and schedules read when they are made."""

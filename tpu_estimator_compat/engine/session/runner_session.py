@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
+from tpu_estimator_compat.engine.loop.runner import Runner
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
-from tpu_estimator_compat.engine.session.runner import Runner
 
 
 class RunnerSession(GraphSession):

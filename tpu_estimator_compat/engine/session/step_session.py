@@ -16,11 +16,10 @@ from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.loop.result import LoopResult
+from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.runtime.group import State
 from tpu_estimator_compat.engine.session.profiled_steps import ProfiledSteps
-from tpu_estimator_compat.engine.session.run_limits import RunLimits
-from tpu_estimator_compat.engine.session.runner import Runner
 from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.engine.session.session_input import SessionInput
 from tpu_estimator_compat.engine.session.step_fetches import StepFetches
@@ -118,7 +117,7 @@ class StepSession(RunnerSession):
     @property
     def data_ended(self) -> bool:
         """Whether steps ended with their data, not because another machine stopped."""
-        states = getattr(self.runner, "states", None)
+        states = self.runner.states
         return self.input.exhausted and (states is None or State.OUT_OF_DATA in states)
 
     def _note(self, step: Any) -> None:

@@ -15,9 +15,8 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.runtime import eager, functions
+from tpu_estimator_compat.engine.runtime import eager, functions, tuning
 from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
@@ -35,20 +34,14 @@ class HostCallQueue:
       left: whether the queue is no longer in use: steps make their calls themselves.
     """
 
-    def __init__(
-        self,
-        program: ReplicaProgram,
-        store: VariableStore,
-        capacity: int,
-        tuning: Tuning = DEFAULTS,
-    ):
+    def __init__(self, program: ReplicaProgram, store: VariableStore, capacity: int):
         self.capacity = capacity
         self.is_flat = not any(map(graph_ops.calls_functions, program.ops))
         self.failed = False
         self.left = False
         self.quick: bool | None = None
-        self._tuning = tuning
-        self._tuner = Tuner(tuning, self.is_flat)
+        self._tuning = tuning.NUMBERS
+        self._tuner = Tuner(self.is_flat)
         self._batches = self._timed_calls = 0
         self._timed_seconds = 0.0
         self._program = program
@@ -166,33 +159,30 @@ class HostCallQueue:
             return
         self._timed_calls += calls
         self._timed_seconds += seconds
-        tuning = self._tuning
-        if self._timed_seconds > tuning.trial_calls * tuning.quick_call:
+        numbers = self._tuning
+        if self._timed_seconds > numbers.trial_calls * numbers.quick_call:
             self.quick = False  # the rest of the trial cannot change it
-        elif self._timed_calls >= tuning.trial_calls:
+        elif self._timed_calls >= numbers.trial_calls:
             self.quick = True
 
 
 def queue_for(
-    program: ReplicaProgram,
-    store: VariableStore,
-    others: Collection[tf.Operation],
-    tuning: Tuning = DEFAULTS,
+    program: ReplicaProgram, store: VariableStore, others: Collection[tf.Operation]
 ) -> HostCallQueue | None:
     """A queue for the calls of `program`; None where they cannot wait.
 
     Calls that use one of `others`, handles that the rest of the step uses, cannot wait.
     """
-    capacity = capacity_for(program.feeds, tuning)
+    capacity = capacity_for(program.feeds)
     if not program.targets or capacity is None or set(others) & set(program.handles):
         return None
-    return HostCallQueue(program, store, capacity, tuning)
+    return HostCallQueue(program, store, capacity)
 
 
-def capacity_for(feeds: Sequence[tf.Tensor], tuning: Tuning = DEFAULTS) -> int | None:
+def capacity_for(feeds: Sequence[tf.Tensor]) -> int | None:
     """The number of calls with these `feeds` that may wait; None if large, or of unknown size."""
     if not feeds or any(t.dtype in (tf.string, tf.variant, tf.resource) for t in feeds):
         return None
     if not all(t.shape.is_fully_defined() for t in feeds):
         return None
-    return tuning.queue_capacity(sum(t.shape.num_elements() * t.dtype.size for t in feeds))
+    return tuning.NUMBERS.queue_capacity(sum(t.shape.num_elements() * t.dtype.size for t in feeds))

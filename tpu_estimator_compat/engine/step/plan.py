@@ -39,7 +39,7 @@ class StepPlan:
       partition: for each feed, the number of parts along each dimension, or None to replicate it;
         None for no partitioning at all.
       jit_compile: whether the device part is compiled with XLA.
-      stop_on_nan: whether a loop ends after a step whose loss is NaN.
+      trains: whether a step trains. A loop of such steps ends after one whose loss is NaN.
       made_of: the element's tensors, if the step computes them itself; `feeds` is then empty.
     """
 
@@ -59,7 +59,7 @@ class StepPlan:
     same_on_all_replicas: bool = False
     partition: Sequence[Dims] | None = None
     jit_compile: bool = False
-    stop_on_nan: bool = False
+    trains: bool = False
     made_of: Sequence[tf.Tensor] = ()
     _reach: dict[str, tuple[int, set[str]]] = dataclasses.field(
         default_factory=dict, repr=False, compare=False

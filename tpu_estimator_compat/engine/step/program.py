@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.capture.capture import Structure
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.runtime import workers
 from tpu_estimator_compat.engine.runtime.traces import Contents, Handles, Holder
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step import cut as step_cut
 from tpu_estimator_compat.engine.step.cut import StepParts
@@ -47,10 +47,28 @@ class StepProgram:
         return self.host_calls.queue
 
     @property
-    def is_flat(self) -> bool:
+    def trains(self) -> bool:
+        return self.parts.plan.trains
+
+    @property
+    def loss_dtype(self) -> tf.DType:
+        assert self.parts.plan.loss is not None  # only steps with a loss run in loops
+        return self.parts.plan.loss.dtype
+
+    @property
+    def counter(self) -> tf.Variable | None:
+        """The global step."""
+        return self.store.global_step(self.parts.plan.graph)
+
+    @property
+    def replicas(self) -> int:
+        return self.store.strategy.num_replicas_in_sync
+
+    @property
+    def may_run_on_one_thread(self) -> bool:
         """Whether one replica runs the step, without XLA and calls of functions."""
-        one = self.store.strategy.num_replicas_in_sync == 1
-        return one and self.device.is_plain and not self.has_branches
+        flat = self.replicas == 1 and self.device.is_plain and not self.has_branches
+        return flat and environment.allows_single_threaded_executor()
 
     @property
     def has_branches(self) -> bool:
@@ -150,7 +168,6 @@ def build_step(
     queued: bool = False,
     step_in_loop: tf.Variable | None = None,
     streams: RandomStreams | None = None,
-    tuning: Tuning = DEFAULTS,
 ) -> StepProgram:
     """Builds the step of a plan on the replicas of `store`, and creates its variables there.
 
@@ -185,6 +202,6 @@ def build_step(
     queue = None
     if queued and not (group or fed):
         others = [*device.program.handles, *host.program.handles]
-        queue = queue_for(called.program, store, others, tuning)
+        queue = queue_for(called.program, store, others)
     calls = host_calls(called, queue, step_in_loop, plan.host_calls_every)
     return StepProgram(parts, store, stage, device, host, calls)

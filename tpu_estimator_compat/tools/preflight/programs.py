@@ -11,7 +11,7 @@ from tpu_estimator_compat.engine.jax.lowering.refusals import refusals
 from tpu_estimator_compat.engine.jax.lowering.scan import scan
 from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lower
 from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS
+from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.preflight.planned import PlannedStep, PlannedTopology
 from tpu_estimator_compat.tools.preflight.planned_mode import PlannedMode, capture
@@ -84,7 +84,7 @@ class Programs:
         part, mode = step.on_jax, self._planned.mode
         # predict() yields each batch as soon as it is computed.
         loop = 1 if mode == ModeKeys.PREDICT else self._planned.loop
-        steps = DEFAULTS.steps_of_dispatch(part.bytes_of_step, loop)
+        steps = tuning.NUMBERS.steps_of_dispatch(part.bytes_of_step, loop)
         cores = self._planned.cores_per_replica
         return Dispatch(lower(part.step), steps, part.stops_on, cores, part.partition)
 

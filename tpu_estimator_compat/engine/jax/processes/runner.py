@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from tpu_estimator_compat.engine.jax.processes.group import Processes, Record, l
 from tpu_estimator_compat.engine.jax.step import JaxStep, Wanted
 from tpu_estimator_compat.engine.jax.steps import Finishing, Steps
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
-from tpu_estimator_compat.engine.jax.variables import DeviceStore
 from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
 from tpu_estimator_compat.engine.loop.result import LoopResult
+from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.runtime.group import State, check_nothing_fed
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -37,30 +37,26 @@ class ProcessesRunner(GroupRunner[Processes]):
     Where processes that should be fed the same (see `JaxTopology`) read different elements, all
     take the elements of the first of them.
 
-    When one process stops a training (`trains`), all stop; in an evaluation or prediction, the
+    When one process stops a training, all stop; in an evaluation or prediction, the
     others raise an error.
     """
 
     def __init__(
         self,
         plan: StepPlan,
-        store: DeviceStore,
         topology: JaxTopology,
         steps: Steps,
         elements: Elements,
-        *,
-        interrupted: Callable[[], bool],
-        trains: bool,
+        limits: RunLimits,
     ):
         super().__init__(topology.workers)
-        self.plan, self.store = plan, store
+        self.plan, self.store = plan, steps.store
         self._steps = steps
         self._input = elements
-        self._interrupted = interrupted
-        self._trains = trains
+        self._limits = limits
         self._replicas_per_element = topology.replicas_per_element
-        self._serve(store.put_together)
-        store.ask = self._group.values_of
+        self._serve(steps.store.put_together)
+        steps.store.ask = self._group.values_of
         self._readers: list[int] = topology.readers
         self._elements: list[Any] = []  # read, and not yet used
         self._largest = 1
@@ -71,7 +67,7 @@ class ProcessesRunner(GroupRunner[Processes]):
 
     def start(self, restored: str | None = None) -> None:
         """Takes over the chief's values of all variables, and its random numbers."""
-        if self._trains:
+        if self.plan.trains:
             logging.info(
                 "%d processes train together. Where one is lost, JAX ends the others within a "
                 "minute, and says so. Start the script again on all of them then: training goes on "
@@ -94,11 +90,11 @@ class ProcessesRunner(GroupRunner[Processes]):
 
     def run(self, iterator: Iterator, steps: int) -> LoopResult:
         own, step = self._steps, self._steps.main
-        losses = LossSum(stop_on_nan=self.plan.stop_on_nan)
+        losses = LossSum(trains=self.plan.trains)
         finishing = Finishing(own)
         with eager.eager_mode(), self._connected():
             while losses.steps < steps and not losses.stopped:
-                if losses.steps and self._interrupted():
+                if losses.steps and self._limits.interrupted():
                     break
                 wanted = min(own.most_for(steps), steps - losses.steps)
                 self._read_ahead(iterator, wanted)
@@ -168,7 +164,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         """Raises RuntimeError where a process has left a shared evaluation or prediction."""
         assert self.states is not None
         left = np.flatnonzero(self.states == State.LEAVING)
-        if self._trains or not left.size:
+        if self.plan.trains or not left.size:
             return
         raise RuntimeError(
             f"Process {left[0]} of {self._group.count} ended an evaluation or prediction that the "
@@ -245,7 +241,7 @@ class ProcessesRunner(GroupRunner[Processes]):
             return fetched
 
     def close(self) -> None:
-        self.store.flush_summaries()
+        super().close()
         self._steps.clear()
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.graph.graph_ops import key
 from tpu_estimator_compat.engine.loop.collect_loop import CollectLoop
 from tpu_estimator_compat.engine.loop.device_loop import DeviceLoop
 from tpu_estimator_compat.engine.loop.result import LoopResult
-from tpu_estimator_compat.engine.loop.single_step import FetchingStep
-from tpu_estimator_compat.engine.runtime import eager, functions, workers
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
+from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
+from tpu_estimator_compat.engine.runtime import eager, functions, tuning, workers
+from tpu_estimator_compat.engine.runtime.traces import Contents
+from tpu_estimator_compat.engine.runtime.tuner import Tuner
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import as_numpy, is_handle
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -23,30 +24,28 @@ from tpu_estimator_compat.engine.step.program import StepProgram, build_step
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 
 
-class ReplicaRunner:
-    """A `Runner` on TensorFlow's replicas; `RunnerOptions` describes its arguments.
+class ReplicaRunner(Runner):
+    """Runs steps on TensorFlow's replicas.
 
     It creates the variables of steps, one component per replica, before initializers or restores.
-    """
 
-    ended = False
+    Args:
+      next_element: takes the next element from the iterator, where TensorFlow builds a step.
+      streams: of random ops, which the runner continues; None for new streams.
+    """
 
     def __init__(
         self,
         plan: StepPlan,
         store: VariableStore,
+        limits: RunLimits | None = None,
         *,
         next_element: Callable[[Iterator], Any] = next,
-        interrupted: Callable[[], bool] = lambda: False,
-        notes_before: bool = False,
-        tuning: Tuning = DEFAULTS,
         streams: RandomStreams | None = None,
     ):
         self.plan, self.store = plan, store
         self._next_element = next_element
-        self._interrupted = interrupted
-        self._notes_before = notes_before
-        self._tuning = tuning
+        self._limits = limits or RunLimits()
         self._step_in_loop: tf.Variable | None = None
         if plan.host_calls and plan.host_calls_every > 1:
             with eager.eager_mode(), tf.device("/cpu:0"):
@@ -70,11 +69,7 @@ class ReplicaRunner:
             queued=queued,
             step_in_loop=self._step_in_loop,
             streams=self.streams,
-            tuning=self._tuning,
         )
-
-    def start(self, restored: str | None = None) -> None:
-        """Does nothing: machines need not agree on steps here."""
 
     def begin_loop(self) -> None:
         if self._step_in_loop is not None:
@@ -87,23 +82,12 @@ class ReplicaRunner:
 
     def _the_loop(self) -> DeviceLoop:
         if self._loop is None:
-            assert self.plan.loss is not None  # only steps with a loss run in loops
             self._loop = DeviceLoop(
                 self.program,
-                self.plan.loss.dtype,
-                stop_on_nan=self.plan.stop_on_nan,
-                may_choose=self._may_run_on_one_thread(self.program),
-                branches=self.program.has_branches,
                 next_element=self._next_element,
-                interrupted=self._interrupted,
-                calls=self.program.queue,
-                counter=self.store.global_step(self.plan.graph),
-                notes_before=self._notes_before,
-                contents=self.program.contents,
-                tuning=self._tuning,
+                interrupted=self._limits.interrupted,
+                notes_before=not self._limits.reads_after_loop,
                 whole=not self._alone,
-                ops=self.program.size,
-                replicas=self.store.strategy.num_replicas_in_sync,
             )
         return self._loop
 
@@ -145,14 +129,9 @@ class ReplicaRunner:
         contents = contents and contents.within("run once")
         if fed:
             return functions.IteratorFunction(step, contents)
-        may_choose = self._may_run_on_one_thread(program)
-        return FetchingStep(step, self._tuning, may_choose=may_choose, contents=contents)
-
-    def _may_run_on_one_thread(self, program: StepProgram) -> bool:
-        return program.is_flat and environment.allows_single_threaded_executor()
+        return FetchingStep(step, contents, may_choose=program.may_run_on_one_thread)
 
     def element_function(self) -> Callable[[Any], list[tf.Tensor]]:
-        """A function from an element, as the strategy distributes it, to the plan's fetches."""
         made: Callable[[Any], list[tf.Tensor]]
         made = functions.function(self.program, reduce_retracing=True)
         return made
@@ -169,13 +148,7 @@ class ReplicaRunner:
             program = self.program  # a session that predicts has the same fetches
             if list(map(key, program.fetches)) != list(map(key, fetches)):
                 program = self._program(self.plan.of(fetches, []))
-            self._collect = CollectLoop(
-                program,
-                [(t.dtype, t.shape.rank) for t in fetches],
-                may_choose=self._may_run_on_one_thread(program),
-                contents=program.contents,
-                tuning=self._tuning,
-            )
+            self._collect = CollectLoop(program, [(t.dtype, t.shape.rank) for t in fetches])
         return self._collect(iterator, most)
 
     def finish_host_calls(self, using: str | None = None) -> None:
@@ -183,15 +156,32 @@ class ReplicaRunner:
         if queue is not None and (using is None or queue.uses(using)):
             queue.finish()
 
-    def leave(self) -> None:
-        """Does nothing: machines need not agree on steps here."""
-
-    def fail(self) -> None:
-        """Does nothing: machines need not agree on steps here."""
-
     def close(self) -> None:
         if self.program.queue is not None:
             self.program.queue.close()
-        self.store.flush_summaries()
+        super().close()
         self._loop = self._collect = None
         self._single.clear()
+
+
+class FetchingStep:
+    """Runs one step in a call and returns all outputs, for hooks that fetch tensors of a step."""
+
+    def __init__(
+        self,
+        step: Callable[[Iterator], list[tf.Tensor]],
+        contents: Contents | None = None,
+        *,
+        may_choose: bool,
+    ):
+        self._clock = tuning.NUMBERS.clock
+        self._tuner = Tuner(may_choose, patience=math.inf)
+        self._function = functions.PerExecutor(lambda: functions.IteratorFunction(step, contents))
+
+    def __call__(self, iterator: Iterator) -> list[tf.Tensor]:
+        """Makes one step; raises StopIteration or OutOfRangeError where the data has ended."""
+        call = self._tuner.next(1)
+        started = self._clock()
+        outputs = self._function(call.executor, iterator)
+        self._tuner.record(call, 1, self._clock() - started)
+        return outputs

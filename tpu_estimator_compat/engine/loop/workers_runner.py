@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,11 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
 from tpu_estimator_compat.engine.loop.result import LoopResult
+from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.loop.workers_loop import WorkersLoop
 from tpu_estimator_compat.engine.runtime import eager, functions, workers
 from tpu_estimator_compat.engine.runtime.group import State, check_nothing_fed
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS, Tuning
 from tpu_estimator_compat.engine.runtime.workers import Workers
-from tpu_estimator_compat.engine.session.graph_session import Names
 from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import as_numpy
@@ -38,10 +37,9 @@ class WorkersRunner(GroupRunner[Workers]):
         self,
         plan: StepPlan,
         store: VariableStore,
+        limits: RunLimits,
         *,
         model_dir: str | None,
-        interrupted: Callable[[], bool] = lambda: False,
-        tuning: Tuning = DEFAULTS,
     ):
         group = workers.of(store.strategy)
         assert group is not None
@@ -52,28 +50,20 @@ class WorkersRunner(GroupRunner[Workers]):
         plan_of_step = plan.of(plan.fetches, plan.targets)
         self._program = build_step(plan_of_step, store, streams=self.streams)
         self._loop: WorkersLoop | None = None
-        self._interrupted = interrupted
-        self._tuning = tuning
-        self._single: dict[tuple[Names, ...], Any] = {}
+        self._limits = limits
+        self._single: dict[tuple[tuple[str, ...], ...], Any] = {}
         if plan.host_stage and (sharded := plan.host_stage.sharded):
             store.sharded = ShardedVariables(sharded, store, group, self._ask)
             if not group.is_chief:
                 self._serve(store.sharded.send_own)
 
-    def begin_loop(self) -> None:
-        """Does nothing: the chief makes its host calls in every step."""
-
     def _the_loop(self) -> WorkersLoop:
         if self._loop is None:
-            assert self.plan.loss is not None  # only steps with a loss run in loops
             self._loop = WorkersLoop(
                 self._group,
                 self._program,
-                self.plan.loss.dtype,
-                stop_on_nan=self.plan.stop_on_nan,
                 agree=self._agree,
-                interrupted=self._interrupted,
-                tuning=self._tuning,
+                interrupted=self._limits.interrupted,
             )
         return self._loop
 
@@ -136,5 +126,5 @@ class WorkersRunner(GroupRunner[Workers]):
                 sharded.take_restored(restored)
 
     def close(self) -> None:
-        self.store.flush_summaries()
+        super().close()
         self._single.clear()

@@ -5,10 +5,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
-from tpu_estimator_compat.engine.loop.single_step import FetchingStep
+from tpu_estimator_compat.engine.loop.replica_runner import FetchingStep
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
+from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED
 
 STEPS = 100
 
@@ -60,9 +60,9 @@ def test_what_hooks_see_does_not_depend_on_the_executor(tmp_path, monkeypatch):
     np.testing.assert_array_equal(alone, weights[DEFAULT])
 
 
-def test_a_few_fetches_are_not_worth_a_second_function():
-    tuning = Tuning(small_step=60.0, few_steps=2, turns=2)
-    step = FetchingStep(lambda it: [next(it) * 2], tuning, may_choose=True)
+def test_a_few_fetches_are_not_worth_a_second_function(tuned):
+    tuned(small_step=60.0, few_steps=2, turns=2)
+    step = FetchingStep(lambda it: [next(it) * 2], may_choose=True)
     iterator = iter(tf.data.Dataset.range(20))
     executors = []
     step._function = lambda executor, it: executors.append(executor) or [next(it)]
@@ -72,7 +72,7 @@ def test_a_few_fetches_are_not_worth_a_second_function():
 
 
 def test_the_end_of_the_data_is_told():
-    step = FetchingStep(lambda it: [next(it) * 2], Tuning(), may_choose=True)
+    step = FetchingStep(lambda it: [next(it) * 2], may_choose=True)
     iterator = iter(tf.data.Dataset.range(3))
     with eager.eager_mode():
         assert [int(step(iterator)[0]) for _ in range(3)] == [0, 2, 4]

@@ -36,7 +36,7 @@ def test_the_data_ends(strategy):
 
 @pytest.mark.parametrize(("stop", "made"), [(True, 2), (False, 4)])
 def test_nan(strategy, stop, made):
-    steps = Steps(strategy, 1, stop_on_nan=stop)
+    steps = Steps(strategy, 1, trains=stop)
     result = steps.runner.run(steps.iterator(1, NAN, 3, 4), 4)
     assert (result.steps, result.stopped_by_nan) == (made, stop)
     assert steps.read(steps.step) == made

@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
-from tpu_estimator_compat.engine.loop.single_step import SingleStep
+from tpu_estimator_compat.engine.loop.device_loop import DeviceLoop
 
 STEPS = 60
 
@@ -39,14 +39,14 @@ class EveryStep(tf.train.SessionRunHook):
 def single_steps(monkeypatch):
     """How many steps were run without a loop."""
     made = []
-    call = SingleStep.__call__
+    run = DeviceLoop._run_one
 
-    def counted(self, iterator, executor):
-        result = call(self, iterator, executor)
+    def counted(self, iterator, call):
+        result = run(self, iterator, call)
         made.append(result.steps)
         return result
 
-    monkeypatch.setattr(SingleStep, "__call__", counted)
+    monkeypatch.setattr(DeviceLoop, "_run_one", counted)
     return made
 
 

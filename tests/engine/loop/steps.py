@@ -1,14 +1,37 @@
-"""A small plan of steps, what runs it, and data for it."""
+"""A small plan of steps, what runs it, and data for it; and steps without a plan, for loops."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.capture import graph_building
+from tpu_estimator_compat.engine.loop.replica_runner import ReplicaRunner
+from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
-from tpu_estimator_compat.engine.session.replica_runner import ReplicaRunner
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
 from tpu_estimator_compat.engine.step.plan import StepPlan
+
+
+@dataclasses.dataclass
+class PlainStep:
+    """A step for loops, of a function from an element to outputs; the first one is the loss."""
+
+    build: Callable[[Any], list[tf.Tensor]]
+    trains: bool = True
+    may_run_on_one_thread: bool = False
+    loss_dtype = tf.float32
+    replicas, size, has_branches = 1, 0, True
+    queue = counter = None
+
+    def __call__(self, data):
+        return self.build(data)
+
+    def contents(self):
+        return None
 
 
 class Steps:
@@ -44,7 +67,7 @@ class Steps:
             )
             self.doubled = x * 2
             variables = [*tf.global_variables(), *tf.local_variables()]
-        self.runner = ReplicaRunner(self.plan, self.store, notes_before=True)
+        self.runner = ReplicaRunner(self.plan, self.store, RunLimits(reads_after_loop=False))
         self.session = GraphSession(self.graph, self.store)
         self.session.run([v.initializer for v in variables])
         self.seen = seen
