@@ -17,7 +17,7 @@ from chips import run_step
 from tpu_estimator_compat.engine.jax import meshes
 from tpu_estimator_compat.engine.jax.module import operations
 from tpu_estimator_compat.engine.jax.step_function import StepFunction
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULTS
+from tpu_estimator_compat.engine.runtime import tuning
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 SMALL = 2**16  # bytes of an array up to which it is saved, not drawn
@@ -45,7 +45,7 @@ class SavesStep(tf.compat.v1.train.SessionRunHook):
 
 def save(folder, module, loss, variables, feeds):
     """Writes a step's files, and the results that JAX's CPU has here for the same values."""
-    loop = DEFAULTS.steps_of_dispatch(sum(feed[0].nbytes for feed in feeds), None)
+    loop = tuning.NUMBERS.steps_of_dispatch(sum(feed[0].nbytes for feed in feeds), None)
     exact = precise(module)
     (folder / "one.highest").write_bytes(exported(exact, 1, loss))
     (folder / "one.default").write_bytes(exported(module, 1, loss))
