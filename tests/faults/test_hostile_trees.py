@@ -9,7 +9,9 @@ import subprocess
 import pytest
 
 from tpu_estimator_compat.__main__ import main
-from tpu_estimator_compat.tools.scan import CannotRead, EachFile, each_file
+from tpu_estimator_compat.tools.scan import each_file
+from tpu_estimator_compat.tools.scan.each_file import EachFile
+from tpu_estimator_compat.tools.scan.files import CannotRead
 
 GOOD = "import tensorflow as tf\nx = tf.contrib.tpu.TPUConfig()\n"
 NEW = "import tpu_estimator_compat.v1 as tf\nx = tf.estimator.tpu.TPUConfig()\n"

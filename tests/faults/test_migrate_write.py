@@ -8,7 +8,7 @@ import pytest
 
 from tpu_estimator_compat.__main__ import main
 from tpu_estimator_compat.tools.migrate import writing
-from tpu_estimator_compat.tools.scan import read
+from tpu_estimator_compat.tools.scan.files import read
 
 OLD = "import tensorflow as tf\nx = tf.contrib.tpu.TPUConfig()\n"
 NEW = "import tpu_estimator_compat.v1 as tf\nx = tf.estimator.tpu.TPUConfig()\n"

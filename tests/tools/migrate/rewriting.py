@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tpu_estimator_compat.tools.migrate.codemod import migrate_text
-from tpu_estimator_compat.tools.scan import scan_text
+from tpu_estimator_compat.tools.scan.module import scan_text
 
 
 def each_rewritten(cases: dict[str, tuple[str, str]]) -> Callable[..., None]:

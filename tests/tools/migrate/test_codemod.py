@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from tpu_estimator_compat.tools.migrate.codemod import migrate_text
-from tpu_estimator_compat.tools.scan import Status
+from tpu_estimator_compat.tools.scan.findings import Status
 
 from .rewriting import each_rewritten
 

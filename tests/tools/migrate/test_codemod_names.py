@@ -8,7 +8,7 @@ from tpu_estimator_compat.old_names.legacy import table
 from tpu_estimator_compat.old_names.legacy.overlay import Refused
 from tpu_estimator_compat.old_names.legacy.table import Status
 from tpu_estimator_compat.tools.migrate.codemod import migrate_text
-from tpu_estimator_compat.tools.scan import Status as FindingStatus
+from tpu_estimator_compat.tools.scan.findings import Status as FindingStatus
 
 ROWS = [row for row in table.load().rows.values() if "." in row.name]
 

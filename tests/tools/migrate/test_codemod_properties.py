@@ -10,8 +10,8 @@ from tpu_estimator_compat.old_names.legacy import table
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, meaning
 from tpu_estimator_compat.old_names.legacy.references import Form
 from tpu_estimator_compat.tools.migrate.codemod import migrate_text
-from tpu_estimator_compat.tools.scan import Status, scan_text
-from tpu_estimator_compat.tools.scan.module import parse
+from tpu_estimator_compat.tools.scan.findings import Status
+from tpu_estimator_compat.tools.scan.module import parse, scan_text
 
 IMPORTS = [
     ("import tensorflow as tf", "tf", ""),

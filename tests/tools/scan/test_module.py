@@ -2,7 +2,8 @@ import textwrap
 
 import pytest
 
-from tpu_estimator_compat.tools.scan import Status, scan_text
+from tpu_estimator_compat.tools.scan.findings import Status
+from tpu_estimator_compat.tools.scan.module import scan_text
 
 
 def found(code):

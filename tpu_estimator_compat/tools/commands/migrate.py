@@ -23,10 +23,10 @@ from tpu_estimator_compat.tools.reports.sources import say
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.migrate.writing import Rewriting
-    from tpu_estimator_compat.tools.scan import ScanFinding
+    from tpu_estimator_compat.tools.scan.findings import ScanFinding
 
 NAME = "migrate"
-_WORK = "tpu_estimator_compat.tools.migrate.of_file", "of_file"
+_WORK = "tpu_estimator_compat.tools.migrate.codemod", "of_file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Run:
+    """Migrates files, and keeps what to tell at the end."""
+
     def __init__(self, arguments: argparse.Namespace, color: bool):
         self._write = arguments.write
         self._roots = arguments.paths
@@ -72,69 +74,68 @@ class _Run:
 
     def migrate(self, rewrite: Callable[..., Rewriting], file: str) -> None:
         from tpu_estimator_compat.tools.migrate import writing
-        from tpu_estimator_compat.tools.scan import CannotRead, unreadable
+        from tpu_estimator_compat.tools.scan import files, findings
 
         if writing.is_below(file, self._roots):
             try:
-                made = rewrite(file, self._write)
-            except CannotRead as error:
-                self._left.append(unreadable(file, error))
-            else:
-                self._take(file, made)
+                self._take(file, rewrite(file, self._write))
+            except files.CannotRead as error:
+                self._left.append(findings.unreadable(file, error))
         else:
             target = os.path.realpath(file)
             self._leave(file, f"It links to {target}, outside the given paths, and is unchanged.")
         self._done += 1
 
     def _take(self, file: str, made: Rewriting) -> None:
-        from tpu_estimator_compat.tools.migrate import difference
+        from tpu_estimator_compat.tools.migrate import writing
 
         self._left += made.report
         if made.after == made.source.text:
             return
-        if not self._write:
+        if self._write:
+            try:
+                writing.write(file, made.source, made.after)
+            except OSError as error:
+                self._leave(file, f"The file cannot be written: {error.strerror or error}")
+                return
+            say(f"Rewrote {file}")
+        else:
             terminal = sys.stdout.isatty()
-            print(difference.shown(made.difference, color=self._color, terminal=terminal), end="")
-        elif not self._replace(file, made):
-            return
+            print(writing.shown(made.difference, color=self._color, terminal=terminal), end="")
         self._changed += 1
         self._mended += made.mended
 
-    def _replace(self, file: str, made: Rewriting) -> bool:
-        from tpu_estimator_compat.tools.migrate import writing
-
-        try:
-            writing.write(file, made.source, made.after)
-        except OSError as error:
-            self._leave(file, f"The file cannot be written: {error.strerror or error}")
-            return False
-        say(f"Rewrote {file}")
-        return True
-
     def _leave(self, file: str, why: str) -> None:
-        from tpu_estimator_compat.tools.scan import unwritten
+        from tpu_estimator_compat.tools.scan.findings import unwritten
 
         self._left.append(unwritten(file, why))
         self._unwritten.append(file)
 
     def finish(self, files: int) -> int:
-        from tpu_estimator_compat.tools.scan import report
+        from tpu_estimator_compat.tools.reports.document import UNLIMITED, Document, Section, Tone
+        from tpu_estimator_compat.tools.scan import findings
 
-        for title, hard in (("To be looked at:", False), ("To be done by hand:", True)):
-            shown = [f for f in self._left if f.status.is_manual is hard]
-            if shown:
-                table = report.table(shown, scan_command.width(), color=self._color)
-                print(f"\n{title}\n{table}")
-        undone = len([f for f in self._left if f.status.is_manual])
+        hard = [f for f in self._left if f.status.is_manual]
+        differing = [f for f in self._left if not f.status.is_manual]
+        shown = {"To be looked at:": differing, "To be done by hand:": hard}
+        tables = [
+            Section(title, [findings.table(left)], Tone.PLAIN)
+            for title, left in shown.items()
+            if left
+        ]
+        verdict = findings.worst(self._left)
+        if tables:
+            told = Document("Migrate", verdict, tables, {}, widest=UNLIMITED)
+            print(f"\n{told.text(color=self._color)}")
         done = "changed" if self._write else "to change"
         print(
-            f"\n{report.searched(self._left, files)}, {self._changed} {done}: "
-            f"{report.counted(self._mended, 'finding')} rewritten, {undone} to change by hand."
+            f"\n{findings.searched(self._left, files)}, {self._changed} {done}: "
+            f"{findings.counted(self._mended, 'finding')} rewritten, {len(hard)} to change by hand."
         )
         if self._unwritten:
             say(f"Not written: {', '.join(self._unwritten)}.")
         if self._done < files:
-            say(f"Stopped early: {report.counted(files - self._done, 'file')} left unchanged.")
+            say(f"Stopped early: {findings.counted(files - self._done, 'file')} left unchanged.")
         if self._changed and not self._write:
             print("Nothing is written yet: add --write for that.")
-        return report.exit_status(self._left)
+        return verdict.exit_code

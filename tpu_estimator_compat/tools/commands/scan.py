@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +18,10 @@ from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.reports.sources import say
 
 if TYPE_CHECKING:
-    from tpu_estimator_compat.tools.scan import ScanFinding
+    from tpu_estimator_compat.tools.scan.findings import ScanFinding
 
 NAME = "scan"
-_WORK = "tpu_estimator_compat.tools.scan.notebooks", "of_file"
+_WORK = "tpu_estimator_compat.tools.scan.module", "of_file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +46,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 
 def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
     """The files that the arguments name; None, after an error message, if there are none."""
-    from tpu_estimator_compat.tools.scan import NoFiles, python_files
+    from tpu_estimator_compat.tools.scan.files import NoFiles, python_files
 
     try:
         return list(python_files(arguments.paths, arguments.exclude))
@@ -60,7 +58,7 @@ def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
 @contextlib.contextmanager
 def each_file(work: tuple[str, str]) -> Iterator[Callable[..., Any]]:
     """A function that calls `work`, a module and its function, in a child, and shows progress."""
-    from tpu_estimator_compat.tools.scan import EachFile
+    from tpu_estimator_compat.tools.scan.each_file import EachFile
 
     progress = Progress()
     read = EachFile(work, lambda file, seconds: progress(f"Reading {file}", f" … {seconds:.0f} s"))
@@ -76,7 +74,8 @@ def each_file(work: tuple[str, str]) -> Iterator[Callable[..., Any]]:
 
 
 def _findings(read: Callable[[str], list[ScanFinding]], file: str) -> list[ScanFinding]:
-    from tpu_estimator_compat.tools.scan import CannotRead, unreadable
+    from tpu_estimator_compat.tools.scan.files import CannotRead
+    from tpu_estimator_compat.tools.scan.findings import unreadable
 
     try:
         return read(file)
@@ -84,25 +83,12 @@ def _findings(read: Callable[[str], list[ScanFinding]], file: str) -> list[ScanF
         return [unreadable(file, error)]
 
 
-def width() -> int | None:
-    """The terminal's width in characters; None where standard output is no terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
 def run(arguments: argparse.Namespace) -> int:
-    from tpu_estimator_compat.tools.scan import report
-
     files = files_of(arguments, NAME)
     if files is None:
         return 2
+    from tpu_estimator_compat.tools.scan.findings import report
+
     with each_file(_WORK) as read:
         findings = [finding for file in files for finding in _findings(read, file)]
-    if arguments.json:
-        print(report.as_json(findings, len(files)))
-        return report.exit_status(findings)
-    if findings:
-        from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
-
-        print(report.table(findings, width(), color=are_colors_shown()), end="\n\n")
-    print(report.summary(findings, len(files)))
-    return report.exit_status(findings)
+    return report(findings, len(files)).show(json=arguments.json)

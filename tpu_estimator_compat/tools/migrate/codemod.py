@@ -1,4 +1,4 @@
-"""Applies the rules to the text of a module."""
+"""Applies the rules to the text of a module, to the cells of a notebook, or to a file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
+from tpu_estimator_compat.old_names.legacy.notebook_cells import (
+    NotANotebook,
+    Notebook,
+    is_notebook,
+)
 from tpu_estimator_compat.old_names.legacy.unused_words import unused
+from tpu_estimator_compat.tools.migrate import writing
 from tpu_estimator_compat.tools.migrate.facts import Facts, Span
 from tpu_estimator_compat.tools.migrate.rules import RULES
-from tpu_estimator_compat.tools.scan import ScanFinding, Status, scan_text
-from tpu_estimator_compat.tools.scan.module import parse, unparsable
+from tpu_estimator_compat.tools.scan.files import CannotRead, read
+from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
+from tpu_estimator_compat.tools.scan.module import parse, placed, scan_text, unparsable
 
 _FORM_FEED = re.compile(r"^([ \t]*)\f([ \t]*)$", re.MULTILINE)
 _PREFIX = re.compile(r"[\w.]+\.(?=\w)")
@@ -54,6 +61,47 @@ def migrate_text(text: str, file: str) -> Migration:
     still = scan_text(after, file)
     mended = _easy(found) - _easy(still)
     return Migration(text, after, found, [*failure, *map(_by_hand, still)], mended)
+
+
+@dataclasses.dataclass(frozen=True)
+class NotebookMigration:
+    """The result of migrating a notebook's modules; all else in its file keeps the same bytes."""
+
+    before: str
+    after: str
+    modules: list[Migration]
+
+    @property
+    def mended(self) -> int:
+        return sum(module.mended for module in self.modules)
+
+    def report(self, written: bool) -> list[ScanFinding]:
+        """As `Migration.report`, with the lines of cells."""
+        texts = [m.after if written else m.before for m in self.modules]
+        reports = [module.report(written) for module in self.modules]
+        return [f for r, t in zip(reports, texts, strict=True) for f in placed(r, t)]
+
+
+def migrate_notebook(text: str, file: str) -> NotebookMigration:
+    """Migrates a notebook, except its magics and outputs; NotANotebook for other files."""
+    notebook = Notebook(text)
+    modules = [migrate_text(module, file) for module in notebook.modules()]
+    after = notebook.with_modules([module.after for module in modules])
+    return NotebookMigration(text, after, modules)
+
+
+def of_file(file: str, written: bool) -> writing.Rewriting:
+    """Migrates a file in memory, or raises CannotRead; the report has new lines if `written`."""
+    source = read(file, to_write=True)
+    try:
+        migrate = migrate_notebook if is_notebook(file) else migrate_text
+        migration = migrate(source.text, file)
+    except NotANotebook as error:
+        raise CannotRead(str(error)) from error
+    after = migration.after
+    dataclasses.replace(source, text=after).check()
+    lines = writing.difference(source.text, after, file)
+    return writing.Rewriting(source, after, migration.report(written), migration.mended, lines)
 
 
 def _easy(findings: list[ScanFinding]) -> int:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import itertools
 import re
 from typing import Any
+
+import libcst as cst
 
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, meaning
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, bound_names
@@ -122,3 +125,10 @@ def unmoved(path: str, bare: Dialect) -> str:
     """
     name = meaning(path, bare)[1]
     return f"{V1}.{name}" if name else V1
+
+
+def dotted(path: str) -> cst.Name | cst.Attribute:
+    """The node of a dotted name."""
+    first, *others = path.split(".")
+    name: cst.Name | cst.Attribute = cst.Name(first)
+    return functools.reduce(lambda n, part: cst.Attribute(n, cst.Name(part)), others, name)

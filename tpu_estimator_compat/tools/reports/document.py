@@ -35,6 +35,9 @@ from typing import Any, Self
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import json_form
 
+UNLIMITED = 10_000
+"""The width for files, longer than any line."""
+
 
 class Tone(enum.StrEnum):
     """The meaning of a color. Where a color tells things apart, so does a word."""
@@ -57,7 +60,7 @@ class Verdict(enum.Enum):
     exit_code: int
     tone: Tone
 
-    def __new__(cls, word: str, exit_code: int, tone: Tone) -> Self:
+    def __new__(cls, word: str, exit_code: int = 0, tone: Tone = Tone.PLAIN) -> Self:
         member = object.__new__(cls)
         member._value_ = word
         member.exit_code = exit_code

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports.document import (
+    UNLIMITED,
     Block,
     Cell,
     Document,
@@ -37,8 +38,6 @@ from tpu_estimator_compat.tools.reports.document import (
 )
 from tpu_estimator_compat.tools.reports.sources import place, printable
 
-UNLIMITED = 10_000
-"""The width for files, longer than any line."""
 _USUAL, _NARROWEST = 100, 40
 """The width where there is no terminal, and the least one."""
 _LEAST = 18
@@ -98,7 +97,7 @@ class _Writer:
         add = self._sheet.add
         match block:
             case Summary():
-                style = _STYLES[self._document.verdict.tone]
+                style = _STYLES.get(self._document.verdict.tone, "bold")
                 add(f"{self._document.name}: {block.said}", style=style)
                 for more in block.more:
                     add(plain(more), "  ", "  ")
@@ -118,7 +117,7 @@ class _Writer:
             case Table():
                 self._table(block)
             case Section():
-                add(block.title, style=_STYLES[block.tone])
+                add(block.title, style=_STYLES.get(block.tone, ""))
                 self.write(block.blocks, "  ")
 
     def _source(self, source: SourceLine, indent: str) -> None:

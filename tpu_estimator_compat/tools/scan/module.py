@@ -1,14 +1,22 @@
-"""Finds the dead names of a module."""
+"""Finds the dead names of a module, a notebook or a file."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
 
 from tpu_estimator_compat.old_names.legacy import python2
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, evidence_of_v1
-from tpu_estimator_compat.old_names.legacy.notebook_cells import where
+from tpu_estimator_compat.old_names.legacy.notebook_cells import (
+    NotANotebook,
+    Notebook,
+    is_notebook,
+    place,
+    where,
+)
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, references
+from tpu_estimator_compat.tools.scan.files import CannotRead, read
 from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
 from tpu_estimator_compat.tools.scan.verdict import Verdict, verdict
 
@@ -54,6 +62,33 @@ def scan_text(text: str, file: str) -> list[ScanFinding]:
             ScanFinding(file, min(old), 0, "Python 2", Status.DIFFERS, python2.SEMANTICS_WARNING)
         ] = None
     return sorted(found)
+
+
+def scan_notebook(text: str, file: str) -> list[ScanFinding]:
+    """The findings of a notebook, in the order of its lines; NotANotebook for other files."""
+    modules = Notebook(text).modules()
+    found = [finding for module in modules for finding in placed(scan_text(module, file), module)]
+    return sorted(found, key=lambda f: (f.cell, f.line, f.column))
+
+
+def of_file(file: str) -> list[ScanFinding]:
+    """The findings of a file; CannotRead where it cannot be searched."""
+    text = read(file).text
+    if not is_notebook(file):
+        return scan_text(text, file)
+    try:
+        return scan_notebook(text, file)
+    except NotANotebook as error:
+        raise CannotRead(str(error)) from error
+
+
+def placed(findings: Iterable[ScanFinding], module: str) -> list[ScanFinding]:
+    """The findings of a notebook's module, with their cells and the lines in the cells."""
+    made = []
+    for finding in findings:
+        cell, line = place(module, finding.line)
+        made.append(dataclasses.replace(finding, cell=cell, line=line))
+    return made
 
 
 def unparsable(error: Exception, text: str, file: str) -> ScanFinding:

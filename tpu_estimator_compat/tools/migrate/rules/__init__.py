@@ -5,10 +5,7 @@ and `leave` returns the replacement of a node, given its span. A scan of the res
 that no rule can change safely.
 """
 
-from tpu_estimator_compat.tools.migrate.rules.added_import import AddedImport
-from tpu_estimator_compat.tools.migrate.rules.chains import Chains
-from tpu_estimator_compat.tools.migrate.rules.from_imports import FromImports
-from tpu_estimator_compat.tools.migrate.rules.plain_imports import PlainImports
-from tpu_estimator_compat.tools.migrate.rules.python2 import Python2
+from tpu_estimator_compat.tools.migrate.rules.imports import AddedImport, FromImports, PlainImports
+from tpu_estimator_compat.tools.migrate.rules.names import Chains, Python2
 
 RULES = (PlainImports, FromImports, Chains, Python2, AddedImport)

@@ -8,8 +8,7 @@ from support.notebooks import notebook
 
 from tpu_estimator_compat.__main__ import main
 from tpu_estimator_compat.old_names.legacy.python2 import mended
-from tpu_estimator_compat.tools.migrate.codemod import migrate_text
-from tpu_estimator_compat.tools.migrate.notebooks import migrate_notebook
+from tpu_estimator_compat.tools.migrate.codemod import migrate_notebook, migrate_text
 
 BEFORE = (
     "# About tf.contrib é",

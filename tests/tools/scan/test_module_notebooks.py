@@ -4,7 +4,7 @@ import pytest
 from support.notebooks import notebook
 
 from tpu_estimator_compat.__main__ import main
-from tpu_estimator_compat.tools.scan import scan_notebook
+from tpu_estimator_compat.tools.scan.module import scan_notebook
 
 CELLS = (
     "# About\ntf.contrib",

@@ -1,6 +1,9 @@
-"""`from tensorflow.contrib import tpu` becomes `from tpu_estimator_compat.v1.contrib import tpu`.
+"""Rules for statements that import.
 
-Where some of the names stay, or go to several modules, the statement becomes several.
+`import tensorflow as tf` becomes `import tpu_estimator_compat.v1 as tf`, and
+`from tensorflow.contrib import tpu` becomes `from tpu_estimator_compat.v1.contrib import tpu`, in
+several statements where some of the names stay, or go to several modules. Names that other rules
+have written are imported: `v1` for modules whose `tf` stays TensorFlow 2, and `functools`.
 """
 
 from __future__ import annotations
@@ -10,10 +13,56 @@ import dataclasses
 from collections.abc import Sequence
 
 import libcst as cst
+from libcst import matchers
 
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference
-from tpu_estimator_compat.tools.migrate.dotted import dotted
-from tpu_estimator_compat.tools.migrate.facts import Facts, Position, Span, unmoved
+from tpu_estimator_compat.tools.migrate.facts import Facts, Position, Span, dotted, unmoved
+from tpu_estimator_compat.tools.scan.verdict import V1
+
+_IMPORT = matchers.SimpleStatementLine(body=[matchers.Import() | matchers.ImportFrom()])
+_FUTURE = matchers.SimpleStatementLine(
+    body=[matchers.ImportFrom(module=matchers.Name("__future__"))]
+)
+_DOCSTRING = matchers.SimpleStatementLine(
+    body=[matchers.Expr(matchers.SimpleString() | matchers.ConcatenatedString())]
+)
+
+
+class PlainImports:
+    """Rewrites the modules of `import` statements; the names that they bind stay."""
+
+    nodes = (cst.ImportAlias,)
+
+    def __init__(self, facts: Facts):
+        self._new: dict[Position, tuple[str, str]] = {}
+        is_v1 = facts.module.bare is Dialect.V1
+        unaliased = []
+        for reference, _ in facts.references:
+            if not isinstance(reference.node, ast.alias) or reference.form is not Form.IMPORT:
+                continue
+            path = facts.new_path(reference)
+            root = reference.path.partition(".")[0]
+            asname = reference.node.asname
+            place = facts.start(reference.node)
+            if asname is None and root == "tensorflow":
+                unaliased.append((place, path))
+            elif path is not None:
+                self._new[place] = (path if asname else V1, asname or root)
+        # Each `import tensorflow.a.b` binds the name `tensorflow`: all of them move together.
+        if any(path for _, path in unaliased):
+            new = (V1, "tensorflow") if is_v1 else ("tensorflow", "")
+            self._new |= {place: new for place, path in unaliased if path or is_v1}
+
+    def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
+        if span[0] not in self._new:
+            return node
+        assert isinstance(node, cst.ImportAlias)
+        path, bound = self._new[span[0]]
+        asname = node.asname
+        if asname is None and bound:
+            asname = cst.AsName(name=cst.Name(bound))
+        return node.with_changes(name=dotted(path), asname=asname)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,3 +185,65 @@ def _part(node: cst.ImportFrom, names: list[_Name], module: str | None) -> cst.I
         rpar=None,
         semicolon=cst.MaybeSentinel.DEFAULT,
     )
+
+
+class AddedImport:
+    """Imports `v1` after the module's first import of TensorFlow, and `functools` first of all."""
+
+    nodes = (cst.Module,)
+
+    def __init__(self, facts: Facts):
+        self._facts = facts
+
+    def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
+        del span
+        assert isinstance(node, cst.Module)
+        if self._facts.uses_functools:
+            start = _start(node)
+            added = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("functools"))])])
+            node = node.with_changes(body=[*node.body[:start], added, *node.body[start:]])
+        if not self._facts.uses_v1 or self._facts.has_v1:
+            return node
+        name = self._facts.v1_name
+        asname = None if name == "v1" else cst.AsName(name=cst.Name(name))
+        added = cst.SimpleStatementLine(
+            [
+                cst.ImportFrom(
+                    module=dotted("tpu_estimator_compat"),
+                    names=[cst.ImportAlias(cst.Name("v1"), asname=asname)],
+                )
+            ]
+        )
+        place = _place(node, name)
+        return node.with_changes(body=[*node.body[:place], added, *node.body[place:]])
+
+
+def _place(module: cst.Module, name: str) -> int:
+    """The index of the new statement, before the first statement that uses the name."""
+    start = _start(module)
+    for index, statement in enumerate(module.body[start:], start):
+        if matchers.findall(statement, matchers.Name(name)):
+            break
+        if _imports_tensorflow(statement):
+            return index + 1
+    while start < len(module.body) and matchers.matches(module.body[start], _IMPORT):
+        start += 1
+    return start
+
+
+def _start(module: cst.Module) -> int:
+    """The index of the first statement that an import may precede."""
+    start = 0
+    if module.body and matchers.matches(module.body[0], _DOCSTRING):
+        start = 1
+    while start < len(module.body) and matchers.matches(module.body[start], _FUTURE):
+        start += 1
+    return start
+
+
+def _imports_tensorflow(statement: cst.CSTNode) -> bool:
+    """Whether a statement imports TensorFlow, within a `try` too, but not in a function."""
+    if isinstance(statement, cst.FunctionDef | cst.ClassDef):
+        return False
+    imports = matchers.findall(statement, matchers.Import() | matchers.ImportFrom())
+    return any("tensorflow" in cst.Module([]).code_for_node(found) for found in imports)

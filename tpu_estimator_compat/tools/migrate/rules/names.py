@@ -1,6 +1,8 @@
-"""`tf.contrib.tpu.TPUConfig` becomes `tf.estimator.tpu.TPUConfig`, or `v1.estimator.tpu.TPUConfig`.
+"""Rules for names in expressions.
 
-The first where `tf` becomes `tpu_estimator_compat.v1`, the second where it stays TensorFlow 2.
+`tf.contrib.tpu.TPUConfig` becomes `tf.estimator.tpu.TPUConfig` where `tf` becomes
+`tpu_estimator_compat.v1`, and `v1.estimator.tpu.TPUConfig` where it stays TensorFlow 2. Of Python
+2, `xrange(n)` becomes `range(n)`, and `x.iteritems()` becomes `x.items()`.
 """
 
 from __future__ import annotations
@@ -9,10 +11,10 @@ import ast
 
 import libcst as cst
 
+from tpu_estimator_compat.old_names.legacy import python2
 from tpu_estimator_compat.old_names.legacy.dialect import meaning
-from tpu_estimator_compat.old_names.legacy.references import Form, Reference
-from tpu_estimator_compat.tools.migrate.dotted import dotted
-from tpu_estimator_compat.tools.migrate.facts import Facts, Span
+from tpu_estimator_compat.old_names.legacy.references import Form, Reference, bound_names
+from tpu_estimator_compat.tools.migrate.facts import Facts, Span, dotted
 from tpu_estimator_compat.tools.scan.verdict import V1, Verdict
 
 
@@ -77,3 +79,36 @@ def _written(node: cst.BaseExpression) -> str:
     """The chain without its blanks; empty if there are comments, which must not be lost."""
     text = cst.Module([]).code_for_node(node.with_changes(lpar=[], rpar=[]))
     return "" if "#" in text else "".join(c for c in text if c not in " \t\r\n\\()")
+
+
+class Python2:
+    """Rewrites builtins of Python 2, and methods of its dicts."""
+
+    nodes = (cst.Name, cst.Attribute)
+
+    def __init__(self, facts: Facts):
+        self._facts = facts
+        self._new: dict[Span, tuple[str, str]] = {}
+        tree = facts.module.source.tree
+        imports = [a for s in tree.body if isinstance(s, ast.Import) for a in s.names]
+        has_functools = any(a.name == "functools" and not a.asname for a in imports)
+        bound = bound_names(tree) - ({"functools"} if has_functools else set())
+        self._adds_functools = not has_functools
+        for reference, _ in facts.references:
+            name = reference.path.rpartition(".")[2]
+            if reference.form is Form.METHOD:
+                self._new[facts.span(reference.node)] = name, python2.METHODS[name]
+            elif reference.form is Form.BUILTIN:
+                new = python2.NAMES[name]
+                if new.partition(".")[0] not in bound:  # else the name means something else
+                    self._new[facts.span(reference.node)] = name, new
+
+    def leave(self, node: cst.CSTNode, span: Span) -> cst.CSTNode:
+        old, new = self._new.get(span, ("", ""))
+        if isinstance(node, cst.Attribute) and node.attr.value == old:
+            return node.with_changes(attr=cst.Name(new))
+        # Before Python 3.12, positions within f-strings are wrong.
+        if isinstance(node, cst.Name) and node.value == old:
+            self._facts.uses_functools |= self._adds_functools and new.startswith("functools.")
+            return dotted(new).with_changes(lpar=node.lpar, rpar=node.rpar)
+        return node
