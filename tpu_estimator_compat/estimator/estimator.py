@@ -42,6 +42,7 @@ from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.estimator.model_dir import with_model_dir
 from tpu_estimator_compat.estimator.plain_rules import PlainRules
 from tpu_estimator_compat.estimator.rules import InputFn, ModelFn, Rules
+from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.keras_model.model import ModelFnModel
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
@@ -77,6 +78,7 @@ class Estimator(Exporting):
       3.0
     """
 
+    @calls.observed
     def __init__(
         self,
         model_fn: ModelFn | None,
@@ -161,7 +163,7 @@ class Estimator(Exporting):
             check_type(name, "`name`", str, "string")
         return os.path.join(self._model_dir, f"eval_{name}" if name else "eval")
 
-    @finishing.marks("training_loop")
+    @calls.observed
     def train(
         self,
         input_fn: InputFn,
@@ -211,7 +213,7 @@ class Estimator(Exporting):
         logging.info("Loss for final step: %s.", loss)
         return self
 
-    @finishing.marks("evaluation_loop")
+    @calls.observed
     def evaluate(
         self,
         input_fn: InputFn,
@@ -244,7 +246,7 @@ class Estimator(Exporting):
             prepared = self._prepared(rules, input_fn, preparation.resolve(rules, ModeKeys.EVAL))
             return choice.evaluate(prepared, request)
 
-    @finishing.marks("prediction_loop", times=2)
+    @calls.observed
     def predict(
         self,
         input_fn: InputFn,
@@ -322,6 +324,7 @@ class Estimator(Exporting):
         steps = loop.value if loop and loop.unit == "count" else 1
         return ModelFnModel(modes, steps_per_execution=steps, export=self._export_live)
 
+    @calls.observed
     def _prepared(
         self, rules: Rules, input_fn: InputFn, input_mode: InputMode
     ) -> tuple[ModelFnModel, CapturedMode, DeployedInput]:
@@ -387,3 +390,6 @@ def _checked_listeners(listeners):
     listeners = as_list(listeners, "saving_listeners", "CheckpointSaverListener")
     wanted = tf.compat.v1.train.CheckpointSaverListener
     return all_of(wanted, listeners, "saving_listeners must be a list of CheckpointSaverListener")
+
+
+calls.observers.append(finishing.finish)

@@ -15,6 +15,7 @@ from tpu_estimator_compat.engine.checkpoint.state import exists
 from tpu_estimator_compat.engine.export import directories, receivers, saved_model
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
 from tpu_estimator_compat.estimator.rules import Rules
+from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.tf_internals import EXPORT_TAG_MAP, deprecation
 
@@ -28,6 +29,7 @@ class Exporting:
     _warm_start_settings: WarmStartSettings | None
     latest_checkpoint: Callable[[], str | None]
 
+    @calls.observed
     def export_saved_model(
         self,
         export_dir_base: PathLike,
@@ -71,6 +73,7 @@ class Exporting:
             checkpoint_path,
         )
 
+    @calls.observed
     def experimental_export_all_saved_models(
         self,
         export_dir_base: PathLike,
@@ -96,6 +99,7 @@ class Exporting:
             export_dir_base, input_receiver_fn_map, assets_extra, as_text, checkpoint_path
         )
 
+    @calls.observed
     @deprecation.deprecated(
         None, "This function has been renamed, use `export_saved_model` instead."
     )

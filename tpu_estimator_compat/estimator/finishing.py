@@ -1,23 +1,30 @@
-"""TPUEstimator's log lines at the end of a mode, which tools and people search for."""
+"""The end of each call of an estimator: shorter tracebacks, and TPUEstimator's log lines.
+
+Tools and people search for these lines.
+"""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
 import ctypes
-import functools
-import inspect
 import os
 import weakref
-from collections.abc import Callable, Generator, Iterator
-from typing import Any, TypeVar
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.estimator import tracebacks
+from tpu_estimator_compat.keras_model.calls import Call
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+_LINES = {
+    "train": ("training_loop", 1),
+    "evaluate": ("evaluation_loop", 1),
+    "predict": ("prediction_loop", 2),
+}
+"""For each method the word of its lines, and how often a call logs the line."""
 
 _IGNORED = (
     tf.errors.AbortedError,
@@ -49,52 +56,37 @@ def _in_its_process(results: Generator[Any, None, None]) -> Iterator[Any]:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(results))
 
 
-def marks(source: str, times: int = 1) -> Callable[[Method], Method]:
-    """Decorates an estimator's method: shortens tracebacks; logs the end, if `_marks_finished`.
+def finish(call: Call) -> Any:
+    """Makes a call; shortens tracebacks; logs the end, if the estimator `_marks_finished`.
 
-    A call logs the line with `source` `times` times; a call that fails logs it once.
+    A call that fails logs the line once.
     """
+    if call.name == "predict":
+        results = _results(call)
+        _OPEN.add(results)
+        return results
+    if call.name not in _LINES:
+        return call.make()
+    call.at_error = tracebacks.shorten
+    with _marking(call):
+        return call.make()
 
-    def decorate(method: Method) -> Method:
-        marked: Any
 
-        if inspect.isgeneratorfunction(method):
-
-            def results(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-                try:
-                    with _marking(self, source, times):
-                        yield from _in_its_process(method(self, *args, **kwargs))
-                except BaseException as error:
-                    tracebacks.shorten(error)
-                    raise
-
-            @functools.wraps(method)
-            def marked(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
-                found = results(self, *args, **kwargs)
-                _OPEN.add(found)
-                return found
-
-        else:
-
-            @functools.wraps(method)
-            def marked(self: Any, *args: Any, **kwargs: Any) -> Any:
-                try:
-                    with _marking(self, source, times):
-                        return method(self, *args, **kwargs)
-                except BaseException as error:
-                    tracebacks.shorten(error)
-                    raise
-
-        return marked
-
-    return decorate
+def _results(call: Call) -> Iterator[Any]:
+    try:
+        with _marking(call):
+            yield from _in_its_process(call.make())
+    except BaseException as error:
+        tracebacks.shorten(error)
+        raise
 
 
 @contextlib.contextmanager
-def _marking(estimator: Any, source: str, times: int) -> Iterator[None]:
-    if not estimator._marks_finished:
+def _marking(call: Call) -> Iterator[None]:
+    if not call.owner._marks_finished:
         yield
         return
+    source, times = _LINES[call.name]
     try:
         yield
     except BaseException as error:

@@ -17,6 +17,7 @@ from tpu_estimator_compat.environment import TENSORFLOW
 from tpu_estimator_compat.estimator import preparation
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.rules import InputFn
+from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import ModeKeys
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -49,6 +50,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
       >>> estimator = estimator.train(input_fn, hooks=[hook], steps=1)
     """
 
+    @calls.observed
     def __init__(
         self,
         estimator: Estimator,

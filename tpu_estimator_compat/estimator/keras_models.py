@@ -22,11 +22,13 @@ from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.estimator import keras_model_fn
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.model_dir import with_model_dir
+from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import ModeKeys
 
 FORMATS = ("checkpoint", "saver")
 
 
+@calls.observed
 def model_to_estimator(
     keras_model: Any = None,
     keras_model_path: str | None = None,

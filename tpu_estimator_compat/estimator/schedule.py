@@ -16,12 +16,14 @@ from tpu_estimator_compat.engine.hooks import preemption
 from tpu_estimator_compat.engine.topology import cluster, takes_session
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
+from tpu_estimator_compat.keras_model import calls
 
 Results = dict[str, Any]
 _TASKS = (TaskType.CHIEF, TaskType.MASTER, TaskType.PS, TaskType.WORKER)
 _SECONDS_BETWEEN_WARNINGS = 600
 
 
+@calls.observed
 def train_and_evaluate(
     estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
 ) -> tuple[Results | None, list[Any] | None] | None:

@@ -30,6 +30,7 @@ from tpu_estimator_compat.estimator.exporting import PathLike, ReceiverFn
 from tpu_estimator_compat.estimator.plain_rules import ModelFn
 from tpu_estimator_compat.estimator.preflighting import Preflighting
 from tpu_estimator_compat.estimator.tpu_rules import TPURules, as_estimator_spec
+from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
 
 
@@ -84,6 +85,7 @@ class TPUEstimator(Preflighting, Estimator):
       2
     """
 
+    @calls.observed
     def __init__(
         self,
         model_fn: ModelFn | None = None,

@@ -25,7 +25,7 @@ from tpu_estimator_compat.engine.loop.replica_runner import ReplicaRunner
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step.program import StepProgram
-from tpu_estimator_compat.keras_model import elements, optimizer_view, switches
+from tpu_estimator_compat.keras_model import calls, elements, optimizer_view, switches
 from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
 from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
 from tpu_estimator_compat.keras_model.host_call_callback import HostCallCallback
@@ -228,7 +228,9 @@ class ModelFnModel(SavedVariables):
             if not result.steps:
                 raise StopIteration
             if result.stopped_by_nan:
-                self._stop_at_nan(session.global_step())
+                self._nan_step = session.global_step()
+                self.stop_training = True
+                logging.error("The loss of step %d is NaN: training stops.", self._nan_step)
             self._loss.update_state(result.loss_sum / result.steps, sample_weight=result.steps)
             shown = self.metrics if mode == ModeKeys.EVAL else [self._loss]
             return {m.name: m.result() for m in shown}
@@ -245,11 +247,6 @@ class ModelFnModel(SavedVariables):
         finally:
             self._remaining, self._in_loop = before
             self._fits = False
-
-    def _stop_at_nan(self, step: int) -> None:
-        self._nan_step = step
-        self.stop_training = True
-        logging.error("The loss of step %d is NaN: training stops.", step)
 
     def build_mode(self, mode: str, element_spec: Any) -> None:
         """Captures a mode for an element spec, if it is not yet captured; adopts its variables."""
@@ -275,6 +272,7 @@ class ModelFnModel(SavedVariables):
             self.modes.store.close()
             del self.modes, self._prediction, self._optimizer_view
 
+    @calls.of_keras(keras.Model.fit)
     def fit(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Trains as `keras.Model.fit` does, from the newest checkpoint; ends with a checkpoint.
 
@@ -324,6 +322,7 @@ class ModelFnModel(SavedVariables):
                 logging.info("Saved %s after fit.", path)
         return history
 
+    @calls.of_keras(keras.Model.evaluate)
     def evaluate(self, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
         """Evaluates as `keras.Model.evaluate` does, with model_fn's own metrics.
 
@@ -349,6 +348,7 @@ class ModelFnModel(SavedVariables):
             callbacks = _with(callbacks, counter, HostCallCallback(self.modes))
             return super().evaluate(*args, callbacks=callbacks, **kwargs)
 
+    @calls.of_keras(keras.Model.predict)
     def predict(
         self, *args: Any, callbacks: Any = None, **kwargs: Any
     ) -> np.ndarray | dict[str, np.ndarray]:

@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"{NAME}: error: {error}", error=True)
         return _UNKNOWN
     # The import takes seconds: errors in the arguments are reported before.
-    from tpu_estimator_compat.tools.preflight import interception
+    from tpu_estimator_compat.keras_model import calls
 
     results: list[Any] = []
     instead = _checker(arguments, results)
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext()
     )
     try:
-        with redirected, interception.intercepted(instead):
+        with redirected, calls.observing(instead):
             run_script(arguments, NAME)
     except _Reached as reached:
         if not results:
@@ -138,9 +138,13 @@ def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[...,
     from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
     from tpu_estimator_compat.spec import ModeKeys
 
+    modes = {"train": ModeKeys.TRAIN, "evaluate": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
     wanted = {"train": ModeKeys.TRAIN, "eval": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
 
-    def instead(estimator: Any, mode: str, input_fn: Callable[..., Any]) -> Any:
+    def instead(call: Any) -> Any:
+        if call.name not in modes:
+            return call.make()
+        estimator, mode, input_fn = call.owner, modes[call.name], call.arguments["input_fn"]
         if mode == wanted[arguments.mode]:
             if not isinstance(estimator, TPUEstimator):
                 raise _Reached(
