@@ -57,7 +57,6 @@ def test_a_worker_that_is_lost_at_the_last_moment(runtime, interrupted, tmp_path
     with Cluster(tmp_path, 2) as cluster:
         addresses = start(cluster, runtime, 0, seconds=10)
         worker = Caller(addresses)
-        worker.answer()
         assert worker.hears()[0] == "go"
         worker.dies()
         [chief] = cluster.processes

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
-from tpu_estimator_compat.engine.topology.credentials import Credentials
+from tpu_estimator_compat.engine.topology import rendezvous
 
 LONG = 120.0  # seconds
 
@@ -27,22 +27,13 @@ def call(address: str) -> socket.socket:
 class Caller:
     """A worker that stops where a test wants it to."""
 
-    def __init__(self, addresses: Sequence[str], index: int = 1, own: str = "token"):
-        self.credentials, self.index, self.own = Credentials.of(addresses), index, own
+    def __init__(self, addresses: Sequence[str], index: int = 1):
         self.connection = call(addresses[0])
         self.lines = self.connection.makefile("rb")
-        self.say(*self.credentials.hello(index, own))
-
-    def say(self, *words: str) -> None:
-        self.connection.sendall(" ".join(words).encode() + b"\n")
+        self.connection.sendall(" ".join(rendezvous.hello(addresses, index)).encode() + b"\n")
 
     def hears(self) -> list[str]:
         return self.lines.readline().decode().split()
-
-    def answer(self) -> None:
-        what, question, _ = self.hears()
-        assert what == "ready?"
-        self.say("ready", self.credentials.proof("ready", str(self.index), self.own, question))
 
     def dies(self) -> None:
         self.lines.close()

@@ -16,7 +16,6 @@ from support.ports import free_ports
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.topology import rendezvous
-from tpu_estimator_compat.engine.topology.credentials import RefusedError
 
 LONG = 30.0
 
@@ -115,14 +114,10 @@ def test_two_processes_of_one_task_do_not_fight(pool):
     assert sorted(str(each.exception()) for each in twins)[0] == "None"
 
 
-@pytest.mark.parametrize("silent", [False, True])
-def test_one_that_is_lost_after_its_call_is_waited_for(silent, pool, monkeypatch):
-    monkeypatch.setattr(rendezvous, "_PATIENCE", 0.5)
+def test_one_that_is_lost_after_its_call_is_waited_for(pool):
     addresses = cluster(3)
     chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
-    lost = Caller(addresses, 1)
-    if not silent:
-        lost.dies()
+    Caller(addresses, 1).dies()
     other = pool.submit(rendezvous.meet, addresses, 2, LONG)
     time.sleep(0.7)
     assert not chief.done()
@@ -155,7 +150,7 @@ def refusals(monkeypatch, other):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         chief = pool.submit(rendezvous.meet, addresses, 0, 1.0)
         call(addresses[0]).close()
-        with monkeypatch.context() as patch, pytest.raises(RefusedError) as refused:
+        with monkeypatch.context() as patch, pytest.raises(rendezvous.RefusedError) as refused:
             rendezvous.meet(other(addresses, patch), 1, LONG)
         with pytest.raises(rendezvous.MissingWorkersError) as missing:
             chief.result()
@@ -164,8 +159,8 @@ def refusals(monkeypatch, other):
 
 def test_a_worker_of_another_job_is_refused(monkeypatch):
     refused, missing = refusals(monkeypatch, lambda addresses, _: [*addresses, "localhost:1"])
-    assert "refused this worker: another cluster in TF_CONFIG." in refused
-    assert re.search(r"Refused a worker at \S+: another cluster in TF_CONFIG\.", missing)
+    assert "refused this worker: another cluster in TF_CONFIG, or another" in refused
+    assert re.search(r"Refused a worker at \S+: another cluster in TF_CONFIG, or", missing)
 
 
 def test_another_version_is_refused(monkeypatch):
@@ -183,38 +178,8 @@ def test_another_secret_is_refused(monkeypatch):
         return addresses
 
     refused, missing = refusals(monkeypatch, other)
-    assert "refused this worker: another TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET." in refused
+    assert "or another TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET." in refused
     assert "a guess" not in refused + missing
-
-
-def test_a_chief_without_the_secret_is_refused(pool, monkeypatch):
-    addresses = cluster()
-    with socket.create_server(("localhost", int(addresses[0].rpartition(":")[2]))) as impostor:
-        worker = pool.submit(rendezvous.meet, addresses, 1, LONG)
-        connection, _ = impostor.accept()
-        connection.sendall(b"ready? token proof\n")
-        with pytest.raises(RefusedError, match="could not prove that it is the chief"):
-            worker.result()
-        connection.close()
-
-
-def test_what_was_heard_proves_nothing(pool, monkeypatch):
-    """The words of a worker, said again by who heard them, without the secret."""
-    monkeypatch.setenv(environment.SECRET_VARIABLE, "secret")
-    monkeypatch.setattr(rendezvous, "_PATIENCE", 0.5)
-    addresses = cluster()
-    chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
-    worker = Caller(addresses)
-    question = worker.hears()[1]
-    heard = ("ready", worker.credentials.proof("ready", "1", "token", question))
-    worker.dies()
-    thief = Caller(addresses)  # its first words are the same
-    assert thief.hears()[1] != question
-    thief.say(*heard)
-    assert thief.hears() == []
-    thief.dies()
-    rendezvous.meet(addresses, 1, LONG)
-    chief.result()
 
 
 def test_only_the_named_host_is_listened_at(pool):

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.inputs.deployed_input import flat_parts
-from tpu_estimator_compat.engine.jax.dispatches import NOTHING, Chunk
-from tpu_estimator_compat.engine.jax.host_stage import JaxHostStage
+from tpu_estimator_compat.engine.jax.host_part import JaxHostStage
+from tpu_estimator_compat.engine.jax.steps import NOTHING, Chunk
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
 
 

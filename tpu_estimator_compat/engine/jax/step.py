@@ -11,16 +11,11 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.jax import installation
 from tpu_estimator_compat.engine.jax.device_part import JaxDevicePart, Wanted
-from tpu_estimator_compat.engine.jax.host_part import JaxHostPart
-from tpu_estimator_compat.engine.jax.host_stage import JaxHostStage
-from tpu_estimator_compat.engine.jax.lowering import module_cache
-from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
-from tpu_estimator_compat.engine.jax.lowering.refusals import refusals
-from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
+from tpu_estimator_compat.engine.jax.host_part import JaxHostPart, JaxHostStage
+from tpu_estimator_compat.engine.jax.lowering.findings import Kind, refused
+from tpu_estimator_compat.engine.jax.lowering.module_cache import lowered
 from tpu_estimator_compat.engine.jax.lowering.scan import scan
-from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lower
 from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
 from tpu_estimator_compat.engine.jax.meshes import REPLICA
 from tpu_estimator_compat.engine.jax.module import DynamicShapeError
@@ -103,7 +98,7 @@ class JaxStep:
                 )
             except DynamicShapeError as error:
                 found = [f for f in scan(self._step) if f.kind is Kind.DYNAMIC_SHAPE]
-                raise _refused(found, str(error)) from None
+                raise refused(found, str(error)) from None
         return self._functions[most]
 
     def place(self, feeds: Sequence[np.ndarray], steps: int, most: int, drawing: Drawing) -> Placed:
@@ -203,37 +198,3 @@ class JaxStep:
 
 def _mean(loss: np.ndarray) -> Any:
     return np.mean(loss, dtype=loss.dtype) if loss.size > 1 else loss.reshape([])[()]
-
-
-def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepModule:
-    """The module of a step, cached by `module_cache`; `shapes` are as for `lower`.
-
-    The NotImplementedError for a refused step names the user's lines and what to write instead.
-    """
-    name, directory = module_cache.name_of(step, shapes), installation.cache_directory()
-    if (cached := module_cache.load(directory, name)) is not None:
-        return cached
-    found = [finding for finding in scan(step) if finding.severity is Severity.FAILS]
-    if found:
-        raise _refused(found)
-    try:
-        module = lower(step, shapes)
-    except LoweringError as error:
-        raise _refused(refusals(error, step.plan.graph)) from None
-    module_cache.store(directory, name, module)
-    return module
-
-
-def _refused(findings: Sequence[Finding], otherwise: str = "") -> NotImplementedError:
-    """The error that lists findings; `otherwise` is its text where there are none."""
-    lines = "\n".join(map(_described, findings)) or otherwise
-    return NotImplementedError(
-        f'This step cannot run with runtime="jax", which compiles it with XLA:\n{lines}'
-    )
-
-
-def _described(finding: Finding) -> str:
-    where = f" ({finding.source})" if finding.source else ""
-    advice = f" Instead, {finding.advice}." if finding.advice else ""
-    node = " ".join(filter(None, [finding.op, finding.node and repr(finding.node)]))
-    return f"- {node}{where}: {finding.message}{advice}"

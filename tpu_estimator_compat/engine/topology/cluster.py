@@ -15,7 +15,6 @@ from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.engine.runtime import eager, process_exit
 from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
 from tpu_estimator_compat.engine.topology import rendezvous
-from tpu_estimator_compat.engine.topology.credentials import RefusedError
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.tf_internals import context
 
@@ -107,7 +106,12 @@ def _joined(
             )
             _configure_heartbeats(addresses)
             return tf.distribute.MultiWorkerMirroredStrategy(resolver)
-    except (rendezvous.MissingWorkersError, RefusedError, OSError, tf.errors.OpError) as error:
+    except (
+        rendezvous.MissingWorkersError,
+        rendezvous.RefusedError,
+        OSError,
+        tf.errors.OpError,
+    ) as error:
         raise RuntimeError(
             f"{task_type} {task_id} could not join the other workers of {addresses} in "
             f"{timeout_secs} s: {error} Start the script on all of them with the same cluster in "

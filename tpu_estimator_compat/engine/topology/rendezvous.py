@@ -1,15 +1,14 @@
 """Waits until all workers of a cluster are there, before TensorFlow or JAX joins them.
 
 TensorFlow and JAX wait without a time limit, and TensorFlow holds the GIL, so that even Ctrl-C has
-no effect. So the chief first listens at the port that they will use. The messages, a line each:
+no effect. Where a worker of another cluster calls, or one is started again, all wait for ever. So
+the chief first listens at the port that they will use. The messages, a line each:
 
-    a worker: tpu_estimator_compat VERSION CLUSTER INDEX TOKEN PROOF
-    the chief, once all have called: ready? TOKEN PROOF
-    a worker: ready PROOF
-    the chief, once all have answered: go PROOF
+    a worker: tpu_estimator_compat VERSION CLUSTER INDEX
+    the chief, once all have called: go
 
-The chief answers any other message with `refused` and the reason. Its question `ready?` finds the
-workers that have gone since they called.
+CLUSTER is a hash of the workers' addresses, keyed with the secret. The chief answers any other
+message with `refused` and the reason. A worker whose connection ends has gone.
 """
 
 from __future__ import annotations
@@ -17,6 +16,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import hashlib
+import hmac
+import json
 import re
 import socket
 import threading
@@ -25,11 +27,12 @@ from typing import Any
 
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
-from tpu_estimator_compat.engine.topology.credentials import NAME, Credentials, RefusedError, token
 
+_NAME = "tpu_estimator_compat"
 _PAUSE = 0.1  # seconds between attempts to connect
-_PATIENCE = 5.0  # seconds to wait for a worker's next line
+_PATIENCE = 5.0  # seconds to wait for a caller's first line
 _LONGEST_LINE = 512
 # Seconds of silence before the first probe, seconds between probes, and lost probes allowed.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # Linux has them all
@@ -38,6 +41,10 @@ _MOST_REFUSALS = 10  # listed in an error's message
 
 class MissingWorkersError(RuntimeError):
     """Raised where workers did not come in time; the message names them."""
+
+
+class RefusedError(RuntimeError):
+    """Raised for a process that is not a worker of this cluster; the message says why."""
 
 
 def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
@@ -50,11 +57,10 @@ def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
       RefusedError: the chief has another cluster, version or secret.
       OSError: the chief's port is taken.
     """
-    credentials = Credentials.of(addresses)
     if index == 0:
-        _run(_Chief(addresses, credentials).wait(seconds))
+        _run(_Chief(addresses).wait(seconds))
     else:
-        _run(_call(addresses[0], index, credentials, seconds))
+        _run(_call(addresses, index, seconds))
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -79,55 +85,19 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
             interrupted.set()
 
 
-class _Worker:
-    """The chief's connection to a worker that has called."""
-
-    def __init__(self, index: int, own: str, credentials: Credentials, writer: Any) -> None:
-        self._words = (str(index), own)
-        self._credentials = credentials
-        self._writer = writer
-        self._answered = asyncio.Event()
-        self._question = ""
-
-    async def is_ready(self) -> bool:
-        self._answered.clear()
-        self._question = token()
-        self._say("ready?", self._question, self._proof("ready?"))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._answered.wait(), _PATIENCE)
-        return self._answered.is_set()
-
-    def hear(self, words: Sequence[str]) -> None:
-        """Handles a line that the worker sent after its first message."""
-        answer = ("ready", *self._words, self._question)
-        if words[0] == "ready" and self._credentials.is_proof(words[-1], *answer):
-            self._answered.set()
-
-    def go(self) -> None:
-        self._say("go", self._proof("go"))
-
-    def is_replaced_by(self, host: str) -> None:
-        """Refuses this process: if it called again, the two would replace each other for ever."""
-        self._say("refused", f"a later process, at {host}, has called as the same task")
-        self.leave()
-
-    def leave(self) -> None:
-        self._writer.close()
-
-    def _proof(self, what: str) -> str:
-        return self._credentials.proof(what, *self._words, self._question)
-
-    def _say(self, *words: str) -> None:
-        _say(self._writer, *words)
+def hello(addresses: Sequence[str], index: int) -> list[str]:
+    """The words of a worker's message."""
+    secret, text = environment.cluster_secret(), json.dumps(list(addresses))
+    cluster = hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return [_NAME, environment.version(), cluster, str(index)]
 
 
 class _Chief:
     """Listens until all other workers have called and are still there."""
 
-    def __init__(self, addresses: Sequence[str], credentials: Credentials) -> None:
+    def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
-        self._credentials = credentials
-        self._workers: dict[int, _Worker] = {}
+        self._workers: dict[int, asyncio.StreamWriter] = {}
         self._refused: dict[str, str] = {}  # reasons by host
         self._came = asyncio.Event()
 
@@ -138,26 +108,15 @@ class _Chief:
             async with asyncio.timeout(seconds):
                 server = await asyncio.start_server(self._serve, host, port, limit=_LONGEST_LINE)
                 try:
-                    await self._all_are_ready()
+                    while len(self._workers) < len(self._addresses) - 1:
+                        self._came.clear()
+                        await self._came.wait()
                 finally:
                     server.close()
         except TimeoutError:
             raise MissingWorkersError(self._missing()) from None
-        for worker in self._workers.values():
-            worker.go()
-
-    async def _all_are_ready(self) -> None:
-        while True:
-            while len(self._workers) < len(self._addresses) - 1:
-                self._came.clear()
-                await self._came.wait()
-            asked = dict(self._workers)
-            ready = await asyncio.gather(*(worker.is_ready() for worker in asked.values()))
-            for (index, worker), is_ready in zip(asked.items(), ready, strict=True):
-                if not is_ready:
-                    self._forget(index, worker)
-            if asked == self._workers:
-                return
+        for writer in self._workers.values():
+            _say(writer, "go")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serves a connection, which may come from any program."""
@@ -166,21 +125,42 @@ class _Chief:
         with contextlib.suppress(*errors), contextlib.closing(writer):
             words = await asyncio.wait_for(_heard(reader), _PATIENCE)
             try:
-                index, own = self._credentials.admitted(words)
+                index = self._admitted(words)
             except RefusedError as error:
-                self._refuse(writer, str(error), is_worker=words[:1] == [NAME])
+                self._refuse(writer, str(error), is_worker=words[:1] == [_NAME])
                 return
-            worker = _Worker(index, own, self._credentials, writer)
-            # A restarted worker replaces its earlier process.
-            if before := self._workers.get(index):
-                before.is_replaced_by(_host(writer))
-            self._workers[index] = worker
+            self._end_earlier(index, writer)
+            _keep_alive(writer)
+            self._workers[index] = writer
             self._came.set()
             try:
-                while words := await _heard(reader):
-                    worker.hear(words)
+                await reader.read(1)  # a worker says nothing more: this ends with the connection
             finally:
-                self._forget(index, worker)
+                if self._workers.get(index) is writer:
+                    del self._workers[index]
+
+    def _admitted(self, words: Sequence[str]) -> int:
+        """The index of the worker whose message is `words`; raises RefusedError for others."""
+        if len(words) != 4 or words[0] != _NAME:
+            raise RefusedError("not a worker")
+        _, version, cluster, _ = hello(self._addresses, 0)
+        # Other versions may have another protocol, and build other graphs.
+        if words[1] != version:
+            raise RefusedError(f"another version of {_NAME}; the chief has {version}")
+        if not hmac.compare_digest(words[2], cluster):
+            secret = environment.SECRET_VARIABLE
+            raise RefusedError(f"another cluster in TF_CONFIG, or another {secret}")
+        return int(words[3])
+
+    def _end_earlier(self, index: int, writer: asyncio.StreamWriter) -> None:
+        """Refuses an earlier process of a worker that has been started again.
+
+        If that process called again, the two would replace each other for ever.
+        """
+        if earlier := self._workers.get(index):
+            why = f"a later process, at {_host(writer)}, has called as the same task"
+            _say(earlier, "refused", why)
+            earlier.close()
 
     def _refuse(self, writer: asyncio.StreamWriter, why: str, *, is_worker: bool) -> None:
         _say(writer, "refused", why)
@@ -188,11 +168,6 @@ class _Chief:
         if is_worker and len(self._refused) < _MOST_REFUSALS:
             self._refused[host] = why
             logging.warning("Refused a worker at %s: %s.", host, why)
-
-    def _forget(self, index: int, worker: _Worker) -> None:
-        if self._workers.get(index) is worker:
-            del self._workers[index]
-            worker.leave()
 
     def _missing(self) -> str:
         missing = [
@@ -204,39 +179,30 @@ class _Chief:
         return " ".join([f"No connection with {', '.join(missing)}.", *refused])
 
 
-async def _call(chief: str, index: int, credentials: Credentials, seconds: float) -> None:
+async def _call(addresses: Sequence[str], index: int, seconds: float) -> None:
     """Calls the chief until it says `go`."""
     try:
         async with asyncio.timeout(seconds):
-            while not await _is_told_to_go(chief, index, credentials):
+            while not await _is_told_to_go(addresses, index):
                 await asyncio.sleep(_PAUSE)
     except TimeoutError:
-        raise MissingWorkersError(f"No connection with {chief}.") from None
+        raise MissingWorkersError(f"No connection with {addresses[0]}.") from None
 
 
-async def _is_told_to_go(chief: str, index: int, credentials: Credentials) -> bool:
+async def _is_told_to_go(addresses: Sequence[str], index: int) -> bool:
     """Whether the chief said `go`; False where it does not listen yet, or has gone."""
-    own, question = token(), ""
+    chief = addresses[0]
     # Another program may still listen there.
     with contextlib.suppress(OSError, ValueError):
         host, port = cluster_addresses.split(chief)
         reader, writer = await asyncio.open_connection(host, port, limit=_LONGEST_LINE)
         with contextlib.closing(writer):
             _keep_alive(writer)
-            _say(writer, *credentials.hello(index, own))
-            while words := await _heard(reader):
-                what, proof = words[0], words[-1]
-                if what == "refused":
-                    raise RefusedError(f"{chief} refused this worker: {' '.join(words[1:])}.")
-                if what == "ready?" and len(words) == 3:
-                    question = words[1]
-                if what not in ("ready?", "go"):
-                    return False
-                if not credentials.is_proof(proof, what, str(index), own, question):
-                    raise RefusedError(f"{chief} could not prove that it is the chief.")
-                if what == "go":
-                    return True
-                _say(writer, "ready", credentials.proof("ready", str(index), own, question))
+            _say(writer, *hello(addresses, index))
+            words = await _heard(reader)
+            if words[:1] == ["refused"]:
+                raise RefusedError(f"{chief} refused this worker: {' '.join(words[1:])}.")
+            return words == ["go"]
     return False
 
 

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
-from tpu_estimator_compat.engine.jax.lowering.refusals import refusals
 from tpu_estimator_compat.engine.jax.lowering.scan import scan
-from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lower
+from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lower, refusals
 from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
 from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.spec import ModeKeys

@@ -11,16 +11,11 @@ from support.jax_estimators import RUNTIMES, on, variables
 from support.legacy_models import train_input_fn
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.jax.lowering import (
-    module_cache,
-    nearest_neighbor,
-    replacements,
-    xla_collectives,
-)
-from tpu_estimator_compat.engine.jax.lowering.advice import advice
+from tpu_estimator_compat.engine.jax.lowering import module_cache, replacements, xla_collectives
+from tpu_estimator_compat.engine.jax.lowering.findings import advice
 from tpu_estimator_compat.engine.jax.lowering.replica_step import replica_step
 from tpu_estimator_compat.engine.jax.lowering.scan import supported_ops
-from tpu_estimator_compat.engine.jax.lowering.untouched import Untouched
+from tpu_estimator_compat.engine.jax.lowering.stablehlo import Untouched
 from tpu_estimator_compat.engine.step import collectives
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
@@ -129,7 +124,7 @@ def test_it_is_tensorflows(before, after, switches, dtype):
 
     @tf.function(jit_compile=True)
     def compiled(value):
-        return nearest_neighbor.call("", [value, tf.constant(before)], named)
+        return replacements._resized_gradient("", [value, tf.constant(before)], named)
 
     [found] = compiled(gradients)
     np.testing.assert_array_equal(found, expected)  # sums of small integers are exact

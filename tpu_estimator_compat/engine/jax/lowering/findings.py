@@ -1,9 +1,15 @@
-"""The findings of a preflight: faults, possible or certain, in the user's code."""
+"""Findings: faults, possible or certain, in the user's code, and advice on them."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import enum
+import fnmatch
+import functools
+import importlib.resources
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 
@@ -49,3 +55,38 @@ class Finding:
     op: str = ""
     node: str = ""
     source: SourceLine | None = None
+
+
+def refused(findings: Sequence[Finding], otherwise: str = "") -> NotImplementedError:
+    """The error that lists findings of a step; `otherwise` is its text where there are none."""
+    lines = "\n".join(map(_described, findings)) or otherwise
+    return NotImplementedError(
+        f'This step cannot run with runtime="jax", which compiles it with XLA:\n{lines}'
+    )
+
+
+def _described(finding: Finding) -> str:
+    where = f" ({finding.source})" if finding.source else ""
+    advice = f" Instead, {finding.advice}." if finding.advice else ""
+    node = " ".join(filter(None, [finding.op, finding.node and repr(finding.node)]))
+    return f"- {node}{where}: {finding.message}{advice}"
+
+
+class Advice(NamedTuple):
+    """A row of `advice.csv`: the kind of an op's fault on a TPU, and the code to write instead."""
+
+    kind: Kind
+    text: str
+
+
+@functools.cache
+def _table() -> list[tuple[str, Advice]]:
+    file = importlib.resources.files(__package__) / "advice.csv"
+    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    return [(row["op"], Advice(Kind(row["kind"]), row["advice"])) for row in rows]
+
+
+@functools.cache
+def advice(op: str) -> Advice | None:
+    """The advice of the first row whose pattern matches an op's type; None without a row."""
+    return next((found for pattern, found in _table() if fnmatch.fnmatchcase(op, pattern)), None)

@@ -1,4 +1,4 @@
-"""The cache of lowered steps, for the next start of the same training."""
+"""The modules of lowered steps, cached for the next start of the same training."""
 
 from __future__ import annotations
 
@@ -10,9 +10,32 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.jax import installation
+from tpu_estimator_compat.engine.jax.lowering.findings import Severity, refused
 from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
+from tpu_estimator_compat.engine.jax.lowering.scan import scan
+from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lower, refusals
 from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
 from tpu_estimator_compat.engine.runtime import cache_files
+
+
+def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepModule:
+    """The module of a step, cached; `shapes` are as for `lower`.
+
+    The NotImplementedError for a refused step names the user's lines and what to write instead.
+    """
+    name, directory = name_of(step, shapes), installation.cache_directory()
+    if (cached := load(directory, name)) is not None:
+        return cached
+    found = [finding for finding in scan(step) if finding.severity is Severity.FAILS]
+    if found:
+        raise refused(found)
+    try:
+        module = lower(step, shapes)
+    except LoweringError as error:
+        raise refused(refusals(error, step.plan.graph)) from None
+    store(directory, name, module)
+    return module
 
 
 def name_of(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]]) -> str:

@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops, sources
 from tpu_estimator_compat.engine.jax.lowering import replacements, xla_collectives
-from tpu_estimator_compat.engine.jax.lowering.advice import advice
-from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity, advice
 from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step import collectives

@@ -5,7 +5,10 @@ The public TensorFlow cannot lower for a TPU, but its program for a CPU is the s
 
 from __future__ import annotations
 
+import math
+import mmap
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,12 +16,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.jax.lowering import random_state
+from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.engine.jax.lowering.random_state import RandomState
 from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.engine.jax.lowering.step_module import RANDOM_STATE, Array, StepModule
-from tpu_estimator_compat.engine.jax.lowering.untouched import Untouched
 from tpu_estimator_compat.engine.runtime import eager, functions
 
 _NOT_CONSTANT = re.compile(
@@ -30,6 +34,7 @@ _ADVICE = {
 }
 _NODE = re.compile(r"\{\{node ([^}]+)\}\}")
 _NO_SHAPES: Mapping[Key, Sequence[int]] = {}
+_SMALL = 2**20  # bytes: smaller variables have memory of their own
 
 
 class LoweringError(Exception):
@@ -54,6 +59,21 @@ class LoweringError(Exception):
     def first_line(self) -> str:
         """The message without stack traces."""
         return self.message.removeprefix("Failed getting HLO text: '").splitlines()[0]
+
+
+def refusals(error: LoweringError, graph: tf.Graph) -> list[Finding]:
+    """A finding for each operation that XLA's error names; a general one if it names none."""
+    if not error.nodes:
+        return [Finding(Severity.MIGHT, Kind.COMPILER, f"XLA does not lower it: {error.message}")]
+    kind = Kind.NOT_CONSTANT if error.not_constant else Kind.UNSUPPORTED_OP
+    names = sources.Sources(graph)
+    findings = []
+    for name in error.nodes:
+        op = names.find(name)
+        message = f"XLA refuses it: {error.first_line}"
+        where = (op.type, op.name, sources.of_operation(op)) if op else ("", name, None)
+        findings.append(Finding(Severity.FAILS, kind, message, error.advice, *where))
+    return findings
 
 
 def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -> StepModule:
@@ -100,3 +120,29 @@ def lower(step: ReplicaStep, shapes: Mapping[Key, Sequence[int]] = _NO_SHAPES) -
 def _array(described: Any) -> Array:
     # as_list(): with TF1's behaviour, a shape consists of Dimensions.
     return Array(tuple(described.shape.as_list()), np.dtype(described.dtype.as_numpy_dtype))
+
+
+class Untouched:
+    """Makes variables of at most `largest` bytes, whose values must not be read.
+
+    XLA reads only shapes and types. So large values take no memory: all map the same sparse file,
+    of which no page is ever read.
+    """
+
+    def __init__(self, largest: int):
+        self._bytes: Any = b""
+        if largest > _SMALL:
+            with tempfile.TemporaryFile() as file:
+                file.truncate(largest)
+                self._bytes = mmap.mmap(file.fileno(), largest)
+
+    def variable(self, shape: tf.TensorShape, dtype: tf.DType) -> tf.Variable:
+        dims = shape.as_list()
+        if math.prod(dims) * dtype.size <= _SMALL or dtype == tf.bool:
+            return tf.Variable(lambda: tf.raw_ops.Empty(shape=dims, dtype=dtype, init=False))
+        # Numbers of these widths pass from NumPy without a copy; others have the same bits.
+        width = {1: np.uint8, 2: np.uint16, 4: np.float32, 8: np.float64, 16: np.complex128}
+        numbers: Any = np.frombuffer(self._bytes, width[dtype.size], count=math.prod(dims))
+        shared = tf.experimental.dlpack.from_dlpack(numbers.reshape(dims).__dlpack__())
+        value = shared if shared.dtype == dtype else tf.bitcast(shared, dtype)
+        return tf.Variable(lambda: value)

@@ -12,11 +12,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.jax.dispatches import Chunk, LossSum, StartedSteps
 from tpu_estimator_compat.engine.jax.elements import Elements, staged
 from tpu_estimator_compat.engine.jax.processes.group import Processes, Record, lost_if_broken
 from tpu_estimator_compat.engine.jax.step import JaxStep, Wanted
-from tpu_estimator_compat.engine.jax.steps import Finishing, Steps
+from tpu_estimator_compat.engine.jax.steps import Chunk, Finishing, LossSum, StartedSteps, Steps
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
 from tpu_estimator_compat.engine.loop.result import LoopResult
