@@ -11,7 +11,7 @@ from support.legacy_models import examples, finite_input_fn, make_estimator, tra
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat import estimator as tf_estimator
-from tpu_estimator_compat.engine.checkpoint import saved_files
+from tpu_estimator_compat.engine.checkpoint import saving
 from tpu_estimator_compat.engine.checkpoint.state import candidates, is_whole
 from tpu_estimator_compat.engine.export import directories
 from tpu_estimator_compat.estimator import keras_models, schedule
@@ -166,7 +166,7 @@ def test_the_data_decides_whether_files_are_replaced(tmp_path, name):
         (tmp_path / f"{name}.index").write_bytes(b"index")
         (tmp_path / f"{name}.data-00000-of-00001").write_bytes(content)
         before = [path.stat().st_ino for path in sorted(tmp_path.iterdir())]
-        with saved_files.appearing_at_once(str(tmp_path / name)) as prefix:
+        with saving.appearing_at_once(str(tmp_path / name)) as prefix:
             pathlib.Path(f"{prefix}.index").write_bytes(b"index")
             pathlib.Path(f"{prefix}.data-00000-of-00001").write_bytes(b"whole")
         kept = before == [path.stat().st_ino for path in sorted(tmp_path.iterdir())]

@@ -16,7 +16,7 @@ from support.legacy_models import (
 )
 
 from tpu_estimator_compat import estimator as tf_estimator
-from tpu_estimator_compat.engine.checkpoint import saved_files
+from tpu_estimator_compat.engine.checkpoint import saving
 
 from .training import checkpoint_steps
 
@@ -117,14 +117,14 @@ def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(tmp_path):
 
 def test_files_move_only_when_all_are_complete(tmp_path):
     def fail():
-        with saved_files.appearing_at_once(f"{tmp_path}/a") as prefix:
+        with saving.appearing_at_once(f"{tmp_path}/a") as prefix:
             pathlib.Path(f"{prefix}.index").write_text("half")
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
     assert os.listdir(tmp_path) == []
-    with saved_files.appearing_at_once(f"{tmp_path}/a") as prefix:
+    with saving.appearing_at_once(f"{tmp_path}/a") as prefix:
         pathlib.Path(f"{prefix}.index").write_text("whole")
         assert not (tmp_path / "a.index").exists()
     assert (tmp_path / "a.index").read_text() == "whole"

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.checkpoint.saved_files import appearing_at_once
+from tpu_estimator_compat.engine.checkpoint.saving import appearing_at_once
 from tpu_estimator_compat.engine.runtime import eager, user_files
 from tpu_estimator_compat.tf_internals import gen_dataset_ops
 

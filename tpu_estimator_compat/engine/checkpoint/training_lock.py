@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.checkpoint.saved_files import remove_unfinished
+from tpu_estimator_compat.engine.checkpoint.saving import remove_unfinished
 from tpu_estimator_compat.engine.runtime import user_files
 
 

@@ -9,6 +9,8 @@ training continues.
 from __future__ import annotations
 
 import contextlib
+import pathlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.engine.checkpoint.saved_files import appearing_at_once
+from tpu_estimator_compat.engine.checkpoint.saving import appearing_at_once
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import key
 from tpu_estimator_compat.engine.runtime import eager, op_errors
@@ -28,6 +30,8 @@ from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 from tpu_estimator_compat.tf_internals import compat, tf_session
 
 SAVERS = tf.compat.v1.GraphKeys.SAVERS
+_MEMINFO = pathlib.Path("/proc/meminfo")
+_CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
 def add_default_saver(
@@ -183,3 +187,26 @@ def _size(tensor: tf.Tensor) -> int:
     if tensor.dtype in (tf.string, tf.variant, tf.resource) or not tensor.shape.is_fully_defined():
         return 0
     return int(tensor.shape.num_elements() * tensor.dtype.size)
+
+
+def available_memory() -> int:
+    """Bytes that this process can still allocate; `sys.maxsize` except on Linux."""
+    return min(_of_machine(), _of_container())
+
+
+def _of_machine() -> int:
+    try:
+        lines = _MEMINFO.read_text().splitlines()
+    except OSError:
+        return sys.maxsize
+    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0]) * 1024 if found else sys.maxsize
+
+
+def _of_container() -> int:
+    try:
+        limit = (_CGROUP / "memory.max").read_text().strip()
+        used = (_CGROUP / "memory.current").read_text().strip()
+    except OSError:
+        return sys.maxsize
+    return sys.maxsize if limit == "max" else int(limit) - int(used)

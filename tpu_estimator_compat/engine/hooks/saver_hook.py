@@ -16,9 +16,8 @@ from tensorflow.compat.v1 import logging
 from tensorflow.core.util.event_pb2 import SessionLog
 
 from tpu_estimator_compat.engine.checkpoint import input_state
-from tpu_estimator_compat.engine.checkpoint.available_memory import available_memory
 from tpu_estimator_compat.engine.checkpoint.input_state import InputState
-from tpu_estimator_compat.engine.checkpoint.writing import SaveFunctions, Snapshot
+from tpu_estimator_compat.engine.checkpoint.writing import SaveFunctions, Snapshot, available_memory
 from tpu_estimator_compat.engine.graph.graph_text import write_text
 from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.engine.session.step_session import StepSession

@@ -76,12 +76,9 @@ class _SessionManager(session_manager.SessionManager):
         self.restored = None
         source = self._source
         if saver:
-            saving.durable(saver)
             self.restored = source.restore(lambda path: self._restore(session, saver, path))
         if not self.restored:
             initializers.put_in_order(session.graph)
-        elif source.model_dir and not source.path:
-            saving.recover_last_checkpoints(saver, source.model_dir)
         return session, self.restored is not None
 
     def _restore(self, session: GraphSession, saver, path: str) -> None:
@@ -143,6 +140,10 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
             if getattr(self._scaffold, field) is None and not tf.compat.v1.get_collection(key):
                 setattr(self._scaffold, field, tf.constant([], tf.string, name=_ASKS_VARIABLES))
         session = super().create_session()
+        if saver := self._scaffold.saver:
+            saving.durable(saver)
+            if self.restored and self._source.model_dir and not self._source.path:
+                saving.recover_last_checkpoints(saver, self._source.model_dir)
         session.start(self.restored)
         return session
 
