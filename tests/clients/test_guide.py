@@ -60,15 +60,16 @@ def test_testing(tmp_path, clients):
 
 
 @pytest.mark.full
-def test_preflight(tmp_path, clients, with_gpu_compiler):
+def test_preflight(tmp_path, clients, with_gpu_compiler, monkeypatch):
     """The reports on the page are those that the commands print."""
+    monkeypatch.setenv("COLUMNS", "80")
     printed = walk("preflight.md", tmp_path, clients)
     page = (GUIDE / "preflight.md").read_text()
     shown = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     red, green, _, gpus, in_python = printed
     assert [lines_of(text) for text in shown] == [lines_of(text) for text in (red, green, gpus)]
     assert "compiles and fits on v5e:2x2, v5p:2x2x1" in in_python
-    assert "<svg" in (tmp_path / "spam.html").read_text()
+    assert "By layer" in (tmp_path / "spam.html").read_text()
     assert tf.train.latest_checkpoint(str(tmp_path / "spam")).endswith("model.ckpt-200")
 
 

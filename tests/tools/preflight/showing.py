@@ -5,8 +5,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tpu_estimator_compat.tools.preflight.estimator_mode import Preflight
 from tpu_estimator_compat.tools.preflight.report import Report
-from tpu_estimator_compat.tools.preflight.result import Preflight
 
 
 class Elements(html.parser.HTMLParser):
@@ -32,9 +32,6 @@ class Elements(html.parser.HTMLParser):
     def handle_data(self, data):
         if "style" not in self._open:
             self.text += data
-
-    def of_class(self, name: str) -> list[dict[str, str]]:
-        return [a for _, a in self.elements if name in a.get("class", "").split()]
 
 
 def page(*reports: Report) -> Elements:

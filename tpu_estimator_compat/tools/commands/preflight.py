@@ -125,7 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
         call = {"train": "train()", "eval": "evaluate()", "predict": "predict()"}[arguments.mode]
         say(f"{NAME}: no TPUEstimator reached {call}; nothing was checked.", error=True)
         return _UNKNOWN
-    return _show(results[0], arguments)
+    shown: int = results[0].document.show(json=arguments.json, html=arguments.html)
+    return shown
 
 
 def _topologies(arguments: argparse.Namespace) -> list[str]:
@@ -180,11 +181,3 @@ def _check(
         )
     finally:
         progress.clear()
-
-
-def _show(result: Any, arguments: argparse.Namespace) -> int:
-    if arguments.html:
-        with open(arguments.html, "w", encoding="utf-8") as file:
-            file.write(result.to_html())
-    print(result.to_json() if arguments.json else result.for_terminal())
-    return int(result.exit_code)

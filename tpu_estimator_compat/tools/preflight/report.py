@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.tools.reports import document
+from tpu_estimator_compat.tools.reports.document import Tone
 
 
 class Depth(enum.IntEnum):
@@ -25,24 +26,11 @@ WITH_ROOM, TOO_LARGE = "fits with room", "too large"
 """Words for FITS and FAILS where this package judges the memory, not the compiler."""
 
 
-class Verdict(enum.Enum):
-    FITS = "compiles and fits"
-    CLOSE = "close: may not fit"
-    FAILS = "fails"
-    UNKNOWN = "could not tell"
-
-    @property
-    def exit_code(self) -> int:
-        """0 for FITS, 1 for FAILS, 2 for CLOSE and UNKNOWN."""
-        return {Verdict.FITS: 0, Verdict.FAILS: 1}.get(self, 2)
-
-    @classmethod
-    def worst(cls, verdicts: Iterable[Verdict]) -> Verdict:
-        """FAILS if there is one; else UNKNOWN, CLOSE or FITS. ValueError without verdicts."""
-        given = set(verdicts)
-        if not given:
-            raise ValueError("No reports: expected at least one, of one mode on one topology.")
-        return next(v for v in (cls.FAILS, cls.UNKNOWN, cls.CLOSE, cls.FITS) if v in given)
+class Verdict(document.Verdict):
+    FITS = "compiles and fits", 0, Tone.GOOD
+    CLOSE = "close: may not fit", 2, Tone.WARN
+    UNKNOWN = "could not tell", 2, Tone.WARN
+    FAILS = "fails", 1, Tone.BAD
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,12 +185,13 @@ class Report:
     @property
     def verdict_in_words(self) -> str:
         """The verdict, in other words where this package judges the memory, not the compiler."""
-        if self.fits_below is None:
-            return self.verdict.value
         stops = [f for f in self.findings if f.severity is Severity.FAILS]
-        if stops and all(f.kind is Kind.MEMORY for f in stops):
-            return TOO_LARGE
-        return WITH_ROOM if self.verdict is Verdict.FITS else self.verdict.value
+        if self.fits_below is not None:
+            if stops and all(f.kind is Kind.MEMORY for f in stops):
+                return TOO_LARGE
+            if self.verdict is Verdict.FITS:
+                return WITH_ROOM
+        return str(self.verdict.value)
 
     @property
     def least_seconds(self) -> float | None:

@@ -180,10 +180,14 @@ class Lines:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """The head of a column; on a page, numbers are aligned at the right."""
+    """The head of a column; on a page, numbers are aligned at the right.
+
+    `fill` is that of parts of bars which the column explains.
+    """
 
     head: str = ""
     number: bool = False
+    fill: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -151,13 +151,18 @@ def _long_table(table: Table) -> Html:
 def _table(table: Table, rows: Sequence[Sequence[Cell]]) -> Html:
     columns = table.columns
     heads = (
-        element("th", column.head, scope="col", class_="number" if column.number else None)
+        element("th", *_head(column), scope="col", class_="number" if column.number else None)
         for column in columns
     )
     head = element("thead", element("tr", *heads)) if columns else Html()
     body = element("tbody", *(element("tr", *_row(row, columns)) for row in rows))
     # Focusable, so that the keyboard can scroll it too.
     return element("div", element("table", head, body), class_="wide", tabindex="0")
+
+
+def _head(column: Column) -> list[str]:
+    fill = [element("i", class_=f"fill-{column.fill}")] if column.fill else []
+    return [*fill, column.head]
 
 
 def _row(row: Sequence[Cell], columns: Sequence[Column]) -> Iterator[Html]:

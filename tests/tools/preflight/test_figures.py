@@ -1,29 +1,34 @@
 import dataclasses
+import re
 
 import pytest
 
-from tpu_estimator_compat.tools.preflight.rendering import comparison
-from tpu_estimator_compat.tools.preflight.rendering.table import table
+from tpu_estimator_compat.tools.preflight import figures
 from tpu_estimator_compat.tools.preflight.report import LargestBatch, Report
+from tpu_estimator_compat.tools.preflight.showing import shown
 
-from ..reports import FAILS, FITS, UNKNOWN, not_captured
-from ..showing import page, plain
+from .reports import FAILS, FITS, UNKNOWN, not_captured
 
 
 def cell(name: str, report: Report) -> str:
     """What the row of a name says of one report; empty if there is no such row."""
-    return {row.name.strip(): row.cells[0] for row in comparison.rows([report])}.get(name, "")
+    rows = {row[0].strip(): row[1] for row in figures.table([report]).rows}
+    return rows.get(name, "")
 
 
-def test_what_was_compiled_is_said():
-    loop = "the steps of a dispatch in a loop, with the input of all of them"
-    for steps, words in ((64, loop), (1, "one step in a dispatch")):
-        report = dataclasses.replace(FITS, dispatch_steps=steps)
-        said = f"Compiled as the JAX runtime runs it: {words}, and variables updated in place."
-        for text in (table([report]), page(report).text):
-            assert said in plain(text)
-        assert cell("steps in a dispatch", report) == str(steps)
-    assert "JAX runtime" not in table([UNKNOWN]).partition("What this cannot know")[0]
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (64, "the steps of a dispatch in a loop, with the input of all of them"),
+        (1, "one step in a dispatch"),
+    ],
+)
+def test_what_was_compiled_is_said(steps, words):
+    report = dataclasses.replace(FITS, dispatch_steps=steps)
+    said = f"Compiled as the JAX runtime runs it: {words}, and variables updated in place."
+    assert said in figures.table([report]).footnotes
+    assert cell("steps in a dispatch", report) == str(steps)
+    assert not any("JAX runtime" in note for note in figures.table([UNKNOWN]).footnotes)
 
 
 def test_figures():
@@ -55,16 +60,24 @@ def test_largest_batch(found, said):
 
 
 def test_rows_that_no_report_has_are_left_out():
+    both = {name.strip(): cells for name, *cells in figures.table([UNKNOWN, FITS]).rows}
     for name in ("FLOPs of a step *", "memory used", "temporaries", "largest batch *", "compiler"):
-        assert cell(name, FITS)
         assert not cell(name, UNKNOWN)
-        (row,) = [r for r in comparison.rows([UNKNOWN, FITS]) if r.name.strip() == name]
-        assert row.cells[0] == ""
-        assert row.cells[1]
+        assert both[name] == ["", cell(name, FITS)]
+        assert cell(name, FITS)
     assert not cell("operations", not_captured())
+    assert not figures.table([not_captured()]).footnotes
+
+
+def test_columns_without_room_go_below_with_their_own_header():
+    many = [dataclasses.replace(FITS, topology=f"v5e:{2 * n}x{2 * n}") for n in range(1, 9)]
+    lines = shown(many).text(80).splitlines()
+    assert sum(line.startswith("verdict") for line in lines) > 1
+    header = [line for line in lines if re.fullmatch(r"(\s+v5e:\d+x\d+)+", line)]
+    assert " ".join(header).split() == [report.topology for report in many]
 
 
 def test_reports_of_one_topology_are_told_apart():
     several = [FITS, dataclasses.replace(FITS, mode="eval"), FITS]
-    assert comparison.labels(several) == ["v5e:2x2 train (1)", "v5e:2x2 eval", "v5e:2x2 train (2)"]
-    assert comparison.labels([FITS, FAILS]) == ["v5e:2x2", "v2:1x1"]
+    assert figures.labels(several) == ["v5e:2x2 train (1)", "v5e:2x2 eval", "v5e:2x2 train (2)"]
+    assert figures.labels([FITS, FAILS]) == ["v5e:2x2", "v2:1x1"]

@@ -2,9 +2,8 @@ import itertools
 
 import pytest
 
-from tpu_estimator_compat.tools.preflight.rendering.table import table
+from tpu_estimator_compat.tools.preflight.estimator_mode import Preflight
 from tpu_estimator_compat.tools.preflight.report import Verdict
-from tpu_estimator_compat.tools.preflight.result import Preflight
 
 from .reports import FAILS, FITS, UNKNOWN
 from .showing import Elements, page
@@ -29,13 +28,6 @@ def test_the_samples_have_the_verdicts_that_they_are_for():
         Verdict.FAILS,
         Verdict.UNKNOWN,
     )
-
-
-def test_no_reports_are_no_result():
-    with pytest.raises(ValueError, match="at least one"):
-        Preflight([])
-    with pytest.raises(ValueError, match="at least one"):
-        table([])
 
 
 def test_a_notebook_shows_the_page_in_a_frame():

@@ -1,24 +1,14 @@
-"""The reports side by side: one column for each report, one row for each figure."""
+"""The figures of reports side by side, and their names."""
 
 from __future__ import annotations
 
 import collections
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tpu_estimator_compat.tools.preflight.report import Collectives, LargestBatch, Report, Verdict
 from tpu_estimator_compat.tools.reports import numbers
-
-VERDICT = "verdict"
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One figure of all reports; a name that begins with spaces is a part of the row above."""
-
-    name: str
-    cells: tuple[str, ...]
+from tpu_estimator_compat.tools.reports.document import Span, Table
 
 
 def labels(reports: Sequence[Report]) -> list[str]:
@@ -33,20 +23,22 @@ def labels(reports: Sequence[Report]) -> list[str]:
     return distinct
 
 
-def rows(reports: Sequence[Report]) -> list[Row]:
-    """The figures that at least one report has."""
-    made = [Row(name, tuple(cell(report) for report in reports)) for name, cell in _ROWS]
-    return [row for row in made if any(row.cells)]
+def table(reports: Sequence[Report]) -> Table:
+    """A column for each report, and a row for each figure that at least one of them has."""
+    rows = [(name, *(cell(report) for report in reports)) for name, cell in _ROWS]
+    verdicts = [Span(report.verdict_in_words, report.verdict.tone) for report in reports]
+    known = [row for row in rows if any(row[1:])]
+    stars = any(name.endswith("*") for name, *_ in known)
+    footnotes = [_STAR if stars else "", _compiled_as(reports)]
+    return Table(
+        [("verdict", *verdicts), *known],
+        ["", *labels(reports)],
+        [note for note in footnotes if note],
+        split=True,
+    )
 
 
-def footnote(of: Sequence[Row]) -> str:
-    """The footnote of the rows with a star; empty without such rows."""
-    if not any(row.name.endswith("*") for row in of):
-        return ""
-    return "* of one replica and one step; what precedes a loop counts for all its steps"
-
-
-def compiled_as(reports: Sequence[Report]) -> str:
+def _compiled_as(reports: Sequence[Report]) -> str:
     """A sentence about the compiled program; empty if nothing was compiled."""
     steps = {report.dispatch_steps for report in reports if report.dispatch_steps}
     if not steps:
@@ -58,15 +50,12 @@ def compiled_as(reports: Sequence[Report]) -> str:
 
 def summary(reports: Sequence[Report]) -> str:
     """The verdicts, the worst first: "fails on v2:1x1; compiles and fits on v3:1x1, v5e:1x1"."""
-    names = labels(reports)
-    parts = []
-    for verdict in (Verdict.FAILS, Verdict.UNKNOWN, Verdict.CLOSE, Verdict.FITS):
-        having: dict[str, list[str]] = {}
-        for name, report in zip(names, reports, strict=True):
-            if report.verdict is verdict:
-                having.setdefault(report.verdict_in_words, []).append(name)
-        parts += [f"{words} on {', '.join(where)}" for words, where in having.items()]
-    return "; ".join(parts)
+    having: dict[tuple[Verdict, str], list[str]] = collections.defaultdict(list)
+    for label, report in zip(labels(reports), reports, strict=True):
+        having[report.verdict, report.verdict_in_words].append(label)
+    order = list(Verdict)
+    worst_first = sorted(having, key=lambda words: -order.index(words[0]))
+    return "; ".join(f"{words[1]} on {', '.join(having[words])}" for words in worst_first)
 
 
 def _captured(cell: Callable[[Report], str]) -> Callable[[Report], str]:
@@ -144,8 +133,8 @@ def _largest_batch(found: LargestBatch) -> str:
     return f"{numbers.count(found.fits)} ({numbers.count(found.fails)} does not fit)"
 
 
+_STAR = "* of one replica and one step; what precedes a loop counts for all its steps"
 _ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
-    (VERDICT, lambda report: report.verdict_in_words),
     ("mode", lambda report: report.mode),
     ("devices", _devices),
     ("replicas", lambda report: str(report.replicas)),

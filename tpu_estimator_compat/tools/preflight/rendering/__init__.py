@@ -1,1 +1,0 @@
-"""Shows the reports of a preflight: as text, as JSON, and as a page."""
