@@ -93,16 +93,16 @@ def level_of_the_log():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def forks_of_clusters(tmp_path_factory):
+def forks_of_clusters():
     from support.sides import running
 
-    cluster.FORKS[:] = [Forks(tmp_path_factory, sys.executable, running.MODULES, PLAIN_KERNELS)]
+    cluster.FORKS[:] = [Forks(sys.executable, running.MODULES, PLAIN_KERNELS)]
 
 
 @pytest.fixture(scope="session")
-def forks(tmp_path_factory):
+def forks():
     """`forks.run(...)` runs a script in a fork of a process that has imported TensorFlow."""
-    return Forks(tmp_path_factory)
+    return Forks()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ Observed = dict[str, tuple[Answer, Answer]]
 
 @pytest.fixture(scope="session")
 def judge(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> running.Side:
-    return running.judge(request, tmp_path_factory, "conformance")
+    return running.judge(request, "conformance")
 
 
 def _asked_for(request: pytest.FixtureRequest, of_names: str, of_rows: str) -> set[str]:
@@ -55,9 +55,9 @@ def observed(
         "observed",
         names,
         (judge, names, "judge"),
-        (running.of_ours(tmp_path_factory, "conformance"), ours, "ours"),
+        (running.of_ours("conformance"), ours, "ours"),
         (
-            running.of_ours(tmp_path_factory, "conformance", settings={"cpus": 4}),
+            running.of_ours("conformance", settings={"cpus": 4}),
             on_replicas,
             "ours",
         ),
@@ -74,6 +74,6 @@ def in_sessions(
 ) -> dict[str, Answer]:
     """Observations of sessions, by scenario."""
     names = sorted(_asked_for(request, "of_session", "of_row"))
-    side = running.of_sessions(tmp_path_factory, "conformance")
+    side = running.of_sessions("conformance")
     root = _shared(tmp_path_factory, "sessions", names, (side, names, "sessions"))
     return {name: running.answer(root / "sessions", name) for name in names}

@@ -17,8 +17,8 @@ def observed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     of_session = running.asked_for(request.session, "fuzz", "of_session")
     names = sorted({*running.asked_for(request.session, "fuzz", "name"), *of_session})
     options = {"options": comparison.OPTIONS}
-    judge = running.judge(request, tmp_path_factory, "fuzz", **options)
-    ours = running.of_ours(tmp_path_factory, "fuzz", **options)
+    judge = running.judge(request, "fuzz", **options)
+    ours = running.of_ours("fuzz", **options)
 
     def make(root: pathlib.Path) -> None:
         running.run_together((judge, names, root / "judge"), (ours, names, root / "ours"))
@@ -36,7 +36,7 @@ def in_sessions(
 ) -> dict[str, Answer]:
     """What sessions of this TensorFlow do, by program."""
     names = sorted(running.asked_for(request.session, "fuzz", "of_session"))
-    side = running.of_sessions(tmp_path_factory, "fuzz", options=comparison.OPTIONS)
+    side = running.of_sessions("fuzz", options=comparison.OPTIONS)
     root = shared(tmp_path_factory, "fuzz-sessions", lambda root: side.run(names, root))
     return {name: running.answer(root, name) for name in names}
 
@@ -44,7 +44,7 @@ def in_sessions(
 @pytest.fixture(scope="session")
 def found_here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
     """What this package does of the programs whose answers are kept."""
-    side = running.of_ours(tmp_path_factory, "fuzz", options=comparison.OPTIONS)
+    side = running.of_ours("fuzz", options=comparison.OPTIONS)
     root = shared(
         tmp_path_factory, "fuzz-kept", lambda root: side.run(comparison.KEPT, root / "ours")
     )

@@ -18,7 +18,6 @@ import pathlib
 import re
 import sys
 import tempfile
-import types
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -39,10 +38,9 @@ Programs = dict[str, Choices]
 
 class Sides:
     def __init__(self, folder: pathlib.Path):
-        factory: Any = types.SimpleNamespace(getbasetemp=lambda: folder)
         modules = ("tensorflow", "tensorflow.compat.v1")
-        self._original = Forks(factory, find_or_make(), modules, PLAIN_KERNELS)
-        self._ours = Forks(factory, sys.executable, running.MODULES, PLAIN_KERNELS)
+        self._original = Forks(find_or_make(), modules, PLAIN_KERNELS)
+        self._ours = Forks(sys.executable, running.MODULES, PLAIN_KERNELS)
         self._folder, self._runs = folder, 0
 
     def _side(self, name: str, programs: Programs) -> running.Side:

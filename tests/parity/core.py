@@ -11,7 +11,6 @@ import os
 import pathlib
 import sys
 import tempfile
-import types
 from typing import Any
 
 import numpy as np
@@ -123,9 +122,8 @@ def made(original: running.Side, out: pathlib.Path) -> dict[str, Any]:
 
 def main(python: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        factory: Any = types.SimpleNamespace(getbasetemp=lambda: pathlib.Path(folder))
         modules = ("tensorflow", "tensorflow.compat.v1")
-        forks = Forks(factory, python, modules, PLAIN_KERNELS)
+        forks = Forks(python, modules, PLAIN_KERNELS)
         original = running.Side("original", forks, "parity", options=runs.OPTIONS)
         FILE.write_text(json.dumps(made(original, pathlib.Path(folder, "runs"))) + "\n")
 

@@ -51,7 +51,7 @@ def run_all(cluster, workers):
 @pytest.fixture(scope="module")
 def both(original, tmp_path_factory):
     """Runs a cluster on both sides at once; returns what each left, the original's first."""
-    ours = running.of_ours(tmp_path_factory, "parity").forks
+    ours = running.of_ours("parity").forks
 
     def sides(key, model, workers=0, run=run_all, **settings):
         def make(root):

@@ -1,26 +1,23 @@
 """Scripts in processes of their own, forked from one that has imported TensorFlow already.
 
-To import TensorFlow takes seconds, a fork takes none. One server for each interpreter serves all
-workers of a session. A script that is about the start of Python or the import of TensorFlow must
-not be run this way: it finds TensorFlow imported.
+To import TensorFlow takes seconds, a fork takes none. A script that is about the start of Python or
+the import of TensorFlow must not be run this way: it finds TensorFlow imported.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 from collections.abc import Mapping, Sequence
 
-import pytest
-
-from support.sharing import shared
-from tpu_estimator_compat.testing.replicas.forks import Forked, Server, job
+from support import TESTS, python_path, script
+from tpu_estimator_compat.testing.replicas.forks import Forked, Server
 
 PLAIN_KERNELS = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 """TensorFlow reads it when it is imported: kernels that two of its versions have in common."""
@@ -29,12 +26,10 @@ PLAIN_KERNELS = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 class Forks:
     def __init__(
         self,
-        tmp_path_factory: pytest.TempPathFactory,
         python: str = sys.executable,
         modules: tuple[str, ...] = ("tensorflow",),
         environment: Mapping[str, str] = types.MappingProxyType({}),
     ):
-        self._factory = tmp_path_factory
         self._python = python
         self._modules = modules
         self._environment = dict(environment)
@@ -63,17 +58,21 @@ class Forks:
         cwd: str | pathlib.Path | None = None,
         env: dict[str, str] | None = None,
     ) -> Forked:
-        return Forked(self._address(), job(*words, files=files, cwd=cwd, env=env))
+        """A process; `files` are paths of stdin, stdout and stderr."""
+        texts = [list(map(str, each)) for each in (words, files)]
+        environment = dict(os.environ if env is None else env)
+        return Forked(self._server(), script.run, *texts, str(cwd or os.getcwd()), environment)
 
-    def _address(self) -> str:
-        """The server's socket; the first who asks starts it."""
-        started = json.dumps([self._python, self._modules, self._environment])
-        key = hashlib.sha256(started.encode()).hexdigest()[:12]
-        folder = shared(self._factory, f"forks-{key}", self._start)
-        return (folder / "address").read_text()
+    def _server(self) -> Server:
+        """The server of this process; the first who asks starts it."""
+        key = json.dumps([self._python, self._modules, self._environment])
+        with _LOCK:
+            if key not in _SERVERS:
+                environment = {**os.environ, **self._environment}
+                environment["PYTHONPATH"] = python_path.joined(TESTS)
+                _SERVERS[key] = Server(self._modules, environment, self._python)
+            return _SERVERS[key]
 
-    def _start(self, folder: pathlib.Path) -> None:
-        of_session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-        environment = {**os.environ, **self._environment}
-        server = Server(self._modules, environment, of_session, self._python)
-        (folder / "address").write_text(server.address())
+
+_SERVERS: dict[str, Server] = {}
+_LOCK = threading.Lock()

@@ -48,7 +48,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     """The original; skips where it cannot be had, fails under CI."""
     python = require()
     modules = ("tensorflow", "tensorflow.compat.v1")
-    forks = Forks(tmp_path_factory, python, modules, PLAIN_KERNELS)
+    forks = Forks(python, modules, PLAIN_KERNELS)
     return Original(python, forks, tmp_path_factory)
 
 

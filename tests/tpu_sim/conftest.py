@@ -41,7 +41,7 @@ def run_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., pathlib.
 
     def run(key: str, settings: dict[str, Any], names: list[str]) -> pathlib.Path:
         side = running.of_ours(
-            *(tmp_path_factory, "tpu_sim"),
+            "tpu_sim",
             settings={**settings, "compile": has_xla_for_cpu()},
             processes=1,
             options={"largest": 10_000, "limit": 300.0},

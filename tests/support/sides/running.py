@@ -102,21 +102,20 @@ def of_original(original: Original, suite: str, **fields: Any) -> Side:
     return Side("original", original.forks, suite, **fields)
 
 
-def of_ours(tmp_path_factory: pytest.TempPathFactory, suite: str, **fields: Any) -> Side:
+def of_ours(suite: str, **fields: Any) -> Side:
     """A side of this package, of a suite; all have the same process to fork from."""
-    forks = Forks(tmp_path_factory, sys.executable, MODULES, PLAIN_KERNELS)
+    forks = Forks(sys.executable, MODULES, PLAIN_KERNELS)
     return Side("ours", forks, suite, **fields)
 
 
-def of_sessions(tmp_path_factory: pytest.TempPathFactory, suite: str, **fields: Any) -> Side:
+def of_sessions(suite: str, **fields: Any) -> Side:
     """The original's loops in sessions of this TensorFlow, of which a suite's `judges` tells."""
     given = {"settings": {"judges": True}, "environment": IN_SESSIONS, **fields}
-    return of_ours(tmp_path_factory, suite, **given)
+    return of_ours(suite, **given)
 
 
 def judge(
     request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
     suite: str,
     **fields: Any,
 ) -> Side:
@@ -125,7 +124,7 @@ def judge(
         find_or_make()
     except Unavailable:
         if not os.environ.get("CI"):
-            return of_sessions(tmp_path_factory, suite, **fields)
+            return of_sessions(suite, **fields)
     return of_original(request.getfixturevalue("original"), suite, **fields)
 
 

@@ -1,4 +1,4 @@
 """Processes with a number of replicas of their own, for marked tests and for `with_replicas`.
 
-A server that has imported TensorFlow forks one for each. Begin with `processes.py`.
+Python's forkserver, which has imported TensorFlow, forks one for each. Begin with `processes.py`.
 """

@@ -1,23 +1,58 @@
 """Entries of a process that has replicas of its own: to call a function, or to run one test.
 
-The entries are `call` and `run_test`. Each is given a folder with a `request`, which
-`processes.run_in_fork` wrote, and adds to the file `answers` there.
+The entries are `call` and `run_test`. `enter` gives each a `request`, which `processes.run_in_fork`
+wrote, and a folder, in which it adds to the file `answers`.
 """
 
 from __future__ import annotations
 
+import ctypes
+import multiprocessing
 import os
 import pathlib
 import pickle
+import signal
 import sys
+import threading
 import traceback
-from typing import Any
+from multiprocessing import connection, spawn
+from typing import Any, NoReturn
 
 
-def call(folder: str) -> None:
-    """Calls a function, and answers with whether it returned, and what it returned or raised."""
-    request = _take_request(folder)
+def enter(entry: str, folder: str, cwd: str, environment: dict[str, str], parent: int) -> NoReturn:
+    """Calls an entry in a process that a server has forked, as its last act.
+
+    Args:
+      folder: has the `request`; the outputs are written there.
+      cwd, environment: working directory, and all variables.
+      parent: a file that is at its end when the parent process has ended.
+    """
+    os.setsid()
+    threading.Thread(target=_end_with, args=[parent], daemon=True).start()
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        with pathlib.Path(folder, name).open("wb") as file:
+            os.dup2(file.fileno(), number)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    request = pickle.loads(pathlib.Path(folder, "request").read_bytes())
+    sys.path[:] = request["sys_path"]
     set_devices(request["replicas"])
+    _ENTRIES[entry](request, pathlib.Path(folder))
+    ctypes.pythonapi.Py_Exit(0)  # the server would leave by os._exit, without `atexit`
+    raise AssertionError
+
+
+def _end_with(parent: int) -> None:
+    connection.wait([parent])
+    os.killpg(0, signal.SIGKILL)
+
+
+def _call(request: dict[str, Any], folder: pathlib.Path) -> None:
+    """Calls a function, and answers with whether it returned, and what it returned or raised."""
     try:
         _prepare(request["main"])
         function, args, kwargs = pickle.loads(request["call"])
@@ -25,17 +60,18 @@ def call(folder: str) -> None:
     except BaseException as error:
         answer = _pickled_error(error)
     sys.stdout.flush()
-    pathlib.Path(folder, "answers").write_bytes(answer)
+    (folder / "answers").write_bytes(answer)
 
 
-def run_test(folder: str) -> None:
+def _run_test(request: dict[str, Any], folder: pathlib.Path) -> None:
     """Runs pytest with one test, and answers with its reports."""
-    request = _take_request(folder)
-    set_devices(request["replicas"])
     # Not imported above: `call` needs no pytest.
     from tpu_estimator_compat.testing.replicas import child_session
 
-    child_session.run(request, pathlib.Path(folder))
+    child_session.run(request, folder)
+
+
+_ENTRIES = {"call": _call, "run_test": _run_test}
 
 
 def set_devices(replicas: int) -> None:
@@ -65,17 +101,8 @@ def _set_jax_devices(jax: Any, replicas: int) -> None:
             jax.config.update(name, value)
 
 
-def _take_request(folder: str) -> dict[str, Any]:
-    request = pickle.loads(pathlib.Path(folder, "request").read_bytes())
-    sys.path[:] = request["sys_path"]
-    return request
-
-
 def _prepare(main: dict[str, Any]) -> None:
     """Imports the main script, as a process that `multiprocessing` spawned does."""
-    import multiprocessing
-    from multiprocessing import spawn
-
     process: Any = multiprocessing.current_process()
     process._inheriting = True  # a script without a `__main__` guard fails with advice
     try:

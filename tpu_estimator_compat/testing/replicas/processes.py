@@ -6,7 +6,6 @@ is forked from a server that has imported TensorFlow and made no device.
 
 from __future__ import annotations
 
-import atexit
 import codecs
 import dataclasses
 import functools
@@ -22,7 +21,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO, TypeVar
 
-from tpu_estimator_compat.testing.replicas import forks
+from tpu_estimator_compat.testing.replicas import entries, forks
 
 T = TypeVar("T")
 
@@ -140,13 +139,11 @@ def run_in_fork(
     server = kept_server()
     folder = pathlib.Path(tempfile.mkdtemp(dir=server.folder))
     (folder / "request").write_bytes(pickle.dumps({"sys_path": absolute_path(), **request}))
-    module = "tpu_estimator_compat.testing.replicas"
-    code = f"from {module} import entries; entries.{entry}({str(folder)!r})"
     outputs = [folder / "stdout", folder / "stderr"]
     environment = {**(os.environ if env is None else env), **_ONLY_CPUS}
-    job = forks.job("-c", code, files=[os.devnull, *outputs], cwd=cwd, env=environment)
+    call = entry, str(folder), cwd or os.getcwd(), environment
     try:
-        with forks.Forked(server.address(), job) as forked:
+        with forks.Forked(server, entries.enter, *call) as forked:
             relays = [_Relay(p, s) for p, s in zip(outputs, ("stdout", "stderr"), strict=True)]
             while forked.poll(0.02) is None:
                 _relay(relays, live)
@@ -164,9 +161,7 @@ def kept_server() -> forks.Server:
 @functools.cache
 def _server_of(pid: int) -> forks.Server:
     environment = {**os.environ, **_ONLY_CPUS, "PYTHONPATH": os.pathsep.join(absolute_path())}
-    server = forks.Server(_MODULES, environment, pid)
-    atexit.register(_close, pid, server)
-    return server
+    return forks.Server(_MODULES, environment)
 
 
 def start_server_anew() -> None:
@@ -174,11 +169,6 @@ def start_server_anew() -> None:
     kept_server().close()
     _server_of.cache_clear()
     kept_server()
-
-
-def _close(pid: int, server: forks.Server) -> None:
-    if pid == os.getpid():  # in a fork, the parent still uses it
-        server.close()
 
 
 def absolute_path() -> list[str]:
