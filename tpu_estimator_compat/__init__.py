@@ -25,7 +25,7 @@ from tpu_estimator_compat import environment as _environment  # noqa: E402
 if TYPE_CHECKING:
     from tpu_estimator_compat import estimator, tpu
     from tpu_estimator_compat.estimator import ModeKeys, WarmStartSettings
-    from tpu_estimator_compat.old_names.legacy.notebook import install, uninstall
+    from tpu_estimator_compat.old_names.legacy.notebooks.installed import install, uninstall
     from tpu_estimator_compat.tpu import (
         BatchConfig,
         CrossShardOptimizer,
@@ -71,10 +71,10 @@ _MODULES = {"estimator", "tpu"}
 _HOMES = {
     "ModeKeys": "estimator",
     "WarmStartSettings": "estimator",
-    "install": "old_names.legacy.notebook",
-    "load_ipython_extension": "old_names.legacy.notebook",
-    "uninstall": "old_names.legacy.notebook",
-    "unload_ipython_extension": "old_names.legacy.notebook",
+    "install": "old_names.legacy.notebooks.installed",
+    "load_ipython_extension": "old_names.legacy.notebooks.installed",
+    "uninstall": "old_names.legacy.notebooks.installed",
+    "unload_ipython_extension": "old_names.legacy.notebooks.installed",
 }
 
 

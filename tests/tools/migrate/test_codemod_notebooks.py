@@ -7,7 +7,7 @@ import pytest
 from support.notebooks import notebook
 
 from tpu_estimator_compat.__main__ import main
-from tpu_estimator_compat.old_names.legacy.python2 import mended
+from tpu_estimator_compat.old_names.legacy.python_numpy.python2 import mended
 from tpu_estimator_compat.tools.migrate.codemod import migrate_notebook, migrate_text
 
 BEFORE = (

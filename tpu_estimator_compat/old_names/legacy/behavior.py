@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tpu_estimator_compat.old_names.legacy.compiling import Compiled
+from tpu_estimator_compat.old_names.legacy.compiling import Shown
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, is_only_in
 from tpu_estimator_compat.tf_internals import tf2
 
@@ -79,7 +79,7 @@ class Behavior:
         self._waiting = False
         _set(self._before)
 
-    def start(self, script: Compiled, asked: Dialect | None) -> Dialect:
+    def start(self, script: Shown, asked: Dialect | None) -> Dialect:
         """Takes the dialect `asked` for, else the script's; returns what `tensorflow` means."""
         self._names_api = script.names_api
         self._is_sure = asked is not None or script.dialect is not None
@@ -89,7 +89,7 @@ class Behavior:
         self._settle()
         return script.dialect or self._told or Dialect.V2
 
-    def judge(self, module: Compiled) -> Dialect:
+    def judge(self, module: Shown) -> Dialect:
         """Judges a module before it runs; returns the meaning of `tensorflow` in it."""
         self._note(module)
         self._told = self._told or self._shown(module)
@@ -117,11 +117,11 @@ class Behavior:
         legacy = [frame for frame in frames if frame.f_builtins.get("__import__") is not plain]
         return bool(legacy) and legacy[-1].f_code.co_filename in self._silent
 
-    def _note(self, module: Compiled) -> None:
+    def _note(self, module: Shown) -> None:
         if module.dialect is None:
-            self._silent.add(module.code.co_filename)
+            self._silent.add(module.path)
 
-    def _shown(self, module: Compiled) -> Dialect | None:
+    def _shown(self, module: Shown) -> Dialect | None:
         # A script that names `tensorflow` itself may be written for TensorFlow 2, and import a
         # module that manages graphs.
         graphs = module.makes_graphs and not self._names_api

@@ -19,18 +19,10 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import (
-    compiling,
-    namespaces,
-    numpy_names,
-    overlay,
-    python2,
-    python_names,
-    table,
-    vendored,
-)
+from tpu_estimator_compat.old_names.legacy import compiling, namespaces, overlay, table, vendored
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
+from tpu_estimator_compat.old_names.legacy.python_numpy import numpy_names, python2, python_names
 from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
 _ROOTS = frozenset({"tensorflow", "tensorflow_estimator", "tensorflow_core"})
@@ -60,7 +52,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         own: Iterable[str] = (),
         old_packages: OldPackages | None = None,
         python_path: PythonPath | None = None,
-        judge: Callable[[compiling.Compiled], Dialect] = lambda found: found.dialect or Dialect.V2,
+        judge: Callable[[compiling.Shown], Dialect] = lambda shown: shown.dialect or Dialect.V2,
     ):
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.packages = frozenset(packages)
@@ -226,10 +218,11 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._imports = imports
 
     def prepared(self, module: types.ModuleType) -> types.CodeType:
-        found = compiling.compiled(self.get_data(self.path), self.path, numpy=self._imports.numpy)
-        self._imports.prepare(module.__dict__, self._imports.judge(found), found.python_2)
+        source = self.get_data(self.path)
+        code, shown = compiling.compiled(source, self.path, numpy=self._imports.numpy)
+        self._imports.prepare(module.__dict__, self._imports.judge(shown), shown.python_2)
         self._imports.loaded.add(module.__name__)
-        return found.code
+        return code
 
     def exec_module(self, module: types.ModuleType) -> None:
         __tracebackhide__ = True

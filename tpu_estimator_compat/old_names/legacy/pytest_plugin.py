@@ -13,8 +13,8 @@ import sys
 
 import pytest
 
-from tpu_estimator_compat.old_names.legacy import compiling
 from tpu_estimator_compat.old_names.legacy.behavior import Behavior
+from tpu_estimator_compat.old_names.legacy.compiling import Shown
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
 from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
@@ -36,7 +36,7 @@ def _installed(config: pytest.Config) -> LegacyImports:
         [os.getcwd()], old_packages=OldPackages(), python_path=PythonPath(), judge=chosen.judge
     )
     chosen.__enter__()
-    chosen.start(compiling.compiled(b"", "pytest", numpy=False), None)
+    chosen.start(Shown("pytest"), None)
     sys.meta_path.insert(0, imports)
 
     def undo() -> None:

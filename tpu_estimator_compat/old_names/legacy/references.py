@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import python2
+from tpu_estimator_compat.old_names.legacy.python_numpy import python2
 from tpu_estimator_compat.old_names.legacy.table import public
 
 ROOTS = ("tensorflow", "tensorflow_core", "tensorflow_estimator", "tpu_estimator_compat")

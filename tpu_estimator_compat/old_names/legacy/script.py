@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 import threading
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 from absl import flags
 from absl.testing import flagsaver
 
-from tpu_estimator_compat.old_names.legacy import compiling, locating, log_lines
+from tpu_estimator_compat.old_names.legacy import locating, log_lines
 from tpu_estimator_compat.old_names.legacy.behavior import Behavior
+from tpu_estimator_compat.old_names.legacy.compiling import Shown, compiled
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
-from tpu_estimator_compat.old_names.legacy.notebook_cells import is_notebook
-from tpu_estimator_compat.old_names.legacy.notebook_program import Program
+from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
+from tpu_estimator_compat.old_names.legacy.notebooks.program import Program
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
 from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
@@ -74,25 +73,23 @@ def run(
     with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once():
         _name_plugin(imports)
         script = locating.module(name) if module else locating.file(name)
-        found, execute = _read(script, numpy_legacy)
+        shown, execute = _read(script, numpy_legacy)
         main = _main(script)
-        imports.prepare(main.__dict__, chosen.start(found, asked), found.python_2)
+        imports.prepare(main.__dict__, chosen.start(shown, asked), shown.python_2)
         sys.argv, sys.modules["__main__"] = [script.path, *arguments], main
-        execute(main.__dict__)
+        execute(main)
 
 
-def _read(
-    script: locating.Script, numpy: bool
-) -> tuple[compiling.Compiled, Callable[[dict[str, Any]], None]]:
+def _read(script: locating.Script, numpy: bool) -> tuple[Shown, Callable[[types.ModuleType], None]]:
     path, source = script.path, script.source()
     if source is None:
-        found = compiling.Compiled(script.code(), None, names_api=False, makes_graphs=False)
+        code, shown = script.code(), Shown(path)
     elif is_notebook(path):
-        program = Program(source, path, numpy=numpy)
-        return program.found, program.run
+        program = Program(source, path)
+        return program.shown, program.run
     else:
-        found = compiling.compiled(source, path, numpy=numpy)
-    return found, functools.partial(exec, found.code)
+        code, shown = compiled(source, path, numpy=numpy)
+    return shown, lambda main: exec(code, main.__dict__)
 
 
 def _main(script: locating.Script) -> types.ModuleType:

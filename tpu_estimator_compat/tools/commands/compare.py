@@ -20,7 +20,7 @@ import pathlib
 from collections.abc import Iterator
 
 from tpu_estimator_compat.command_path import return_working_directory
-from tpu_estimator_compat.old_names.legacy.notebook_cells import is_notebook
+from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.commands.run import (

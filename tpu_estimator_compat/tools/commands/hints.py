@@ -49,7 +49,7 @@ def _of_warning(error: BaseException | None) -> Iterator[str]:
 
 def _of_line(error: BaseException, numpy_legacy: bool) -> Iterator[str]:
     """The hints on the line at fault, the traceback's last that is not NumPy's."""
-    from tpu_estimator_compat.old_names.legacy import numpy_errors, python2_errors
+    from tpu_estimator_compat.old_names.legacy.python_numpy import numpy_errors, python2_errors
 
     frames = [
         (frame, number)

@@ -289,7 +289,8 @@ def _without(found: types.TracebackType | None) -> types.TracebackType | None:
     rest = _without(found.tb_next)
     frame = found.tb_frame
     is_imports = frame.f_code.co_filename.startswith("<frozen importlib")  # Python hides these, too
-    if is_imports or frame.f_globals.get("__name__") in _OURS:
+    name = str(frame.f_globals.get("__name__"))
+    if is_imports or name in _OURS or name.startswith("IPython."):
         return rest
     return types.TracebackType(rest, found.tb_frame, found.tb_lasti, found.tb_lineno)
 
@@ -298,10 +299,10 @@ _OURS = {
     __name__,
     "tpu_estimator_compat.old_names.legacy.imports",
     "tpu_estimator_compat.old_names.legacy.behavior",
-    "tpu_estimator_compat.old_names.legacy.notebook_magics",
-    "tpu_estimator_compat.old_names.legacy.notebook_program",
-    "tpu_estimator_compat.old_names.legacy.numpy_methods",
-    "tpu_estimator_compat.old_names.legacy.numpy_names",
+    "tpu_estimator_compat.old_names.legacy.notebooks.shell",
+    "tpu_estimator_compat.old_names.legacy.notebooks.program",
+    "tpu_estimator_compat.old_names.legacy.python_numpy.numpy_methods",
+    "tpu_estimator_compat.old_names.legacy.python_numpy.numpy_names",
     "tpu_estimator_compat.old_names.legacy.overlay",
     "tpu_estimator_compat.old_names.legacy.script",
     "tpu_estimator_compat.old_names.legacy.vendored",

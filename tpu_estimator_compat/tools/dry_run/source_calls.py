@@ -7,7 +7,7 @@ import os
 import pathlib
 from collections.abc import Iterable, Sequence
 
-from tpu_estimator_compat.old_names.legacy import python2
+from tpu_estimator_compat.old_names.legacy.python_numpy import python2
 from tpu_estimator_compat.tools.dry_run.report import Call, NotReached
 
 _METHODS = {

@@ -10,7 +10,7 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from tpu_estimator_compat.old_names.legacy.notebook_cells import (
+from tpu_estimator_compat.old_names.legacy.notebooks.cells import (
     NotANotebook,
     Notebook,
     is_notebook,

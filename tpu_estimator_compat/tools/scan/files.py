@@ -11,7 +11,7 @@ import os
 import tokenize
 from collections.abc import Iterable, Iterator
 
-from tpu_estimator_compat.old_names.legacy.notebook_cells import is_notebook
+from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
 from tpu_estimator_compat.tools import regular_file
 
 _ENDINGS = (".py", ".ipynb")

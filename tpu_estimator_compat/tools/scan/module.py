@@ -6,15 +6,15 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
-from tpu_estimator_compat.old_names.legacy import python2
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, evidence_of_v1
-from tpu_estimator_compat.old_names.legacy.notebook_cells import (
+from tpu_estimator_compat.old_names.legacy.notebooks.cells import (
     NotANotebook,
     Notebook,
     is_notebook,
     place,
     where,
 )
+from tpu_estimator_compat.old_names.legacy.python_numpy import python2
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, references
 from tpu_estimator_compat.tools.scan.files import CannotRead, read
 from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status

@@ -7,8 +7,9 @@ import functools
 import importlib.resources
 
 from tpu_estimator_compat.old_names.canned import of_v2
-from tpu_estimator_compat.old_names.legacy import python2, table
+from tpu_estimator_compat.old_names.legacy import table
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, is_only_in, meaning
+from tpu_estimator_compat.old_names.legacy.python_numpy import python2
 from tpu_estimator_compat.old_names.legacy.references import PYTHON_2, Form, Reference
 from tpu_estimator_compat.old_names.legacy.table import DeadName
 from tpu_estimator_compat.tools.scan.findings import Status

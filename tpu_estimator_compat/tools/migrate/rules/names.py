@@ -11,8 +11,8 @@ import ast
 
 import libcst as cst
 
-from tpu_estimator_compat.old_names.legacy import python2
 from tpu_estimator_compat.old_names.legacy.dialect import meaning
+from tpu_estimator_compat.old_names.legacy.python_numpy import python2
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, bound_names
 from tpu_estimator_compat.tools.migrate.facts import Facts, Span, dotted
 from tpu_estimator_compat.tools.scan.verdict import V1, Verdict

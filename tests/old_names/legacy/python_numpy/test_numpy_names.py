@@ -6,7 +6,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from tpu_estimator_compat.old_names.legacy import numpy_methods, numpy_names
+from tpu_estimator_compat.old_names.legacy.python_numpy import numpy_methods, numpy_names
 
 CASES = {
     # Arguments.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.old_names.legacy.python_names import Clone
+from tpu_estimator_compat.old_names.legacy.python_numpy.python_names import Clone
 
 _BUILTIN = {
     **{kind.__name__: kind for kind in (bool, complex, float, int, object, str)},

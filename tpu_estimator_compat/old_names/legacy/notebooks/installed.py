@@ -69,7 +69,7 @@ def _install(
         packages,
         numpy_legacy,
         old_packages=OldPackages(),
-        judge=lambda found: found.dialect or meaning,
+        judge=lambda shown: shown.dialect or meaning,
     )
     installed = _Installed(namespace, imports, meaning)
     _installed.append(installed)

@@ -6,8 +6,8 @@ import linecache
 import re
 import types
 
-from tpu_estimator_compat.old_names.legacy import numpy_names
-from tpu_estimator_compat.old_names.legacy.numpy_methods import METHODS
+from tpu_estimator_compat.old_names.legacy.python_numpy import numpy_names
+from tpu_estimator_compat.old_names.legacy.python_numpy.numpy_methods import METHODS
 
 _VALUES = {
     "Calling np.sum(generator) is deprecated": "sum(generator)",

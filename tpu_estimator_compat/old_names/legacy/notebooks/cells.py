@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import io
 import json
 import re
 import tokenize
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from json import decoder, scanner
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import python2
+from tpu_estimator_compat.old_names.legacy.python_numpy import python2
 from tpu_estimator_compat.old_names.legacy.unused_words import unused
 
 _CALL = "_of_ipython"
@@ -48,24 +49,6 @@ class NotANotebook(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Magic:
-    """A magic: lines that only IPython understands.
-
-    Attributes:
-      cell, line: numbers of the cell and of the line in the cell, from 1.
-      text: the magic without an assignment target; the whole cell, if its body is not Python.
-      assigned: whether its value is assigned.
-      automatic: whether the cell omits the `%`; the cell is Python if its first word is a variable.
-    """
-
-    cell: int
-    line: int
-    text: str
-    assigned: bool = False
-    automatic: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
 class _Replaced:
     """A line that a call replaces.
 
@@ -78,7 +61,6 @@ class _Replaced:
     line: str
     prefix: str = ""
     target: str = ""
-    magic: Magic | None = None
 
 
 class _Text(str):
@@ -94,19 +76,15 @@ class Notebook:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._sources = _sources(text)
+        self._literals = _sources(text)
         self._replaced: list[_Replaced] = []
-        code = "\n".join("".join(source) for source in self._sources.values())
+        self.sources = {number: "".join(source) for number, source in self._literals.items()}
+        """Text of each code cell by its number, from 1, counting all cells."""
+        code = "\n".join(self.sources.values())
         self._mark = unused(_MARK, code)
-        self.call = unused(_CALL, code)
-        """Name of the function that each magic's call uses; its argument is the magic's number."""
-        self.cells = {n: self._as_python(n, "".join(s)) for n, s in self._sources.items()}
-        """Code of each code cell by its number, from 1, counting all cells; ends in a newline."""
-
-    @property
-    def magics(self) -> dict[int, Magic]:
-        """The magics by the argument of their call."""
-        return {n: r.magic for n, r in enumerate(self._replaced) if r.magic is not None}
+        self._name = unused(_CALL, code)
+        self.cells = {number: self._as_python(text) for number, text in self.sources.items()}
+        """Code of each cell in `sources`, with calls for magics; ends in a newline."""
 
     @property
     def may_fail(self) -> set[int]:
@@ -115,26 +93,26 @@ class Notebook:
         tags = {n: (cell.get("metadata") or {}).get("tags", ()) for n, cell in cells.items()}
         return {n for n, found in tags.items() if "raises-exception" in found}
 
-    def modules(self) -> list[str]:
-        """The modules' texts: one for all shared cells, then one for each separate cell.
+    @functools.cached_property
+    def divided(self) -> tuple[str, list[str]]:
+        """The text of the module of all shared cells, and one for each separate cell.
 
         A cell is separate if it does not parse, or if it writes a Python file.
         """
         together: list[str] = []
         alone: list[str] = []
         for number, code in self.cells.items():
-            source = "".join(self._sources[number])
-            first, newline, rest = source.partition("\n")
+            first, newline, rest = self.sources[number].partition("\n")
             if _WRITES.match(first):
                 alone.append(f"{self._mark} {number} 1\n{rest}\n" if newline else "")
-            elif not _is_opaque(source):
+            elif not _is_opaque(self.sources[number]):
                 (together if _parses(code) else alone).append(f"{self._mark} {number} 0\n{code}")
-        return [text for text in ("".join(together), *alone) if text]
+        return "".join(together), alone
 
-    def program(self, without: Container[int] = ()) -> str:
-        """One module of all cells, in order, with calls for magics."""
-        cells = {n: code for n, code in self.cells.items() if n not in without}
-        return "".join(f"{self._mark} {n} 0\n{code}" for n, code in cells.items())
+    def modules(self) -> list[str]:
+        """The texts of `divided` that are not empty."""
+        shared, alone = self.divided
+        return [text for text in (shared, *alone) if text]
 
     def with_modules(self, modules: list[str]) -> str:
         """The file's text, with the texts `modules` in place of those that `modules()` returns.
@@ -148,66 +126,55 @@ class Notebook:
             if [part[:2] for part in parts] != [part[:2] for part in _parts(given, self._mark)]:
                 raise NotANotebook(_NO_WAY_BACK)
             for number, above, code in parts:
-                before = "".join(self._sources[number]).split("\n")[:above]
+                before = self.sources[number].split("\n")[:above]
                 lines = code.removesuffix("\n").split("\n")
                 new[number] = "\n".join([*before, *map(self._given_back, lines)])
         text = self._text
         for number, source in sorted(new.items(), reverse=True):
-            old = self._sources[number]
-            if source != "".join(old):
+            if source != self.sources[number]:
+                old = self._literals[number]
                 start, end = old.span
                 text = text[:start] + _literal(self._text, old, source) + text[end:]
-        wanted = {n: new.get(n, "".join(source)) for n, source in self._sources.items()}
-        if {n: "".join(source) for n, source in _sources(text).items()} != wanted:
+        if Notebook(text).sources != {**self.sources, **new}:
             raise NotANotebook(_NO_WAY_BACK)
         return text
 
-    def _as_python(self, number: int, source: str) -> str:
+    def _as_python(self, source: str) -> str:
         """The code of a cell, with the same number of lines, and calls for magics."""
-        if _is_opaque(source):
-            return self._call(_Replaced(source, magic=Magic(number, 1, source))) + "\n"
-        if _is_automagic(source):
-            magic = Magic(number, 1, f"%{source.strip()}", automatic=True)
-            return self._call(_Replaced(source, magic=magic)) + "\n"
+        if _is_opaque(source) or _is_automagic(source):
+            return self._call(_Replaced(source)) + "\n"
         lines: list[str] = []
         open_lines: list[str] = []  # of an incomplete statement
-        command: list[str] = []  # of an incomplete magic
+        in_magic = False
         for line in source.split("\n"):
             found = None if open_lines else _MAGIC.fullmatch(line)
-            if command:  # the call in its first line has the whole magic
+            if in_magic:
                 lines.append("#" + self._call(_Replaced(line)))
-                command = [line] if line.endswith("\\") else []
             elif found is not None:
-                rest = source.split("\n")[len(lines) :]
-                lines.append(self._replace(found, number, len(lines) + 1, _command(rest)))
-                command = [line] if line.endswith("\\") else []
+                lines.append(self._replace(found))
             else:
                 lines.append(line)
                 open_lines.append(line)
                 if not _goes_on(open_lines):
                     open_lines = []
+            in_magic = (in_magic or found is not None) and line.endswith("\\")
         return "\n".join(lines) + "\n"
 
-    def _replace(self, found: re.Match[str], number: int, line: int, command: str) -> str:
-        indent, target = found["indent"], found["target"] or ""
-        around = _AROUND_CODE.fullmatch(found["text"])
+    def _replace(self, found: re.Match[str]) -> str:
+        indent, target, text = found["indent"], found["target"] or "", found["text"]
+        around = _AROUND_CODE.fullmatch(text)
         if around and _parses(around[2]):
-            timed = Magic(number, line, around[1].strip())
-            code = self._call(_Replaced("", around[1], target, timed))
+            code = self._call(_Replaced("", around[1], target))
             return f"{indent}{target}{around[2]}  #{code}"
-        text = command.strip().removeprefix(target).strip()
-        text = re.sub(r"^%\s+", "%", text)
-        magic = Magic(number, line, text, bool(target))
-        if text.startswith("%%"):
-            return "#" + self._call(_Replaced(found[0], magic=magic))
-        return indent + target + self._call(_Replaced(found[0], magic=magic))
+        call = self._call(_Replaced(found[0]))
+        return "#" + call if text.startswith("%%") else indent + target + call
 
     def _call(self, replaced: _Replaced) -> str:
         self._replaced.append(replaced)
-        return f"{self.call}({len(self._replaced) - 1})"
+        return f"{self._name}({len(self._replaced) - 1})"
 
     def _given_back(self, line: str) -> str:
-        called = rf"(?P<code>.*?)(?:  #|#)?{self.call}\((?P<number>\d+)\)$"
+        called = rf"(?P<code>.*?)(?:  #|#)?{self._name}\((?P<number>\d+)\)$"
         found = re.fullmatch(called, line, re.DOTALL)
         if found is None:
             return line
@@ -335,15 +302,6 @@ def _is_automagic(source: str) -> bool:
     except SyntaxError:
         return not _parses(line)
     return all(isinstance(node, _ONLY_NAMES) for node in ast.walk(tree))
-
-
-def _command(lines: list[str]) -> str:
-    text = lines[0]
-    for line in lines[1:]:
-        if not text.endswith("\\"):
-            break
-        text = text[:-1] + line
-    return text
 
 
 def _goes_on(lines: list[str]) -> bool:

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 from support import python_path
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pathlib.Path(__file__).parents[4]
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Notebooks: their cells as Python for the tools, `run x.ipynb` by IPython, and `install()`."""
