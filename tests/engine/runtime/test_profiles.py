@@ -10,7 +10,7 @@ from support.legacy_models import make_estimator, train_input_fn
 from tensorflow.profiler import experimental
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.runtime import profiler, profiles
+from tpu_estimator_compat.engine.runtime import profiles
 from tpu_estimator_compat.engine.session import profiled_steps
 from tpu_estimator_compat.environment import PROFILE_VARIABLE
 
@@ -61,7 +61,7 @@ def test_profiler_hook_shows_every_operation_of_a_loop(tmp_path, estimator):
         shown = times(path)
         # XLA makes more than one instruction of an operation, or one.
         assert {shown.get(name, 1) % 5 for name in OF_MODEL} == {0}, shown
-    assert not profiler.is_recording()
+    assert not profiles.is_recording()
 
 
 def test_tensorflows_profiler_shows_the_work_of_both_runtimes(tmp_path, estimator):
@@ -105,7 +105,7 @@ class TestOfOneRuntime:
         estimator.train(train_input_fn, max_steps=5)
         assert not list(folder.glob("timeline-*.json"))
         assert "No profile in" in caplog.text
-        assert not profiler.is_recording()
+        assert not profiles.is_recording()
 
     def test_a_profile_ends_within_a_long_loop(self, folder, estimator, monkeypatch):
         monkeypatch.setattr(profiled_steps, "_SECONDS", 0.0)
@@ -119,7 +119,7 @@ class TestOfOneRuntime:
 
         with pytest.raises(KeyError, match="a hook's own"):
             estimator.train(train_input_fn, hooks=[Fails()], max_steps=10)
-        assert not profiler.is_recording()
+        assert not profiles.is_recording()
 
     def test_a_script_that_records_by_itself_keeps_its_record(
         self, folder, estimator, tmp_path, caplog

@@ -19,7 +19,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.capture.patches import patched
 from tpu_estimator_compat.engine.jax import installation
-from tpu_estimator_compat.engine.runtime import profiler
+from tpu_estimator_compat.engine.runtime import profiles
 from tpu_estimator_compat.tf_internals import profiler_v2
 
 _interface: Any = profiler_v2._pywrap_profiler
@@ -124,7 +124,7 @@ def record_too(config: RunConfig) -> None:
     _Session.with_jax = True
     if isinstance(profiler_v2._profiler, _Session):
         profiler_v2._profiler.start_jax()
-    elif profiler.is_recording():
+    elif profiles.is_recording():
         logging.warning(
             "The profile that is being recorded will not show the work of JAX's devices, since it "
             "was begun before the estimator was made."

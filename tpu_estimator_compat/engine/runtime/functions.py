@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.engine.runtime import profiler
+from tpu_estimator_compat.engine.runtime import profiles
 from tpu_estimator_compat.engine.runtime.traces import TRACES, Contents, Traced
 from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED
 from tpu_estimator_compat.tf_internals import PolymorphicFunction, context
@@ -117,7 +117,7 @@ class PerExecutor:
 
     def __call__(self, executor: str, *arguments: Any) -> Any:
         """The results. While a profile is recorded, the default executor runs the function."""
-        if profiler.is_recording():  # other executors do not record operations
+        if profiles.is_recording():  # other executors do not record operations
             executor = DEFAULT
         self.trace(executor)
         with call_options(executor=executor, branches=self._branches):

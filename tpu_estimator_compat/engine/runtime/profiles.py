@@ -17,7 +17,7 @@ from tensorflow.core.framework import step_stats_pb2
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from tpu_estimator_compat.engine.runtime import user_files
-from tpu_estimator_compat.tf_internals import timeline_lib
+from tpu_estimator_compat.tf_internals import profiler_v2, timeline_lib
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _KERNEL = re.compile(r"(?P<name>[^:\s]+):(?P<type>[A-Z_]\w*)")
@@ -31,6 +31,11 @@ _LOOP_OF_STEPS = re.compile(r"^while/(body|cond)/_\d+/")
 
 _STEP = "/tensorflow_step/"
 """Prefix of operations' names in JAX's steps: see engine/jax/module.py."""
+
+
+def is_recording() -> bool:
+    """Whether TensorFlow's profiler records: the choice of an executor depends on it."""
+    return profiler_v2._profiler is not None
 
 
 @contextlib.contextmanager
