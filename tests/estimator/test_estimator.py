@@ -10,12 +10,8 @@ from support.legacy_models import make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 import tpu_estimator_compat.v1 as tf
-from tpu_estimator_compat.engine.topology import Topology
-from tpu_estimator_compat.estimator import EvalSpec, TrainSpec, preparation
-from tpu_estimator_compat.estimator.plain_rules import PlainRules
-from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.estimator import EvalSpec, TrainSpec
 
-from .noting import new_store, told
 from .remembering import Exporter
 
 
@@ -73,17 +69,6 @@ def test_listeners_of_another_type_are_refused():
 def test_an_exporter_whose_name_is_no_string_is_refused():
     with pytest.raises(ValueError, match="An Exporter must have a string name"):
         EvalSpec(train_input_fn, exporters=Exporter(3))
-
-
-def test_plain_rules_add_nothing(strategy):
-    found = {}
-    input_fn, model_fn = told(found)
-    rules = PlainRules(model_fn, {"own": 1}, tpu.RunConfig())
-    input_mode = rules.input_mode(ModeKeys.TRAIN, Topology(strategy(1), False))
-    with pytest.raises(ValueError, match="Got a TPUEstimatorSpec"):
-        preparation.prepare(rules, input_fn, input_mode, new_store(input_mode))
-    assert found == {"input_fn": {"own": 1}, "model_fn": {"own": 1}}
-    assert not rules.on_tpu(ModeKeys.TRAIN)
 
 
 LOG_PROBE = pathlib.Path(__file__).with_name("log_probe.py")

@@ -3,7 +3,7 @@
 Users import from here. An estimator checks its arguments, takes what is specific to its kind from
 its rules (`rules.py`), and makes a `ModelFnModel` for each call; the engine does the rest. This
 door also has `train_and_evaluate`, exporters and estimators made of Keras 2 models. Begin with
-`estimator.py`, then `preparation.py`.
+`estimator.py`, then `engine/modes/preparation.py`.
 """
 
 import tensorflow as tf

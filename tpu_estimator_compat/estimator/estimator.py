@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.config import RunConfig, session_config
 from tpu_estimator_compat.config.arguments import (
     all_of,
     as_list,
@@ -30,18 +30,21 @@ from tpu_estimator_compat.engine.checkpoint import (
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode
-from tpu_estimator_compat.engine.modes import evaluation, prediction, training
+from tpu_estimator_compat.engine.modes import evaluation, prediction, preparation, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
+from tpu_estimator_compat.engine.modes.rules import InputFn, ModelFn, Rules
 from tpu_estimator_compat.engine.original import choice
 from tpu_estimator_compat.engine.runtime import eager
-from tpu_estimator_compat.engine.state.variables import VariableStore
-from tpu_estimator_compat.engine.topology import Topology, check_steps, join_cluster
-from tpu_estimator_compat.estimator import finishing, overrides, preparation
+from tpu_estimator_compat.engine.topology import (
+    Topology,
+    check_steps,
+    join_cluster,
+    takes_session,
+)
+from tpu_estimator_compat.estimator import finishing, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.estimator.model_dir import with_model_dir
-from tpu_estimator_compat.estimator.plain_rules import PlainRules
-from tpu_estimator_compat.estimator.rules import InputFn, ModelFn, Rules
 from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.keras_model.model import ModelFnModel
 from tpu_estimator_compat.spec import (
@@ -95,7 +98,8 @@ class Estimator(Exporting):
         )  # never empty: with_model_dir fills it in
         self._session_config = self._config.session_config
         logging.info("Using config: %s", vars(self._config))
-        preparation.warn_of_idle_fields(self._config)
+        if not takes_session(self._config):
+            session_config.warn_of_idle_fields(self._config.session_config)
         check_params(params, settable=False)
         self._model_fn = check_model_fn(model_fn, params)
         self._params = copy.deepcopy({} if params is None else params)
@@ -312,14 +316,7 @@ class Estimator(Exporting):
         return model
 
     def _new_model(self, rules: Rules, topology: Topology) -> ModelFnModel:
-        def capture(mode: str, element_spec: Any, store: VariableStore) -> CapturedMode:
-            # Keras makes last batches of other sizes, so shapes must be static only for a compiler.
-            input_mode = rules.input_mode(mode, topology)
-            return preparation.capture(
-                rules, input_mode, element_spec, store, check_shapes=topology.compiles
-            )
-
-        modes = ModelModes(capture, topology, self._config, self._warm_start_settings)
+        modes = ModelModes(rules, topology, self._warm_start_settings)
         loop = rules.loop(topology)
         steps = loop.value if loop and loop.unit == "count" else 1
         return ModelFnModel(modes, steps_per_execution=steps, export=self._export_live)
@@ -349,7 +346,7 @@ class Estimator(Exporting):
     @property
     def _mode_rules(self) -> Rules:
         """The rules of one call: made anew, because scripts change attributes of estimators."""
-        return PlainRules(self._model_fn, self._params, self._config)
+        return Rules(self._model_fn, self._params, self._config)
 
     def _eval_request(
         self,

@@ -14,7 +14,7 @@ from tpu_estimator_compat.engine.checkpoint import latest, warn_if_older
 from tpu_estimator_compat.engine.checkpoint.state import exists
 from tpu_estimator_compat.engine.export import directories, receivers, saved_model
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
-from tpu_estimator_compat.estimator.rules import Rules
+from tpu_estimator_compat.engine.modes.rules import Rules
 from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.tf_internals import EXPORT_TAG_MAP, deprecation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat.estimator.rules import InputFn
+from tpu_estimator_compat.engine.modes.rules import InputFn
 from tpu_estimator_compat.spec import ModeKeys
 
 if TYPE_CHECKING:

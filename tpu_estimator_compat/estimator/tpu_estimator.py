@@ -25,11 +25,10 @@ from tpu_estimator_compat.engine.capture.user_functions import (
 from tpu_estimator_compat.engine.export import tpu_graph
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
 from tpu_estimator_compat.engine.inputs import pipeline_configs
+from tpu_estimator_compat.engine.modes.rules import ModelFn, Rules, as_estimator_spec
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.exporting import PathLike, ReceiverFn
-from tpu_estimator_compat.estimator.plain_rules import ModelFn
 from tpu_estimator_compat.estimator.preflighting import Preflighting
-from tpu_estimator_compat.estimator.tpu_rules import TPURules, as_estimator_spec
 from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec, WarmStartSettings
 
@@ -141,8 +140,8 @@ class TPUEstimator(Preflighting, Estimator):
     _marks_finished = True
 
     @property
-    def _mode_rules(self) -> TPURules:
-        return TPURules(
+    def _mode_rules(self) -> Rules:
+        return Rules(
             self._model_fn,
             self._params,
             self._config,

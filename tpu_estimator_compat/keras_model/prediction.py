@@ -10,8 +10,8 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.capture.capture import plain_element
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.inputs.calling import with_original_keys
-from tpu_estimator_compat.engine.modes.captured_mode import split_element
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
+from tpu_estimator_compat.engine.modes.preparation import split_element
 from tpu_estimator_compat.keras_model import elements
 from tpu_estimator_compat.spec import ModeKeys
 

@@ -12,12 +12,12 @@ import tensorflow as tf
 from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.inputs.padding import Padded
+from tpu_estimator_compat.engine.modes import preparation
+from tpu_estimator_compat.engine.modes.rules import Rules
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.topology import Topology
-from tpu_estimator_compat.estimator import preparation
-from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.spec.mode_keys import check_mode
 from tpu_estimator_compat.testing.devices import check_count
@@ -110,9 +110,9 @@ def batches(
 
 def _rules(
     params: Any, config: TPURunConfig, batch_size: int, batch_axis: Sequence[int] | None
-) -> TPURules:
+) -> Rules:
     sizes = dict.fromkeys((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), batch_size)
-    return TPURules(
+    return Rules(
         lambda features, params: None,
         params,
         config,
@@ -125,7 +125,7 @@ def _rules(
 
 
 def _deployed(
-    rules: TPURules, input_fn: Callable[..., Any], input_mode: Any, topology: Topology
+    rules: Rules, input_fn: Callable[..., Any], input_mode: Any, topology: Topology
 ) -> DeployedInput:
     store = VariableStore(topology.strategy)
     deployed = preparation.deploy_input(rules, input_fn, input_mode, store)

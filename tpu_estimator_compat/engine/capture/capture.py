@@ -40,23 +40,6 @@ class Element:
     made_of: list[tf.Tensor] = dataclasses.field(default_factory=list)
 
 
-@dataclasses.dataclass(frozen=True)
-class CapturedGraph:
-    """The graph of one mode, with its input element and the spec that model_fn returned."""
-
-    graph: tf.Graph
-    element: Element
-    spec: Any
-
-    @property
-    def element_spec(self) -> Structure:
-        return self.element.spec
-
-    @property
-    def feeds(self) -> list[tf.Tensor]:
-        return self.element.feeds
-
-
 def placeholders(element_spec: Structure) -> Element:
     flat_specs = tf.nest.flatten(element_spec, expand_composites=True)
     flat = [tf.compat.v1.placeholder(s.dtype, s.shape, name="input") for s in flat_specs]
@@ -114,8 +97,8 @@ def capture(
     tpu_semantics: bool,
     for_tpu: bool = False,
     compiled: bool = False,
-) -> CapturedGraph:
-    """Runs `call` in the default graph, on one replica's input element.
+) -> Any:
+    """The result of `call`, made in the default graph on one replica's input element.
 
     Args:
       call: takes the element, calls the user's model_fn, returns its spec.
@@ -123,7 +106,6 @@ def capture(
       for_tpu: whether ops can be marked to run on a TPU's host.
       compiled: whether XLA compiles the graph.
     """
-    graph = tf.compat.v1.get_default_graph()
     exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
     marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
     asked = compiled or tpu_semantics
@@ -131,8 +113,7 @@ def capture(
     resources = tpu_semantics or replicas > 1
     of_strategy = _resource_variables() if resources else contextlib.nullcontext()
     with exchange(replicas), marks, around, of_strategy:
-        spec = call(element.structure)
-    return CapturedGraph(graph, element, spec)
+        return call(element.structure)
 
 
 def check_element(element: Structure, element_spec: Structure) -> None:

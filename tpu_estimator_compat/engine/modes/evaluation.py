@@ -25,7 +25,6 @@ from tpu_estimator_compat.engine.modes.ready_mode import make_ready
 from tpu_estimator_compat.engine.modes.training import writer_hooks
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
-from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.spec import WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
@@ -60,8 +59,10 @@ class Evaluation:
         self._deployed_input = deployed_input
         self._request = request
         with captured.in_graph():
-            warm_start = None if request.source.path else request.warm_start
-            self._mode = make_ready(captured, _planned, warm_start)
+            captured.start(None if request.source.path else request.warm_start)
+            plan, pairs = evaluation_plan(captured)
+            outputs = {name: value for name, (value, _) in sorted(pairs.items())}
+            self._mode = make_ready(captured, plan, outputs)
             model.modes.drive(self._mode)
             step = tf.compat.v1.train.get_global_step(captured.graph)
             self._results = {**self._mode.outputs, "global_step": step}
@@ -160,11 +161,6 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates once."""
     return Evaluation(model, captured, deployed_input, request)()
-
-
-def _planned(captured: CapturedMode) -> tuple[StepPlan, dict[str, Any]]:
-    plan, pairs = evaluation_plan(captured)
-    return plan, {name: value for name, (value, _) in sorted(pairs.items())}
 
 
 class _Results(tf.compat.v1.train.FinalOpsHook):

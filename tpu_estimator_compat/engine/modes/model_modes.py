@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.checkpoint import (
     CheckpointSource,
     diagnosis,
@@ -24,17 +23,15 @@ from tpu_estimator_compat.engine.checkpoint import (
 )
 from tpu_estimator_compat.engine.checkpoint.state import named
 from tpu_estimator_compat.engine.hooks import keras_callbacks
-from tpu_estimator_compat.engine.modes import initial_values, runtimes
-from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
+from tpu_estimator_compat.engine.modes import initial_values, preparation, runtimes
 from tpu_estimator_compat.engine.modes.plans import plan_without_hooks
 from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
+from tpu_estimator_compat.engine.modes.rules import Rules
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator
-from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys, SummaryWritersHook, WarmStartSettings
 
-Capture = Callable[[str, Any, VariableStore], CapturedMode]
 GraphKeys = tf.compat.v1.GraphKeys
 
 
@@ -48,7 +45,7 @@ class ModelModes:
     """The modes of one model by `ModeKeys` value.
 
     Args:
-      capture: captures a mode: takes mode, element spec and variable store.
+      rules: of the estimator; modes that are captured later follow them, too.
       warm_start: the source of initial values if there is no checkpoint.
 
     Attributes:
@@ -58,16 +55,15 @@ class ModelModes:
 
     def __init__(
         self,
-        capture: Capture,
+        rules: Rules,
         topology: Topology,
-        config: RunConfig,
         warm_start: WarmStartSettings | None,
     ):
         self.store = runtimes.new_store(topology)
         self.topology = topology
-        self.config = config
+        self.config = rules.config
         self.in_session: str | None = None
-        self._capture = capture
+        self.rules = rules
         self._warm_start = warm_start
         self._modes: dict[str, ReadyMode] = {}
         self._writers: list[tuple[SummaryWritersHook, ReadyMode]] = []
@@ -102,9 +98,17 @@ class ModelModes:
                 "would wait for each other. Call evaluate or predict of the estimator, between "
                 "trainings or by train_and_evaluate."
             )
-        captured = self._capture(mode, element_spec, self.store)
+        # Keras makes last batches of other sizes: shapes must be static only for a compiler.
+        captured = preparation.capture_on_placeholders(
+            self.rules,
+            self.rules.input_mode(mode, self.topology),
+            element_spec,
+            self.store,
+            check_shapes=self.topology.compiles,
+        )
         with captured.in_graph():
-            ready = make_ready(captured, plan_without_hooks, self._warm_start)
+            captured.start(self._warm_start)
+            ready = make_ready(captured, *plan_without_hooks(captured))
             writers = SummaryWritersHook()
             writers.begin()
             session = ready.keras_session(lambda: self._interrupted())

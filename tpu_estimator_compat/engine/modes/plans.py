@@ -55,7 +55,7 @@ def prediction_plan(mode: CapturedMode, predictions: Any) -> tuple[StepPlan, dic
     host, calls = mode.functions.host, mode.functions.host_calls
     fetches: dict[str, Any] = {"predictions": predictions, "host_call": calls}
     if mode.topology.tpu_semantics:
-        is_padding = Padded(*mode.captured.element.structure).is_padding
+        is_padding = Padded(*mode.element.structure).is_padding
         fetches = {
             "predictions": tf.nest.map_structure(host.over_replicas, predictions),
             "is_padding": host.over_replicas(is_padding),
@@ -93,15 +93,15 @@ def _plan(
     host_calls: Sequence[tf.Operation],
 ) -> StepPlan:
     """A plan of `mode`; Keras' updates and the spec's ops belong to the replicas."""
-    spec, captured = mode.spec, mode.captured
+    spec = mode.spec
     named = [spec.loss, spec.train_op, *tf.nest.flatten(spec.predictions)]
     operations = [as_operation(x) for x in named if x is not None]
     operations += mode.implicit_updates
     return StepPlan(
-        graph=captured.graph,
-        element_spec=captured.element_spec,
-        feeds=captured.feeds,
-        made_of=captured.element.made_of,
+        graph=mode.graph,
+        element_spec=mode.element.spec,
+        feeds=mode.element.feeds,
+        made_of=mode.element.made_of,
         fetches=tuple(fetches),
         targets=tuple(targets),
         loss=None if mode.mode == ModeKeys.PREDICT else spec.loss,

@@ -54,11 +54,9 @@ def predict(
     """
     source = request.source
     with captured.in_graph():
-        mode = make_ready(
-            captured,
-            lambda m: prediction_plan(m, _wanted(m.spec.predictions, request.predict_keys)),
-            None if source.path else request.warm_start,
-        )
+        captured.start(None if source.path else request.warm_start)
+        wanted = _wanted(captured.spec.predictions, request.predict_keys)
+        mode = make_ready(captured, *prediction_plan(captured, wanted))
         model.modes.drive(mode)
         if not source.path:
             initial_values.warn_if_untrained(captured, mode.scaffold)

@@ -23,7 +23,7 @@ from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
-from tpu_estimator_compat.spec import ModeKeys, WarmStartSettings
+from tpu_estimator_compat.spec import ModeKeys
 
 GraphKeys = tf.compat.v1.GraphKeys
 
@@ -95,7 +95,7 @@ class ReadyMode:
 
     @property
     def element_spec(self) -> Any:
-        return self.captured.captured.element_spec
+        return self.captured.element.spec
 
     def metric_readers(self) -> dict[str, Callable[[], np.ndarray]]:
         if self.captured.mode != ModeKeys.EVAL:
@@ -114,19 +114,9 @@ class ReadyMode:
         return tf.nest.pack_sequence_as(self.captured.spec.predictions, outputs)
 
 
-Planned = Callable[[CapturedMode], tuple[StepPlan, Any]]
-"""Plans the steps of a mode: returns the plan, and the mode's `outputs`."""
-
-
-def make_ready(
-    captured: CapturedMode, planned: Planned, warm_start: WarmStartSettings | None
-) -> ReadyMode:
-    """Plans the steps of a mode and completes its graph; called in `in_graph()`."""
-    captured.warm_start(warm_start)
+def make_ready(captured: CapturedMode, plan: StepPlan, outputs: Any = None) -> ReadyMode:
+    """Completes the graph of a mode with a plan; called in `in_graph()`, after `captured.start`."""
     scaffold = captured.functions.scaffold
-    own = scaffold.ready_op is not None or captured.graph.get_collection(GraphKeys.READY_OP)
-    captured.store.has_own_ready_op = bool(own)
-    plan, outputs = planned(captured)
     if captured.mode == ModeKeys.TRAIN:
         add_default_saver(captured.graph, captured.config, scaffold)
     if captured.mode == ModeKeys.EVAL:

@@ -96,7 +96,8 @@ def train(
     saves = bool(config.save_checkpoints_secs or config.save_checkpoints_steps)
     writes_to = config.model_dir if captured.writes_files else None
     with training_in(writes_to, makes=saves), captured.in_graph():
-        mode = make_ready(captured, lambda m: (training_plan(m), None), request.warm_start)
+        captured.start(request.warm_start)
+        mode = make_ready(captured, training_plan(captured))
         _collect_loss(mode)
         model.modes.drive(mode)
         hooks = _all_hooks(model, mode, request)

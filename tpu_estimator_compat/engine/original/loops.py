@@ -6,17 +6,16 @@ A mode was captured already: the original's Estimator gets its graph and its spe
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.checkpoint import check_writable, training_in
 from tpu_estimator_compat.engine.inputs import DeployedInput
-from tpu_estimator_compat.engine.modes import metrics, prediction, training
+from tpu_estimator_compat.engine.modes import metrics, prediction, preparation, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.evaluation import EvalRequest
 from tpu_estimator_compat.engine.modes.prediction import PredictRequest
@@ -28,11 +27,6 @@ from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 estimator: Any = tensorflow_estimator.module("estimator")
 util: Any = tensorflow_estimator.module("util")
-
-
-def device_fn(config: RunConfig) -> Callable[[tf.Operation], str] | None:
-    """The function that places operations of a training; None without parameter servers."""
-    return config.device_fn or estimator._get_replica_device_setter(config)
 
 
 class _Original(estimator.Estimator):
@@ -100,7 +94,7 @@ def train(
         check_writable(config.model_dir)
     saves = bool(config.save_checkpoints_secs or config.save_checkpoints_steps)
     folder = config.model_dir if config.is_chief else None
-    graph, fn = captured.graph, device_fn(config)
+    graph, fn = captured.graph, preparation.device_fn(config)
     with training_in(folder, makes=saves), captured.in_graph(), graph.device(fn):
         original = _Original(captured, deployed_input, request.warm_start)
         spec = original.spec()

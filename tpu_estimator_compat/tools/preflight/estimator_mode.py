@@ -11,8 +11,7 @@ from tpu_estimator_compat.config.arguments import (
     check_input_fn,
     check_number,
 )
-from tpu_estimator_compat.estimator.rules import InputFn
-from tpu_estimator_compat.estimator.tpu_rules import TPURules
+from tpu_estimator_compat.engine.modes.rules import InputFn, Rules
 from tpu_estimator_compat.spec.mode_keys import check_mode
 from tpu_estimator_compat.tools.preflight.check import Options, check
 from tpu_estimator_compat.tools.preflight.planned_mode import PlannedMode
@@ -64,7 +63,7 @@ class Preflight:
 
 
 def preflight(
-    rules: TPURules,
+    rules: Rules,
     input_fn: InputFn,
     topology: str | Sequence[str],
     mode: str,

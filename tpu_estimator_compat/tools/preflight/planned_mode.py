@@ -15,10 +15,9 @@ from tpu_estimator_compat.engine.capture.element_names import element_names
 from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
+from tpu_estimator_compat.engine.modes import preparation
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.estimator import preparation
-from tpu_estimator_compat.estimator.rules import InputFn
-from tpu_estimator_compat.estimator.tpu_rules import TPURules
+from tpu_estimator_compat.engine.modes.rules import InputFn, Rules
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.preflight.planned import PlannedStep, PlannedTopology, plan_step
 
@@ -33,10 +32,11 @@ class PlannedMode:
       loop: number of steps of a loop; None where it is not known in advance.
     """
 
-    def __init__(self, rules: TPURules, input_fn: InputFn, mode: str):
+    def __init__(self, rules: Rules, input_fn: InputFn, mode: str):
         self.mode = mode
         self._rules = rules
         self._input_fn = input_fn
+        assert rules.tpu_config is not None  # a TPUEstimator's
         self._tpu_config = rules.tpu_config
         self.cores_per_replica: int = self._tpu_config.num_cores_per_replica or 1
         self.loop = self._steps_of_loop()
@@ -87,9 +87,11 @@ class PlannedMode:
         self, topology: PlannedTopology, element_spec: Any, share: int | None
     ) -> CapturedMode:
         rules, input_mode = self._placed(topology, share)
-        return preparation.capture(rules, input_mode, element_spec, check_shapes=False)
+        return preparation.capture_on_placeholders(
+            rules, input_mode, element_spec, check_shapes=False
+        )
 
-    def _placed(self, topology: PlannedTopology, share: int | None) -> tuple[TPURules, InputMode]:
+    def _placed(self, topology: PlannedTopology, share: int | None) -> tuple[Rules, InputMode]:
         """The rules with the batch size for `share` examples a replica, and the input mode."""
         sizes = dict(self._rules.batch_sizes)
         if share is not None:

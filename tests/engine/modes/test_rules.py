@@ -5,18 +5,32 @@ import tensorflow.compat.v1 as tf
 from support.legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat.engine.modes import preparation, runtimes
+from tpu_estimator_compat.engine.modes.rules import Rules
 from tpu_estimator_compat.engine.topology import Topology
-from tpu_estimator_compat.estimator import preparation
-from tpu_estimator_compat.estimator.tpu_rules import TPURules
 from tpu_estimator_compat.spec import ModeKeys
 
-from .noting import new_store, told
+
+def told(told_to):
+    def input_fn(params):
+        told_to["input_fn"] = params
+        return tf.data.Dataset.from_tensors(tf.zeros([params.get("batch_size", 3), 2]))
+
+    def model_fn(features, mode, params):
+        told_to["model_fn"] = params
+        return tpu.TPUEstimatorSpec(mode, loss=tf.reduce_sum(features), train_op=tf.no_op())
+
+    return input_fn, model_fn
+
+
+def new_store(input_mode):
+    return runtimes.new_store(input_mode.topology)
 
 
 def tpu_rules(model_fn):
     config = tpu.RunConfig()
     sizes = {ModeKeys.TRAIN: 8, ModeKeys.EVAL: None, ModeKeys.PREDICT: None}
-    return TPURules(model_fn, {"own": 1}, config, config.tpu_config, True, True, sizes, None)
+    return Rules(model_fn, {"own": 1}, config, config.tpu_config, True, True, sizes, None)
 
 
 def test_other_values_are_other_rules(strategy):
@@ -32,6 +46,17 @@ def test_other_values_are_other_rules(strategy):
         sizes = found["input_fn"]["batch_size"], found["model_fn"]["batch_size"]
         assert sizes == (size, size // 2)
     assert own.params == {"own": 1}
+
+
+def test_plain_rules_add_nothing(strategy):
+    found = {}
+    input_fn, model_fn = told(found)
+    rules = Rules(model_fn, {"own": 1}, tpu.RunConfig())
+    input_mode = rules.input_mode(ModeKeys.TRAIN, Topology(strategy(1), False))
+    with pytest.raises(ValueError, match="Got a TPUEstimatorSpec"):
+        preparation.prepare(rules, input_fn, input_mode, new_store(input_mode))
+    assert found == {"input_fn": {"own": 1}, "model_fn": {"own": 1}}
+    assert not rules.on_tpu(ModeKeys.TRAIN)
 
 
 def test_off_tpu_functions_get_whole_batches(strategy):
