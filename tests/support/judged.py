@@ -16,11 +16,12 @@ def variable(name, initial):
     return made, tf.raw_ops.Assign(ref=made, value=initial).op
 
 
-def in_sessions(build, steps=2):
-    """What `build`'s tensors are in some steps: on ref variables, and on resource variables.
+def in_sessions(build, steps=2, converts=True):
+    """What `build`'s tensors are in some steps: as TensorFlow 1 built them, and as captured.
 
     Args:
       build: returns the operations to run first, and the tensors to fetch.
+      converts: whether the captured graph is converted to one on resource variables.
     """
     with old_behavior(), tf.Graph().as_default() as graph:
         starts, tensors = build()
@@ -28,11 +29,13 @@ def in_sessions(build, steps=2):
         session.run(starts)
         judge = [session.run(tensors) for _ in range(steps)]
     graph, (starts, tensors) = captured(build)
-    converted = on_resources(graph)
-    starts = [converted.operation(start) for start in starts]
-    tensors = [converted.tensor(tensor) for tensor in tensors]
-    assert not any(op.type == "VariableV2" for op in converted.graph.get_operations())
-    with tf.Session(graph=converted.graph) as session:
+    if converts:
+        converted = on_resources(graph)
+        starts = [converted.operation(start) for start in starts]
+        tensors = [converted.tensor(tensor) for tensor in tensors]
+        graph = converted.graph
+        assert not any(op.type == "VariableV2" for op in graph.get_operations())
+    with tf.Session(graph=graph) as session:
         session.run(starts)
         return judge, [session.run(tensors) for _ in range(steps)]
 

@@ -87,13 +87,12 @@ def test_control_dependencies_run_if_their_branch_is_taken():
     graph, (starts, taken, kept, u) = judged.captured(build)
     with graph.as_default(), graph.control_dependencies([kept]):
         done = tf.no_op()
-    converted = judged.on_resources(graph)
-    with tf.Session(graph=converted.graph) as session:
-        session.run([converted.operation(start) for start in starts])
+    with tf.Session(graph=graph) as session:
+        session.run(starts)
         seen = []
         for _ in range(3):
-            session.run([converted.operation(done), converted.tensor(taken)])
-            seen.append(session.run(converted.tensor(u)))
+            session.run([done, taken])
+            seen.append(session.run(u))
     assert seen == [0.0, 5.0, 10.0]
 
 

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from support.judged import old_behavior
 from support.legacy_models import make_estimator, train_input_fn
 from tensorflow.python.ops import data_flow_ops
 
@@ -92,3 +93,18 @@ def test_device_fn(make, caplog):
     assert {"w", "global_step", "save/SaveV2"} <= set(placed)
     [line] = [each for each in caplog.messages if each.startswith("RunConfig(device_fn=...)")]
     assert "session" in line
+
+
+def test_a_write_in_a_branch_is_named_where_no_session_can_run_it(tmp_path):
+    def model_fn(features, labels, mode):
+        del labels
+        step = tf.train.get_global_step()
+        weight = tf.get_variable("w", [], initializer=tf.ones_initializer())
+        taken = tf.cond(step < 1, lambda: tf.assign_add(weight, 1.0), lambda: weight * 2.0)
+        with tf.control_dependencies([tf.assign_add(step, 1)]):
+            return estimators.EstimatorSpec(mode, loss=taken, train_op=tf.no_op())
+
+    config = estimators.RunConfig(str(tmp_path), jit_compile=True)
+    estimator = estimators.Estimator(model_fn, config=config)
+    with old_behavior(), pytest.raises(NotImplementedError, match=r"cond \(If\) has a branch or b"):
+        estimator.train(input_fn, steps=1)

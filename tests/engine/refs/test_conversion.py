@@ -5,6 +5,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support import judged
 
+from tpu_estimator_compat.engine.refs import resource_graph
+
 TWINS = {
     "VariableV2": "VarHandleOp",
     "Assign": "AssignVariableOp",
@@ -14,17 +16,16 @@ TWINS = {
 }
 ALIASES = {
     "identity": tf.identity,
-    "reshape": lambda x: tf.reshape(x, [4]),
-    "expand_dims": lambda x: tf.expand_dims(x, 0),
-    "squeeze": lambda x: tf.squeeze(tf.expand_dims(x, 0)),
     "stop_gradient": tf.stop_gradient,
     "prevent_gradient": lambda x: tf.raw_ops.PreventGradient(input=x),
-    "bitcast": lambda x: tf.bitcast(tf.bitcast(x, tf.int32), tf.float32),
     "check_numerics": lambda x: tf.check_numerics(x, "finite"),
     "ensure_shape": lambda x: tf.raw_ops.EnsureShape(input=x, shape=[2, 2]),
     "guarantee_const": lambda x: tf.raw_ops.GuaranteeConst(input=x),
     "placeholder_with_default": lambda x: tf.placeholder_with_default(x, [2, 2]),
-    "several": lambda x: tf.reshape(tf.stop_gradient(tf.identity(x)), [1, 4]),
+    "several": lambda x: tf.stop_gradient(tf.identity(x)),
+    "grad_pass_through": lambda x: tf.grad_pass_through(tf.identity)(x),
+    "identity_n": lambda x: tf.identity_n([x[0], x])[1],
+    "print": lambda x: tf.raw_ops.Print(input=x, data=[x], message="", first_n=0),
 }
 
 
@@ -175,3 +176,71 @@ def test_a_variable_of_another_shape_after_a_write():
 
     judge = _assert_same(build)
     assert [step[0].tolist() for step in judge] == [[2, 2], [3, 2]]
+
+
+PARTS = {
+    "reshape": lambda x: tf.reshape(x, [4]),
+    "expand_dims": lambda x: tf.expand_dims(x, 0),
+    "squeeze": lambda x: tf.squeeze(tf.expand_dims(x, 0)),
+    "bitcast": lambda x: tf.bitcast(tf.bitcast(x, tf.int32), tf.float32),
+    "a row": lambda x: x[1],
+    "the last of a split": lambda x: tf.split(x, 2)[1],
+    "the last of unstacked rows": lambda x: tf.unstack(x)[1],
+    "transpose": tf.transpose,
+    "add_n of one": lambda x: tf.raw_ops.AddN(inputs=[x]),
+    "a sum over nothing": lambda x: tf.reduce_sum(x, []),
+    "of a part": lambda x: tf.identity(x[1])[0],
+}
+COPIES = {
+    "sum": tf.reduce_sum,
+    "add_n of several": lambda x: tf.raw_ops.AddN(inputs=[x, x]),
+    "tile": lambda x: tf.tile(x, [2, 1]),
+    "product": lambda x: x * 2.0,
+    "of a part": lambda x: x[0] * 2.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("take", "is_named"),
+    [(take, kind is PARTS) for kind in (PARTS, COPIES) for take in kind.values()],
+    ids=[*PARTS, *(f"copy: {name}" for name in COPIES)],
+)
+def test_a_part_that_is_used_after_a_write_is_for_sessions(take, is_named):
+    def build():
+        ref, _ = judged.variable("v", np.ones([2, 2], "f4"))
+        part = take(tf.identity(ref))
+        tf.sin(part, "before")
+        with tf.control_dependencies([part]):
+            written = tf.raw_ops.AssignAdd(ref=ref, value=np.ones([2, 2], "f4"))
+        with tf.control_dependencies([written.op]):
+            tf.sin(part, "after")
+
+    graph, _ = judged.captured(build)
+    assert list(resource_graph.for_sessions(graph)) == (["after"] if is_named else [])
+    converted = judged.on_resources(graph)
+    converted.check([converted.graph.get_operation_by_name("before")])
+    if is_named:
+        with pytest.raises(NotImplementedError, match=r"after \(Sin\) uses a part .* 'v' that"):
+            converted.check(converted.graph.get_operations())
+
+
+def test_branches_that_write_are_for_sessions():
+    """Of callers that may run later, too, such as `tf.data`."""
+
+    def build():
+        v = tf.get_variable("v", [2])
+        tf.cond(v[0] > 0.0, lambda: v * 3.0, lambda: v.read_value(), name="reads")
+        tf.cond(v[0] > 0.0, lambda: tf.assign_add(v, v), lambda: v * 2.0, name="writes")
+        caller = v.graph.get_operation_by_name("writes")
+        tf.raw_ops.RemoteCall(
+            target="/cpu:0",
+            args=list(caller.inputs)[1:],
+            Tout=[tf.float32],
+            f=caller.get_attr("then_branch").name,
+        )
+
+    graph, _ = judged.captured(build)
+    assert list(resource_graph.for_sessions(graph)) == ["writes", "RemoteCall"]
+    converted = judged.on_resources(graph)
+    with pytest.raises(NotImplementedError, match=r"writes \(If\) has a branch .*use_resource"):
+        converted.check(converted.graph.get_operations())

@@ -125,55 +125,6 @@ def test_a_ref_through_an_identity_follows_what_that_waits_for():
     assert _assert_same(build) == [[13.0], [25.0]]
 
 
-@pytest.mark.parametrize("taken", [False, True])
-def test_a_ref_through_a_switch_and_a_merge(taken):
-    def build():
-        ref, start = judged.variable("v", 1.0)
-        no, yes = tf.raw_ops.RefSwitch(data=ref, pred=taken)
-        added = tf.raw_ops.AssignAdd(ref=yes, value=2.0)
-        subtracted = tf.raw_ops.AssignSub(ref=no, value=3.0)
-        merged, index = tf.raw_ops.RefMerge(inputs=[subtracted, added])
-        return [start], [merged * 1.0, index]
-
-    assert _assert_same(build) == ([[3.0, 1], [5.0, 1]] if taken else [[-2.0, 0], [-5.0, 0]])
-
-
-@pytest.mark.parametrize("writes_to_another", [False, True])
-def test_a_ref_that_is_selected_by_an_index(writes_to_another):
-    def build():
-        count, count_start = judged.variable("count", np.int32(-1))
-        made = [judged.variable(name, value) for name, value in (("a", 1.0), ("b", 2.0))]
-        refs = [ref for ref, _ in made]
-        index = tf.raw_ops.AssignAdd(ref=count, value=1)
-        selected = tf.raw_ops.RefSelect(index=index, inputs=refs)
-        read = tf.identity(selected)
-        before = read * 1.0
-        with tf.control_dependencies([before]):
-            target = refs[1] if writes_to_another else selected
-            written = tf.raw_ops.AssignAdd(ref=target, value=10.0)
-        with tf.control_dependencies([written.op]):
-            after = [read * 1.0, *(tf.identity(ref) + 0.0 for ref in refs)]
-        return [count_start, *(start for _, start in made)], [before, *after]
-
-    selects_first = [1.0, 1.0, 1.0, 12.0] if writes_to_another else [1.0, 11.0, 11.0, 2.0]
-    selects_second = [12.0, 22.0, 1.0, 22.0] if writes_to_another else [2.0, 12.0, 11.0, 12.0]
-    assert _assert_same(build) == [selects_first, selects_second]
-
-
-def test_an_index_of_no_ref_writes_to_none():
-    """TensorFlow's operation fails; what depends on it does not run here, and has no value."""
-    with tf.Graph().as_default() as graph:
-        ref, start = judged.variable("a", 1.0)
-        written = tf.raw_ops.AssignAdd(ref=tf.raw_ops.RefSelect(index=1, inputs=[ref]), value=2.0)
-        value = written * 1.0
-    converted = judged.on_resources(graph)
-    with tf.Session(graph=converted.graph) as session:
-        session.run(converted.operation(start))
-        with pytest.raises(tf.errors.InvalidArgumentError, match="does not have value"):
-            session.run(converted.tensor(value))
-        assert session.run(converted.tensor(ref)) == 1.0
-
-
 def test_an_operation_without_a_twin_is_refused_in_words():
     with tf.Graph().as_default() as graph:
         ref, _ = judged.variable("a", 1.0)

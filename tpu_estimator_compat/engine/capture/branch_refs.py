@@ -1,8 +1,8 @@
 """Lets functions of branches and loops write to ref variables of the graph around them.
 
 A function takes values, not refs. So it captures a ref of the graph around it as a read of the
-variable, and an operation that writes gets a new ref: a `VariableV2` with the variable's name,
-which `engine/refs` replaces with the variable.
+variable, and an operation that writes gets a new ref: a `VariableV2` with the variable's name. In a
+session that is the variable; steps refuse such functions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tpu_estimator_compat.engine.refs import ref_ops
 from tpu_estimator_compat.tf_internals import FuncGraph
 
 _REFS = "_refs_from_outside"
+_HAS_REFS = "_has_refs_from_outside"
 _FUNCTIONS = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyFuncGraph"})
 """Graphs of users' functions; those of gradients take tensors of branches in another way."""
 
@@ -27,6 +28,11 @@ _FUNCTIONS = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyF
 def from_outside() -> contextlib.AbstractContextManager[None]:
     """A context in which functions may write to ref variables of the graph around them."""
     return patched(FuncGraph, "_create_op_internal", _creating_with_refs)
+
+
+def are_in(functions: Sequence[tf.Graph]) -> bool:
+    """Whether `functions`, or functions that they call, have refs to variables from outside."""
+    return any(hasattr(function, _HAS_REFS) for function in functions)
 
 
 def values(result: Any) -> Any:
@@ -75,31 +81,55 @@ def _variable(tensor: tf.Tensor) -> tf.Operation:
 
 def _within(graph: Any, tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """A function's tensor for an outside ref: its value, or a ref where `dtype` is one."""
-    value = graph.capture(_value(tensor))
     variable = _variable(tensor)
     if not dtype._is_ref_dtype:
-        setattr(variable, graph_ops.READ_AROUND, True)
-        return value
-    if not hasattr(graph, _REFS):
-        setattr(graph, _REFS, {})
-    refs: dict[str, tf.Tensor] = getattr(graph, _REFS)
-    if variable.name not in refs:
-        with graph.as_default(), tf.control_dependencies(None):
-            refs[variable.name] = tf.raw_ops.VariableV2(
+        return graph.capture(_read_around(tensor, variable))
+    # The ref that a write returned waits for the write.
+    waits = [] if tensor.op is variable else [graph.capture(_read_around(tensor, variable))]
+    caller = graph
+    while caller is not tensor.graph:
+        setattr(caller, _HAS_REFS, True)
+        caller = caller.outer_graph
+    refs: dict[str, tf.Tensor] = getattr(graph, _REFS, {})
+    setattr(graph, _REFS, refs)
+    if tensor.name not in refs:
+        clean = graph.control_dependencies(None)
+        with graph.as_default(), clean, graph.control_dependencies(waits):
+            refs[tensor.name] = tf.raw_ops.VariableV2(
                 shape=variable.get_attr("shape"),
                 dtype=tensor.dtype.base_dtype,
                 shared_name=variable.name,
                 name="ref",
             )
-    return refs[variable.name]
+    return refs[tensor.name]
 
 
-def _value(ref: tf.Tensor) -> tf.Tensor:
-    """A read of a ref, in its graph: the variable's own read, or a new one."""
+def _read_around(ref: tf.Tensor, variable: tf.Operation) -> tf.Tensor:
+    """A read of a ref, in its graph, that functions take: the variable's own, or a new one."""
+    around: set[tf.Operation] = getattr(variable, graph_ops.READS_AROUND, set())
+    setattr(variable, graph_ops.READS_AROUND, around)
     reads = (op for op in ref.consumers() if op.type == "Identity" and not op.control_inputs)
     read = next(reads, None)
-    if read is not None:
-        return read.outputs[0]
-    graph = ref.graph
-    with graph.as_default(), graph.name_scope(None), tf.control_dependencies(None):
-        return tf.identity(ref, name=f"{ref.op.name}/value")
+    if read is None:
+        graph = ref.graph
+        with graph.as_default(), graph.name_scope(None), tf.control_dependencies(None):
+            read = tf.identity(ref, name=f"{ref.op.name}/value").op
+    around.add(read)
+    return read.outputs[0]
+
+
+def let_reads_fail_within(graph: tf.Graph) -> None:
+    """Lets branches of a session take a variable without a value, which they might not use."""
+    variables = [op for op in graph.get_operations() if hasattr(op, graph_ops.READS_AROUND)]
+    for read in (read for op in variables for read in getattr(op, graph_ops.READS_AROUND)):
+        [taken], [ref] = read.outputs, read.inputs
+        callers = [op for op in taken.consumers() if graph_ops.calls_functions(op)]
+        with graph.as_default(), tf.control_dependencies(None):
+            known = tf.raw_ops.IsVariableInitialized(ref=ref)
+            _, found = tf.raw_ops.RefSwitch(data=ref, pred=known)
+            nothing, _ = tf.raw_ops.Switch(data=tf.zeros([], taken.dtype), pred=known)
+            value, _ = tf.raw_ops.Merge(inputs=[tf.identity(found), nothing])
+        for op in callers:
+            for i, each in enumerate(op.inputs):
+                if each is taken:
+                    op._update_input(i, value)

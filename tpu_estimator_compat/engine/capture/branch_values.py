@@ -22,16 +22,15 @@ _FUNCTIONS = {
 }
 
 
-def note_caller(graph: tf.Graph, functions: Sequence[Any]) -> None:
-    """Records that the graph's last branch or loop operation calls `functions`."""
-    if not functions:
-        return
-    for op in reversed(graph.get_operations()):
-        if _kind(op) in _FUNCTIONS:
-            setattr(op, _CALLER, list(functions))
-            for function in functions:
-                setattr(function, _CALLER, op)
-            return
+def note_caller(graph: tf.Graph, functions: Sequence[Any]) -> tf.Operation | None:
+    """Records that the graph's last branch or loop operation calls `functions`; returns it."""
+    callers = (op for op in reversed(graph.get_operations()) if _kind(op) in _FUNCTIONS)
+    caller = next(callers, None) if functions else None
+    if caller is not None:
+        setattr(caller, _CALLER, list(functions))
+        for function in functions:
+            setattr(function, _CALLER, caller)
+    return caller
 
 
 def outside(graph: tf.Graph, tensor: tf.Tensor, consumer: str = "") -> tf.Tensor:

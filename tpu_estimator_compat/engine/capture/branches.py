@@ -88,7 +88,10 @@ def _noted() -> Iterator[list[tf.Graph]]:
     """Yields a list for the graphs of new functions, and records the operation that calls them."""
     graphs: list[tf.Graph] = []
     yield graphs
-    branch_values.note_caller(tf.compat.v1.get_default_graph(), graphs)
+    caller = branch_values.note_caller(tf.compat.v1.get_default_graph(), graphs)
+    if caller is not None and caller.type == "While" and branch_refs.are_in(graphs):
+        # Or a session begins an iteration, with old values, before the writes of the one before.
+        caller._set_attr("parallel_iterations", tf.compat.v1.AttrValue(i=1))
 
 
 def _branches(

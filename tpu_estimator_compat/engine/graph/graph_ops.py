@@ -32,8 +32,8 @@ READERS = frozenset(
     }
 )
 """Operations that take a variable's handle and do not change the variable."""
-READ_AROUND = "_read_around_branches"
-"""Attribute of variables that a branch reads, where the read was moved outside the branch."""
+READS_AROUND = "_reads_around_branches"
+"""Attribute of a variable that branches read: the reads, which are outside of the branches."""
 
 
 def key(tensor: tf.Tensor) -> Key:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tpu_estimator_compat.engine.capture import branch_refs
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes import evaluation, prediction, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
@@ -42,6 +43,7 @@ def _loops(prepared: Prepared, request: Any, of_steps: Any) -> Any:
     listeners = getattr(request, "saving_listeners", ())
     if not needs.session(prepared[1], [*request.hooks, *listeners]):
         return of_steps
+    branch_refs.let_reads_fail_within(prepared[1].graph)
     from tpu_estimator_compat.engine.original import loops
 
     return loops

@@ -11,18 +11,13 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.core.framework import types_pb2
 
-from tpu_estimator_compat.engine.graph import graph_ops, sources
+from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.engine.refs import ref_ops
+from tpu_estimator_compat.engine.refs import ref_ops, resource_graph
 from tpu_estimator_compat.environment import AUTO, SESSION
-from tpu_estimator_compat.tf_internals import (
-    GLOBAL_STEP_READ_KEY,
-    control_flow_util,
-    op_def_registry,
-)
+from tpu_estimator_compat.tf_internals import op_def_registry
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
-_BRANCHES = frozenset({"If", "Case", "While"})
 _DEBUGGER = "tensorflow.python.debug."
 _OF_HOOKS = {
     "partial_run_setup": "which steps do not have",
@@ -41,24 +36,8 @@ def session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
     reason = next((why for find in _NEEDS for why in find(captured.graph, all_hooks)), None)
     if reason is None:
         return False
-    if _has_branches_for_steps(captured.graph):
-        logging.warning(
-            "Steps run this call, though %s: its branches or loops were built for steps. With "
-            "RunConfig(runtime=\"session\"), the original's loop runs it in TensorFlow's session.",
-            reason,
-        )
-        return False
     logging.info("TensorFlow's session runs the original's loop: %s.", reason)
     return True
-
-
-def _has_branches_for_steps(graph: tf.Graph) -> bool:
-    """Whether branches are functions, where TensorFlow 1 had put them into the graph itself."""
-    if control_flow_util.ENABLE_CONTROL_FLOW_V2:
-        return False
-    own = graph_ops.ancestors([t.op for t in graph.get_collection(GLOBAL_STEP_READ_KEY)], ())
-    branches = (op for op in graph.get_operations() if op not in own)
-    return any(op.type.removeprefix("Stateless") in _BRANCHES for op in branches)
 
 
 def _is_free(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
@@ -75,9 +54,15 @@ def _is_free(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
 def _operations(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
     for op in (op for each in sources.with_graphs(graph) for op in each.get_operations()):
         if need := _need(op.type):
-            line = sources.of_operation(op)
-            where = f" at {line}" if line else ""
-            yield f"operation '{op.name}' ({op.type}){where} {need}"
+            yield _said(op, need)
+    for name, need in resource_graph.for_sessions(graph).items():
+        yield _said(graph.get_operation_by_name(name), need)
+
+
+def _said(op: tf.Operation, need: str) -> str:
+    line = sources.of_operation(op)
+    where = f" at {line}" if line else ""
+    return f"operation '{op.name}' ({op.type}){where} {need}"
 
 
 @functools.cache

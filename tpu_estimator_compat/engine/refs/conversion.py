@@ -3,7 +3,8 @@
 A read of a ref variable shares the variable's memory: an operation that uses the read after a write
 sees the new value. A read of a resource variable keeps the value that it read. So an operation that
 uses a read, and follows a write that the read does not follow, gets its own read just before it.
-All other operations stay as they are.
+All other operations stay as they are. A part of a read may share the memory or be a copy: if one is
+used after a write, only a session knows.
 """
 
 from __future__ import annotations
@@ -12,16 +13,12 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.refs import aliases, ref_ops
-from tpu_estimator_compat.tf_internals import op_def_registry
+from tpu_estimator_compat.engine.graph import graph_def, graph_ops
+from tpu_estimator_compat.engine.refs import ref_ops
 
 NodeDef = Any  # tf.compat.v1.NodeDef
-RESOURCE = tf.resource.as_datatype_enum
-_SHAPES = "_output_shapes"
-_INDICES = {tf.int32.as_datatype_enum, tf.int64.as_datatype_enum}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,16 +26,13 @@ class Ref:
     """An output that refers to a variable.
 
     Attributes:
-      variables: names of the variables to which it may refer.
-      handle: the output that is the variable's handle, as nodes name it.
-      dtype, shape: of the variable; the dtype as an enum.
+      variable: the name of the variable, which nodes take as its handle.
+      dtype: of the variable, as an enum.
       after: the operation that has to run before the ref is used; empty for none.
     """
 
-    variables: frozenset[str]
-    handle: str
+    variable: str
     dtype: int
-    shape: aliases.Shape
     after: str = ""
 
 
@@ -47,21 +41,13 @@ class Read:
     """An output that shares a variable's memory.
 
     Attributes:
-      ref: of the variable.
       writes: bits of the writes to the variable that precede the output.
-      shape: of the output.
-      alias: the node that shares the memory of `source`; None for the read itself.
-      place: index of the output among those of `alias`.
-      begin: index of the variable's element with which the output begins; None after a Bitcast.
+      is_whole: whether the output is the variable's value, and not a part or another shape of it.
     """
 
     ref: Ref
     writes: int
-    shape: aliases.Shape
-    alias: NodeDef | None = None
-    source: Read | None = None
-    place: int = 0
-    begin: int | None = 0
+    is_whole: bool = True
 
 
 class Conversion:
@@ -70,76 +56,56 @@ class Conversion:
     Attributes:
       refs: the outputs that are refs, as nodes name them.
       reads: the outputs that share a variable's memory, as nodes name them.
-      writers: for each variable, names of the nodes that write to it.
+      for_sessions: names of nodes that only sessions run as TensorFlow 1 did, each with the reason.
     """
 
-    has_plain_outputs = True
-
-    def __init__(self, written_before: int = 0) -> None:
-        self._before = written_before
+    def __init__(self) -> None:
         self.refs: dict[str, Ref] = {}
         self.reads: dict[str, Read] = {}
-        self.writers: dict[str, list[str]] = {}
+        self.for_sessions: dict[str, str] = {}
         self._preceding: dict[str, int] = {}  # bits of the writes that precede the end of a node
         self._writes: dict[str, int] = {}  # bits of the writes to a variable
-        self._bits = written_before.bit_length()
-        self._again: dict[tuple[str, str, int], NodeDef] = {}
-        self._constants: dict[str, NodeDef] = {}  # of integers
+        self._bits = 0
+        self._again: dict[tuple[str, int], str] = {}
 
-    def convert(self, nodes: Iterable[NodeDef]) -> Iterator[NodeDef]:
-        """Yields the converted nodes in the order of their effects; changes the given nodes."""
+    def convert(
+        self, nodes: Iterable[NodeDef], operations: Sequence[tf.Operation]
+    ) -> Iterator[NodeDef]:
+        """Yields the converted nodes of operations, in the order of their effects; changes them."""
+        parts = {op.name for op in operations if ref_ops.may_share(op)}
+        for op in filter(graph_ops.calls_functions, operations):
+            if graph_def.functions_with(op.graph, [op], ref_ops.VARIABLES):
+                self.for_sessions[op.name] = "has a branch or body that may write to a ref variable"
         for node in nodes:
-            preceding = self._before
+            preceding = 0
             for each in node.input:
                 preceding |= self._preceding.get(producer(each), 0)
             self._preceding[node.name] = preceding
-            uses = any(each in self.refs or each in self.reads for each in node.input)
-            shapes = [_static(each) for each in node.attr[_SHAPES].list.shape] if uses else []
-            node.attr.pop(_SHAPES, None)
             if node.op in ref_ops.VARIABLES:
-                yield from self.variable(node)
-            elif uses:
-                yield from self._user(node, shapes)
+                self.refs[node.name] = Ref(node.name, node.attr["dtype"].type)
+                node.op = "VarHandleOp"
+                yield node
+            elif any(each in self.refs or each in self.reads for each in node.input):
+                yield from self._user(node, node.name in parts)
             else:
-                if node.op == "Const" and node.attr["dtype"].type in _INDICES:
-                    self._constants[self.output(node, 0, "output")] = node
                 yield node
 
-    def variable(self, node: NodeDef) -> list[NodeDef]:
-        dtype = node.attr["dtype"].type
-        shape = _static(node.attr["shape"].shape)
-        self.refs[node.name] = Ref(frozenset([node.name]), node.name, dtype, shape)
-        node.op = "VarHandleOp"
-        return [node]
+    def _user(self, node: NodeDef, is_part: bool) -> list[NodeDef]:
+        values = [i for i, each in enumerate(node.input) if not each.startswith("^")]
+        op = ref_ops.ref_op(node.op)
+        if op is not None:
+            refs = {i: self.refs[node.input[i]] for i in values if op.takes(i, node, self.refs)}
+            if refs:
+                added = self._looked_at(node, [i for i in values if i not in refs])
+                self._of_refs(node, op, refs)
+                return [*added, node]
+        if node.op == "Identity" and node.input[0] in self.refs:
+            return [self._read(node)]
+        added = self._looked_at(node, values)
+        self._note_shared(node, values, is_part)
+        return [*added, node]
 
-    def output(self, node: NodeDef, place: int, name: str, part: int = 0) -> str:
-        """The name by which other nodes take an output; `part` is an index in an output list."""
-        del name, part
-        return f"{node.name}:{place}" if place else str(node.name)
-
-    def call(self, node: NodeDef) -> list[NodeDef] | None:
-        """The nodes that replace one whose functions write to refs; None for other nodes."""
-
-    def writes_to(self, ref: Ref) -> int:
-        """Bits of the writes so far to a variable."""
-        bits = 0
-        for variable in ref.variables:
-            bits |= self._writes.get(variable, 0)
-        return bits
-
-    def note_write(self, node: NodeDef, variables: Iterable[str]) -> None:
-        bit = 1 << self._bits
-        self._bits += 1
-        for variable in variables:
-            self._writes[variable] = self._writes.get(variable, 0) | bit
-            self.writers.setdefault(variable, []).append(node.name)
-        self._preceding[node.name] |= bit
-
-    def note_earlier_write(self, variable: str) -> None:
-        """Counts `written_before`, the writes before every node, as writes to a variable."""
-        self._writes[variable] = self._before
-
-    def looked_at(self, node: NodeDef, places: Collection[int]) -> list[NodeDef]:
+    def _looked_at(self, node: NodeDef, places: Collection[int]) -> list[NodeDef]:
         """Makes a node use the values that variables have when it runs; returns the added reads.
 
         `places` are indices of the inputs that are values; the others are refs.
@@ -149,141 +115,91 @@ class Conversion:
         for i in places:
             ref, read = self.refs.get(inputs[i]), self.reads.get(inputs[i])
             if ref:
-                read = Read(ref, -1, ref.shape)
-            if read and self._preceding[node.name] & self.writes_to(read.ref) != read.writes:
-                inputs[i] = self._read_again(read, node, added)
-        set_inputs(node, inputs)
+                read = Read(ref, -1)
+            if read is None or self._writes_before(node, read.ref) == read.writes:
+                continue
+            if read.is_whole:
+                inputs[i] = self._read_again(read.ref, node, added)
+            else:
+                self.for_sessions[node.name] = (
+                    f"uses a part of the ref variable {read.ref.variable!r} that was taken before "
+                    "a write to the variable"
+                )
+        _set_inputs(node, inputs)
         return added
 
-    def _user(self, node: NodeDef, shapes: Sequence[aliases.Shape]) -> list[NodeDef]:
-        called = self.call(node)
-        if called is not None:
-            return called
-        values = [i for i, each in enumerate(node.input) if not each.startswith("^")]
-        op = ref_ops.ref_op(node.op)
-        if op is not None:
-            refs = {i: self.refs[node.input[i]] for i in values if op.takes(i, node, self.refs)}
-            if refs:
-                added = self.looked_at(node, [i for i in values if i not in refs])
-                self._of_refs(node, op, refs, added)
-                return [*added, node]
-        if node.op == "Identity" and node.input[0] in self.refs and self.has_plain_outputs:
-            return self._read(node)
-        added = self.looked_at(node, values)
-        self.note_aliases(node, shapes)
-        return [*added, node]
+    def _writes_before(self, node: NodeDef, ref: Ref) -> int:
+        """Bits of the writes to a variable that precede a node."""
+        return self._preceding[node.name] & self._writes.get(ref.variable, 0)
 
-    def note_aliases(self, node: NodeDef, shapes: Sequence[aliases.Shape]) -> None:
+    def _note_shared(self, node: NodeDef, values: Collection[int], is_part: bool) -> None:
         """Notes the outputs of a node that share the memory of a read."""
-        if node.op in aliases.SAME:
-            for i in range(len(node.input) if node.op == "IdentityN" else 1):
+        if node.op in ref_ops.SAME:
+            for i in values if node.op == "IdentityN" else (0,):
                 if node.input[i] in self.reads:
-                    self.reads[self.output(node, i, "output", i)] = self.reads[node.input[i]]
-            return
-        source = self.reads.get(node.input[aliases.shared_input(node)])
-        if source is None:
-            return
-        if not aliases.may_share(node):
-            return
-        arguments = [self._constant(each) for each in node.input]
-        begins = aliases.begins(node, source.shape, shapes, arguments)
-        copy = tf.compat.v1.NodeDef()
-        copy.CopyFrom(node)
-        for i, begin in enumerate(begins):
-            shape = shapes[i] if source.shape is not None and shapes else None
-            first = None if node.op == "Bitcast" or source.begin is None else source.begin + begin
-            output = self.output(node, i, output_name(node), i)
-            self.reads[output] = Read(source.ref, source.writes, shape, copy, source, i, first)
+                    self.reads[_output(node, i)] = self.reads[node.input[i]]
+        elif is_part and (reads := [self.reads[e] for e in node.input if e in self.reads]):
+            count = max(node.attr["num_split"].i, node.attr["num"].i, 1)  # Split, Unpack
+            for i in range(count):
+                self.reads[_output(node, i)] = dataclasses.replace(reads[0], is_whole=False)
 
-    def _constant(self, output: str) -> np.ndarray | None:
-        node = self._constants.get(output)
-        return None if node is None else tf.make_ndarray(node.attr["value"].tensor).astype(np.int64)
-
-    def _read(self, node: NodeDef) -> list[NodeDef]:
+    def _read(self, node: NodeDef) -> NodeDef:
         """Turns an Identity of a ref into a read of the variable."""
         ref = self.refs[node.input[0]]
         node.op = "ReadVariableOp"
         node.attr.clear()
         node.attr["dtype"].type = ref.dtype
-        writes = self._preceding[node.name] & self.writes_to(ref)
-        self.reads[node.name] = Read(ref, writes, ref.shape)
-        set_inputs(node, [ref.handle, *waits([ref]), *node.input[1:]])
-        return [node]
+        self.reads[node.name] = Read(ref, self._writes_before(node, ref))
+        _set_inputs(node, [ref.variable, *_waits([ref]), *node.input[1:]])
+        return node
 
-    def _of_refs(
-        self, node: NodeDef, op: ref_ops.RefOp, refs: dict[int, Ref], added: list[NodeDef]
-    ) -> None:
-        """Makes a node take handles in place of refs; appends other nodes for this to `added`."""
+    def _of_refs(self, node: NodeDef, op: ref_ops.RefOp, refs: dict[int, Ref]) -> None:
+        """Makes a node take handles in place of refs."""
         inputs = list(node.input)
         for i, ref in refs.items():
-            inputs[i] = ref.handle
-        variables = frozenset[str]().union(*(ref.variables for ref in refs.values()))
+            inputs[i] = ref.variable
         first = refs[min(refs)]
-        passed = dataclasses.replace(first, variables=variables, after=node.name)
         if node.op == "RefIdentity":  # its consumers take the handle, and wait for the NoOp
             inputs = inputs[1:]
             node.op = "NoOp"
             node.attr.clear()
-        elif node.op == "RefSelect":  # all handles but one are dead
-            switches = [self._switched(node, i, each) for i, each in enumerate(inputs[1:])]
-            added += switches
-            inputs = [self.output(each, i, "outputs", i) for i, each in enumerate(switches)]
-            node.op = "Merge"
-            node.attr["T"].type = RESOURCE
-        elif node.op in ref_ops.CONTROL_FLOW:
-            node.op = node.op.removeprefix("Ref")
-            node.attr["T"].type = RESOURCE
         elif not op.twin:
             raise NotImplementedError(
-                f"{node.name} ({node.op}) takes the ref variable {first.handle!r}, and there is no "
-                "such operation on resource variables. Make the variable with use_resource=True, "
-                'or set RunConfig(runtime="session").'
+                f"{node.name} ({node.op}) takes the ref variable {first.variable!r}, and there is "
+                "no such operation on resource variables. Make the variable with "
+                'use_resource=True, or set RunConfig(runtime="session").'
             )
         else:
             if op.writes:
-                self.note_write(node, variables)
+                self._note_write(node, {ref.variable for ref in refs.values()})
             _set_attributes(node, op, first.dtype)
-        for i, name in op.outputs:
-            output = self.output(node, i, name)
-            flows = node.op in ref_ops.PASSED_ON
-            self.refs[output] = (
-                dataclasses.replace(passed, handle=output, after="") if flows else passed
-            )
-        set_inputs(node, [*inputs, *waits(refs.values())])
+        for i in op.outputs:
+            self.refs[_output(node, i)] = dataclasses.replace(first, after=node.name)
+        _set_inputs(node, [*inputs, *_waits(refs.values())])
 
-    def _switched(self, node: NodeDef, place: int, handle: str) -> NodeDef:
-        """A node whose output `place` is `handle` if `node`, a RefSelect, selects that place."""
-        switch = tf.compat.v1.NodeDef(op="_SwitchN", name=f"{node.name}/_{place}")
-        switch.input.extend([handle, node.input[0]])
-        switch.attr["num_outs"].i = node.attr["N"].i + 1  # the last for an index out of range
-        switch.attr["T"].type = RESOURCE
-        return switch
+    def _note_write(self, node: NodeDef, variables: Iterable[str]) -> None:
+        bit = 1 << self._bits
+        self._bits += 1
+        for variable in variables:
+            self._writes[variable] = self._writes.get(variable, 0) | bit
+        self._preceding[node.name] |= bit
 
-    def _read_again(self, read: Read, node: NodeDef, added: list[NodeDef]) -> str:
-        """The output with the value of `read` just before a node; appends its nodes to `added`."""
-        alias, source, ref = read.alias, read.source, read.ref
-        writes = self._preceding[node.name] & self.writes_to(ref)
-        known = (ref.handle, "" if alias is None else alias.name, writes)
+    def _read_again(self, ref: Ref, node: NodeDef, added: list[NodeDef]) -> str:
+        """The value of a variable just before a node; appends a new read of it to `added`."""
+        writes = self._writes_before(node, ref)
+        known = ref.variable, writes
         if known not in self._again:
-            made = tf.compat.v1.NodeDef()
-            if alias is None or source is None:
-                made.op = "ReadVariableOp"
-                made.name = f"{producer(ref.handle)}/_read/{len(self._again)}"
-                made.attr["dtype"].type = ref.dtype
-                before = [e for e in node.input if self._preceding.get(producer(e), 0) & writes]
-                after = [f"^{producer(each)}" for each in before]
-                set_inputs(made, [ref.handle, *waits([ref]), *after])
-            else:
-                made.CopyFrom(alias)
-                made.name = f"{alias.name}/_again/{len(self._again)}"
-                made.input[aliases.shared_input(made)] = self._read_again(source, node, added)
-            self._preceding[made.name] = self._preceding[node.name]
-            self._again[known] = made
+            name = f"{ref.variable}/_read/{len(self._again)}"
+            made = tf.compat.v1.NodeDef(op="ReadVariableOp", name=name)
+            made.attr["dtype"].type = ref.dtype
+            before = [e for e in node.input if self._preceding.get(producer(e), 0) & writes]
+            after = [f"^{producer(each)}" for each in before]
+            _set_inputs(made, [ref.variable, *_waits([ref]), *after])
+            self._preceding[name] = self._preceding[node.name]
+            self._again[known] = name
+            self.reads[name] = Read(ref, writes)
             added.append(made)
-        made = self._again[known]
-        output = self.output(made, read.place, output_name(made), read.place)
-        self.reads[output] = dataclasses.replace(read, writes=writes)
-        return output
+        return self._again[known]
 
 
 def producer(edge: str) -> str:
@@ -291,26 +207,20 @@ def producer(edge: str) -> str:
     return edge.removeprefix("^").split(":", 1)[0]
 
 
-def output_name(node: NodeDef) -> str:
-    """The name of a node's first output, which may be a list."""
-    return str(op_def_registry.get(node.op).output_arg[0].name)
+def _output(node: NodeDef, place: int) -> str:
+    """The name by which other nodes take an output."""
+    return f"{node.name}:{place}" if place else str(node.name)
 
 
-def _static(shape: Any) -> aliases.Shape:
-    known = tf.TensorShape(shape)
-    return tuple(known.as_list()) if known.is_fully_defined() else None
-
-
-def waits(refs: Iterable[Ref]) -> list[str]:
+def _waits(refs: Iterable[Ref]) -> list[str]:
     return [f"^{ref.after}" for ref in refs if ref.after]
 
 
-def set_inputs(node: NodeDef, inputs: Iterable[str]) -> None:
+def _set_inputs(node: NodeDef, inputs: Iterable[str]) -> None:
+    """Sets the inputs of a node: control inputs last, each once."""
     inputs = list(inputs)
-    values = [each for each in inputs if not each.startswith("^")]
     waits = dict.fromkeys(each for each in inputs if each.startswith("^"))
-    del node.input[:]
-    node.input.extend([*values, *waits])
+    graph_def.set_inputs(node, [*(each for each in inputs if not each.startswith("^")), *waits])
 
 
 def _set_attributes(node: NodeDef, op: ref_ops.RefOp, dtype: int) -> None:

@@ -8,13 +8,25 @@ import sys
 from collections.abc import Container
 from typing import Any
 
+import tensorflow as tf
+
 from tpu_estimator_compat.tf_internals import op_def_registry
 
 VARIABLES = frozenset({"Variable", "VariableV2"})
-CONTROL_FLOW = frozenset({"RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefNextIteration"})
-"""Operations that pass a ref on."""
-PASSED_ON = frozenset(name.removeprefix("Ref") for name in CONTROL_FLOW)
-"""Operations that pass a handle on."""
+SAME = frozenset(
+    {
+        *("CheckNumerics", "Copy", "EnsureShape", "GuaranteeConst", "Identity", "IdentityN"),
+        *("PlaceholderWithDefault", "PreventGradient", "Print", "StopGradient"),
+    }
+)
+"""Operations whose first output is the first input; of `IdentityN`, each output is its input."""
+_ROWS = frozenset({"Slice", "Split", "SplitV", "StridedSlice", "Unpack"})
+_ALL = frozenset(
+    {
+        *("AddN", "Bitcast", "BroadcastTo", "ExpandDims", "Max", "Mean", "Min", "MirrorPad"),
+        *("Pack", "Pad", "PadV2", "Prod", "Reshape", "Squeeze", "Sum", "Tile", "Transpose"),
+    }
+)
 _INITIALIZED = "IsVariableInitialized"
 _TWINS = {
     "Assign": "AssignVariableOp",
@@ -30,14 +42,14 @@ class RefOp:
 
     Attributes:
       places: indices of its inputs that are refs.
-      outputs: indices and names of its outputs that are refs.
+      outputs: indices of its outputs that are refs.
       twin: the operation that does the same with handles; empty for none.
       attributes: names of the twin's attributes.
       writes: whether it changes the variables.
     """
 
     places: Container[int]
-    outputs: tuple[tuple[int, str], ...]
+    outputs: tuple[int, ...]
     twin: str
     attributes: frozenset[str]
     writes: bool
@@ -57,7 +69,7 @@ def ref_op(op_type: str) -> RefOp | None:
     if not places:
         return None
     is_list = definition.input_arg[places[-1]].number_attr
-    outputs = tuple((i, a.name) for i, a in enumerate(definition.output_arg) if a.is_ref)
+    outputs = tuple(i for i, a in enumerate(definition.output_arg) if a.is_ref)
     twin = op_def_registry.get(_TWINS.get(op_type, f"Resource{op_type}"))
     return RefOp(
         places=range(places[-1], sys.maxsize) if is_list else places,
@@ -71,5 +83,13 @@ def ref_op(op_type: str) -> RefOp | None:
 def needs_ref(op_type: str) -> bool:
     """Whether operations of a type take refs, and none on resource variables do the same."""
     op = ref_op(op_type)
-    passes = CONTROL_FLOW | {"RefIdentity", "RefSelect"}
-    return op is not None and not op.twin and op_type not in passes
+    return op is not None and not op.twin and op_type != "RefIdentity"
+
+
+def may_share(op: tf.Operation) -> bool:
+    """Whether outputs of `op` share an input's memory for some arguments: parts, other shapes."""
+    if op.type not in _ALL:
+        return op.type in _ROWS
+    sizes = {t.shape.num_elements() for t in (op.inputs[0], op.outputs[0])}
+    several = op.type in ("AddN", "Pack") and len(op.inputs) > 1
+    return not several and (len(sizes) == 1 or None in sizes or op.type == "Bitcast")

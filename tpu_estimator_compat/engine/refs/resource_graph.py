@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.refs import ref_ops
-from tpu_estimator_compat.engine.refs.conversion import NodeDef, Ref, producer
-from tpu_estimator_compat.engine.refs.functions import CallingConversion, Functions
+from tpu_estimator_compat.engine.refs.conversion import Conversion, NodeDef, Ref, producer
 
 _OWN = "_on_resources"
 
@@ -25,6 +24,17 @@ def of(graph: tf.Graph) -> ResourceGraph:
     return found
 
 
+def for_sessions(graph: tf.Graph) -> dict[str, str]:
+    """Names of operations that only sessions run as TensorFlow 1 did, each with the reason."""
+    operations = graph.get_operations()
+    if not any(op.type in ref_ops.VARIABLES for op in operations):
+        return {}
+    conversion = Conversion()
+    for _ in conversion.convert(graph.as_graph_def().node, operations):
+        pass
+    return conversion.for_sessions
+
+
 class ResourceGraph:
     """A graph that computes the same as another, under the same names, on resource variables.
 
@@ -36,8 +46,7 @@ class ResourceGraph:
         self._has_refs = False
         self._version = -1
         self._followed = 0
-        self._functions = Functions()
-        self._conversion = CallingConversion(self._functions)
+        self._conversion = Conversion()
         self._reads: dict[str, tf.Tensor] = {}
 
     def follow(self, graph: tf.Graph) -> None:
@@ -71,9 +80,8 @@ class ResourceGraph:
         """
         name = tensor.name.removesuffix(":0")
         read = self._conversion.reads.get(name)
-        ref = read.ref if read and read.alias is None else self._conversion.refs.get(name)
-        handle = None if ref is None else self._output(ref.handle)
-        return handle if handle is not None and handle.op.type == "VarHandleOp" else None
+        ref = read.ref if read and read.is_whole else self._conversion.refs.get(name)
+        return None if ref is None else self._output(ref.variable)
 
     def fed(self, tensor: tf.Tensor) -> list[tf.Tensor]:
         """The counterparts to feed for `tensor`; for a ref, all plain reads of the variable."""
@@ -90,13 +98,23 @@ class ResourceGraph:
     def operation(self, operation: tf.Operation) -> tf.Operation:
         return self._operation(operation.name) if self._has_refs else operation
 
+    def check(self, operations: Iterable[tf.Operation]) -> None:
+        """Raises NotImplementedError, in words, if only sessions run an operation exactly."""
+        reasons = self._conversion.for_sessions
+        for op in operations if reasons else ():
+            if reason := reasons.get(op.name):
+                raise NotImplementedError(
+                    f"{op.name} ({op.type}) {reason}. Make the variable with use_resource=True, or "
+                    'set RunConfig(runtime="session").'
+                )
+
     def _value(self, tensor: tf.Tensor, ref: Ref) -> tf.Tensor:
         known = self._reads.get(tensor.name)
         if known is None:
             after = [self._operation(ref.after)] if ref.after else []
             with self.graph.as_default(), tf.control_dependencies(after):
                 known = tf.raw_ops.ReadVariableOp(
-                    resource=self._output(ref.handle),
+                    resource=self._output(ref.variable),
                     dtype=tensor.dtype.base_dtype,
                     name=f"{tensor.op.name}/_value",
                 )
@@ -105,7 +123,7 @@ class ResourceGraph:
 
     def _import(self, graph: tf.Graph, operations: Sequence[tf.Operation]) -> None:
         names = {op.name for op in operations}
-        source = graph.as_graph_def(add_shapes=True)
+        source = graph.as_graph_def()
         nodes = [node for node in source.node if node.name in names]
         shaped_anew = {node.input[0] for node in nodes if _gives_a_shape(node)}
         for node in nodes:
@@ -115,10 +133,7 @@ class ResourceGraph:
                 node.attr["shape"].shape.CopyFrom(tf.TensorShape(None).as_proto())
         definition = tf.compat.v1.GraphDef()
         definition.versions.CopyFrom(source.versions)
-        self._functions.add(source.library.function)
-        definition.node.extend(self._conversion.convert(nodes))
-        definition.library.function.extend(self._functions.made)
-        self._functions.made.clear()
+        definition.node.extend(self._conversion.convert(nodes, operations))
         own = self.graph
         for function in list(graph._functions.values()):
             own._add_function_recursive(function)

@@ -101,7 +101,7 @@ class VariableStore:
     def _make(self, op: tf.Operation, replicated: bool, trainable: bool, reported: bool) -> None:
         if graph_ops.is_variable_handle(op):
             self._variables[op.name] = made = self._create(op, replicated, trainable)
-            if not reported and not hasattr(graph_ops.original(op), graph_ops.READ_AROUND):
+            if not reported and not hasattr(graph_ops.original(op), graph_ops.READS_AROUND):
                 for component in components(made):
                     _refuse_reads_before_first_value(component, op.name)
         else:

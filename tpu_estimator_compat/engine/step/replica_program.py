@@ -91,6 +91,7 @@ class ReplicaProgram:
         fed = {key(t) for t in self._fed}
         wanted = [t.op for t in self._results if key(t) not in fed]
         ops = graph_ops.ancestors([*wanted, *self.targets], fed, done)
+        resources.check(ops)
         self.handles = graph_ops.in_creation_order(filter(graph_ops.is_handle, ops))
         stops = fed | {(op.name, 0) for op in self.handles}
         idle = (simplify.idle_gates(ops) - set(self.targets)) | set(done)
