@@ -152,7 +152,7 @@ def test_the_evaluator_waits_for_checkpoints_until_the_last(tmp_path, monkeypatc
             chief.train(train_input_fn, max_steps=steps)
 
     clock = types.SimpleNamespace(time=lambda: now[0], sleep=sleep)
-    monkeypatch.setattr(schedule, "time", clock)
+    monkeypatch.setattr(schedule._training, "time", clock)
     assert evaluate_beside_a_chief(tmp_path, monkeypatch, caplog) == [10, 20, 30]
     assert slept == [1, *[0.5] * 6]
     assert caplog.text.count("Estimator is not trained yet.") == 1

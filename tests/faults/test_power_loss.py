@@ -214,7 +214,8 @@ def read_a_variable(estimator):
 
 def evaluate_in_a_schedule(estimator):
     spec = tf_estimator.EvalSpec(train_input_fn, steps=1)
-    assert schedule._Evaluator(estimator, spec, None).evaluate_and_export().global_step == 2
+    evaluated, _ = schedule._Executor._Evaluator(estimator, spec, None).evaluate_and_export()
+    assert evaluated.metrics["global_step"] == 2
 
 
 def go_on(estimator):
@@ -250,5 +251,5 @@ def test_damaged_event_files_are_passed_over(model_dir, caplog):
     [events] = (model_dir / "eval").iterdir()
     events.write_bytes(events.read_bytes()[:-20] + bytes(20))
     exporter = tf_estimator.BestExporter(serving_input_receiver_fn=serving_input_receiver)
-    assert exporter._is_due(estimator, {"loss": 1.0}, False)
+    assert exporter.export(estimator, str(model_dir / "best"), None, {"loss": 1.0}, False)
     assert str(events) in caplog.text

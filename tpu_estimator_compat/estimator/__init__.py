@@ -6,21 +6,38 @@ door also has `train_and_evaluate`, exporters and estimators made of Keras 2 mod
 `estimator.py`, then `engine/modes/preparation.py`.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.estimator import experimental, export, inputs, tpu
+from tpu_estimator_compat.estimator import inputs, tpu
 from tpu_estimator_compat.estimator.estimator import Estimator
-from tpu_estimator_compat.estimator.exporters import (
-    BestExporter,
-    Exporter,
-    FinalExporter,
-    LatestExporter,
-)
-from tpu_estimator_compat.estimator.extending import add_metrics
-from tpu_estimator_compat.estimator.schedule import train_and_evaluate
-from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, VocabInfo, WarmStartSettings
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.estimator import experimental, export
+    from tpu_estimator_compat.estimator.exporters import (
+        BestExporter,
+        Exporter,
+        FinalExporter,
+        LatestExporter,
+    )
+    from tpu_estimator_compat.estimator.extending import add_metrics
+    from tpu_estimator_compat.estimator.schedule import EvalSpec, TrainSpec, train_and_evaluate
+
+_OF_ORIGINAL = {
+    "BestExporter": "exporters",
+    "EvalSpec": "schedule",
+    "Exporter": "exporters",
+    "FinalExporter": "exporters",
+    "LatestExporter": "exporters",
+    "TrainSpec": "schedule",
+    "add_metrics": "extending",
+    "train_and_evaluate": "schedule",
+}
+"""Names to the modules that have them; these load tensorflow-estimator (see `original.py`)."""
 
 # TensorFlow's own hooks: `tf.estimator` had a second name for each.
 CheckpointSaverHook = tf.compat.v1.train.CheckpointSaverHook
@@ -78,3 +95,18 @@ __all__ = [
     "tpu",
     "train_and_evaluate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports on first use what loads tensorflow-estimator."""
+    if name in ("experimental", "export"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _OF_ORIGINAL:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_OF_ORIGINAL[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

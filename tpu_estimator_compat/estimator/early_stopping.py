@@ -1,14 +1,12 @@
-"""Early stopping: training hooks that watch a metric of the evaluations."""
+"""Early stopping: the original's hooks that watch a metric, as turns of this package's loop."""
 
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config.arguments import check_number, check_steps, check_type
 from tpu_estimator_compat.engine.checkpoint import global_step_in
@@ -18,10 +16,11 @@ from tpu_estimator_compat.engine.hooks.early_stopping import (
     StopWithChiefHook,
     read_eval_metrics,
 )
+from tpu_estimator_compat.estimator import original
 from tpu_estimator_compat.estimator.estimator import Estimator
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
-Values = dict[int, float]
+_original: Any = original.module("early_stopping")
 
 
 def make_early_stopping_hook(
@@ -59,93 +58,6 @@ def make_early_stopping_hook(
     return StopWithChiefHook()
 
 
-def stop_if_higher_hook(
-    estimator: Estimator,
-    metric_name: str,
-    threshold: float,
-    eval_dir: str | None = None,
-    min_steps: int = 0,
-    run_every_secs: float | None = 60,
-    run_every_steps: int | None = None,
-) -> Hook:
-    """A hook that ends training when a metric rises above a threshold.
-
-    Args:
-      estimator: the estimator in training.
-      metric_name: a key of the results of `evaluate`, such as `loss`.
-      threshold: a metric above this value ends training.
-      eval_dir: directory of the evaluation's events; None for `estimator.eval_dir()`.
-      min_steps: evaluations before this global step do not count.
-      run_every_secs: seconds between two reads of the events; or
-      run_every_steps: steps between two reads.
-
-    Raises:
-      KeyError: in training, an evaluation lacks the metric.
-      TypeError, ValueError: as `make_early_stopping_hook`.
-    """
-    crossed = _crosses(metric_name, threshold, operator.gt, "greater than")
-    stop = _watching(crossed, estimator, metric_name, eval_dir, min_steps)
-    return make_early_stopping_hook(estimator, stop, run_every_secs, run_every_steps)
-
-
-def stop_if_lower_hook(
-    estimator: Estimator,
-    metric_name: str,
-    threshold: float,
-    eval_dir: str | None = None,
-    min_steps: int = 0,
-    run_every_secs: float | None = 60,
-    run_every_steps: int | None = None,
-) -> Hook:
-    """A hook that ends training when a metric falls below a threshold.
-
-    Arguments, return value and errors are those of `stop_if_higher_hook`.
-    """
-    crossed = _crosses(metric_name, threshold, operator.lt, "less than")
-    stop = _watching(crossed, estimator, metric_name, eval_dir, min_steps)
-    return make_early_stopping_hook(estimator, stop, run_every_secs, run_every_steps)
-
-
-def stop_if_no_increase_hook(
-    estimator: Estimator,
-    metric_name: str,
-    max_steps_without_increase: int,
-    eval_dir: str | None = None,
-    min_steps: int = 0,
-    run_every_secs: float | None = 60,
-    run_every_steps: int | None = None,
-) -> Hook:
-    """A hook that ends training when a metric has not risen for a number of steps.
-
-    The other arguments, return value and errors are those of `stop_if_higher_hook`.
-
-    Args:
-      max_steps_without_increase: training ends at the first evaluation that is at least this
-        many steps after the best one.
-    """
-    stalled = _stalls(metric_name, max_steps_without_increase, operator.gt, "increase")
-    stop = _watching(stalled, estimator, metric_name, eval_dir, min_steps)
-    return make_early_stopping_hook(estimator, stop, run_every_secs, run_every_steps)
-
-
-def stop_if_no_decrease_hook(
-    estimator: Estimator,
-    metric_name: str,
-    max_steps_without_decrease: int,
-    eval_dir: str | None = None,
-    min_steps: int = 0,
-    run_every_secs: float | None = 60,
-    run_every_steps: int | None = None,
-) -> Hook:
-    """A hook that ends training when a metric has not fallen for a number of steps.
-
-    Arguments, return value and errors are those of `stop_if_no_increase_hook`.
-    """
-    stalled = _stalls(metric_name, max_steps_without_decrease, operator.lt, "decrease")
-    stop = _watching(stalled, estimator, metric_name, eval_dir, min_steps)
-    return make_early_stopping_hook(estimator, stop, run_every_secs, run_every_steps)
-
-
 def make_stop_at_checkpoint_step_hook(
     estimator: Estimator, last_step: int, wait_after_file_check_secs: float = 30
 ) -> Hook:
@@ -175,78 +87,41 @@ def _check_estimator(estimator: Any) -> None:
         )
 
 
-def _watching(
-    should_stop: Callable[[Values], bool],
-    estimator: Estimator,
-    metric_name: str,
-    eval_dir: str | None,
-    min_steps: int,
-) -> Callable[[], bool]:
-    """A function that reads the metric's values by global step for `should_stop`."""
-    _check_estimator(estimator)
-    check_type(metric_name, "metric_name", str, "a name of a metric (str)")
-    check_number(min_steps, "min_steps")
-    directory = estimator.eval_dir() if eval_dir is None else eval_dir
+class _Metrics(dict[str, float]):
+    """The metrics of an evaluation; says which there are instead of a missing one."""
 
-    def now() -> bool:
-        values = {}
-        for step, metrics in read_eval_metrics(directory).items():
-            if step < min_steps:
-                continue
-            if metric_name not in metrics:
-                raise KeyError(
-                    f"{metric_name!r} is not among the metrics of the evaluation at step {step} in "
-                    f"{directory}: {sorted(metrics)}. Early stopping needs one of them."
-                )
-            values[step] = metrics[metric_name]
-        return should_stop(values)
+    def __init__(self, metrics: dict[str, float], step: int, directory: str):
+        super().__init__(metrics)
+        self._where = f"the evaluation at step {step} in {directory}"
 
-    return now
+    def __missing__(self, name: str) -> float:
+        raise KeyError(
+            f"{name!r} is not among the metrics of {self._where}: {sorted(self)}. Early stopping "
+            "needs one of them."
+        )
 
 
-def _crosses(
-    metric_name: str, threshold: float, is_beyond: Callable[[float, float], bool], words: str
-) -> Callable[[Values], bool]:
-    check_number(threshold, "threshold")
-
-    def crosses(values: Values) -> bool:
-        for step, value in values.items():
-            if is_beyond(value, threshold):
-                logging.info(
-                    'At step %s, metric "%s" has value %s which is %s the configured threshold '
-                    "(%s) for early stopping.",
-                    step,
-                    metric_name,
-                    value,
-                    words,
-                    threshold,
-                )
-                return True
-        return False
-
-    return crosses
+def _read(directory: str) -> dict[int, _Metrics]:
+    found = read_eval_metrics(directory)
+    return {step: _Metrics(metrics, step, directory) for step, metrics in found.items()}
 
 
-def _stalls(
-    metric_name: str, max_steps: int, is_better: Callable[[float, float], bool], word: str
-) -> Callable[[Values], bool]:
-    check_number(max_steps, f"max_steps_without_{word}", least=0)
+def _check(given: dict[str, Any]) -> None:
+    _check_estimator(given["estimator"])
+    check_type(given["metric_name"], "metric_name", str, "a name of a metric (str)")
+    check_number(given["min_steps"], "min_steps")
+    for name in given:
+        if name == "threshold" or name.startswith("max_steps_without_"):
+            check_number(given[name], name, least=None if name == "threshold" else 0)
 
-    def stalls(values: Values) -> bool:
-        best = best_step = None
-        for step, value in values.items():
-            if best is None or best_step is None or is_better(value, best):
-                best, best_step = value, step
-            if step - best_step >= max_steps:
-                logging.info(
-                    'No %s in metric "%s" for %s steps, which is greater than or equal to max '
-                    "steps (%s) configured for early stopping.",
-                    word,
-                    metric_name,
-                    step - best_step,
-                    max_steps,
-                )
-                return True
-        return False
 
-    return stalls
+# The original's functions look for these in their module.
+_original.make_early_stopping_hook = make_early_stopping_hook
+_original.read_eval_metrics = _read
+for _name in [name for name in vars(_original) if name.startswith("stop_if_")]:
+    setattr(_original, _name, original.checked(getattr(_original, _name), _check))
+
+stop_if_higher_hook = _original.stop_if_higher_hook
+stop_if_lower_hook = _original.stop_if_lower_hook
+stop_if_no_increase_hook = _original.stop_if_no_increase_hook
+stop_if_no_decrease_hook = _original.stop_if_no_decrease_hook

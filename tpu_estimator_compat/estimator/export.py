@@ -1,14 +1,6 @@
-"""The public names of `tf.estimator.export`."""
+"""The public names of `tf.estimator.export`: the original's receivers, and TensorFlow's outputs."""
 
-from tpu_estimator_compat.engine.export.outputs import (
-    ClassificationOutput,
-    EvalOutput,
-    ExportOutput,
-    PredictOutput,
-    RegressionOutput,
-    TrainOutput,
-)
-from tpu_estimator_compat.engine.export.receivers import (
+from tpu_estimator_compat.estimator.original.export.export import (
     ServingInputReceiver,
     SupervisedInputReceiver,
     TensorServingInputReceiver,
@@ -17,6 +9,14 @@ from tpu_estimator_compat.engine.export.receivers import (
     build_raw_serving_input_receiver_fn,
     build_raw_supervised_input_receiver_fn,
     build_supervised_input_receiver_fn_from_input_fn,
+)
+from tpu_estimator_compat.tf_internals import (
+    ClassificationOutput,
+    EvalOutput,
+    ExportOutput,
+    PredictOutput,
+    RegressionOutput,
+    TrainOutput,
 )
 
 __all__ = [

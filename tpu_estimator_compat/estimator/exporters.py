@@ -1,11 +1,11 @@
-"""Exporters of `train_and_evaluate`: for every evaluation, for the best, or for the last."""
+"""The original's exporters; they name wrong arguments, and delete nothing through links."""
 
 from __future__ import annotations
 
+import functools
 import heapq
 import os
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,102 +15,36 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config.arguments import check_callable, check_type
 from tpu_estimator_compat.engine.hooks.early_stopping import events
 from tpu_estimator_compat.engine.runtime import user_files
-from tpu_estimator_compat.tf_internals import function_utils
+from tpu_estimator_compat.estimator import original
 
-InputReceiverFn = Callable[[], Any]
 Results = dict[str, Any]
+_original: Any = original.module("exporter")
+Exporter = _original.Exporter
 
 
-class Exporter:
-    """Base class of exporters: decides after each evaluation whether and how to export.
-
-    Example:
-      >>> class NameExporter(Exporter):
-      ...     name = "names"
-      ...
-      ...     def export(self, estimator, export_path, *unused_arguments):
-      ...         return estimator.get_variable_names()
-      >>> EvalSpec(input_fn, exporters=NameExporter()).exporters[0].name
-      'names'
-    """
-
-    @property
-    def name(self) -> Any:
-        """Directory of the exports, below `export` in the model_dir; a non-empty string."""
-        return None
-
-    def export(
-        self,
-        estimator: Any,
-        export_path: str,
-        checkpoint_path: str,
-        eval_result: Results,
-        is_the_final_export: bool,
-    ) -> Any:
-        """Exports an estimator, or decides not to.
-
-        Args:
-          estimator: the estimator to export.
-          export_path: directory of this exporter's exports.
-          checkpoint_path: the checkpoint that was evaluated.
-          eval_result: the result of `evaluate` for that checkpoint.
-          is_the_final_export: whether training has reached `TrainSpec.max_steps`; always False if
-            `max_steps` is None.
-
-        Returns:
-          The path of the export, or None if there is none.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define export().")
+@functools.wraps(Exporter.export)
+def _undefined(self: Any, *unused_arguments: Any, **unused: Any) -> None:
+    raise NotImplementedError(f"{type(self).__name__} must define export().")
 
 
-class _SavedModelExporter(Exporter):
-    def __init__(
-        self,
-        name: str,
-        serving_input_receiver_fn: InputReceiverFn | None,
-        assets_extra: dict[str, str] | None = None,
-        as_text: bool = False,
-    ):
-        if serving_input_receiver_fn is not None:  # export_saved_model itself refuses None
-            advice = "Give a function that takes nothing and returns a ServingInputReceiver."
-            check_callable(serving_input_receiver_fn, "serving_input_receiver_fn", advice)
-        self._name = name
-        self._serving_input_receiver_fn = serving_input_receiver_fn
-        self._assets_extra = assets_extra
-        self._as_text = as_text
-        self._exports_to_keep: int | None = None
-        self._has_exported = False
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    def export(
-        self,
-        estimator: Any,
-        export_path: str,
-        checkpoint_path: str,
-        eval_result: Results,
-        is_the_final_export: bool,
-    ) -> Any:
-        if not self._is_due(estimator, eval_result, is_the_final_export):
-            return None
-        path = estimator.export_saved_model(
-            export_path,
-            self._serving_input_receiver_fn,
-            assets_extra=self._assets_extra,
-            as_text=self._as_text,
-            checkpoint_path=checkpoint_path,
-        )
-        delete_old(export_path, self._exports_to_keep)
-        self._has_exported = True
-        return path
-
-    def _is_due(self, estimator: Any, eval_result: Results, is_final: bool) -> bool:
-        return True
+Exporter.export = _undefined  # the original's does nothing, in silence
+_ADVICE = {
+    "serving_input_receiver_fn": (
+        "Give a function that takes nothing and returns a ServingInputReceiver."
+    ),
+    "compare_fn": "Give a function of the best and the current result.",
+}
 
 
-class FinalExporter(_SavedModelExporter):
+def _check(given: dict[str, Any]) -> None:
+    for name, advice in _ADVICE.items():
+        if given.get(name) is not None:
+            check_callable(given[name], name, advice)
+    if given.get("exports_to_keep") is not None:
+        check_type(given["exports_to_keep"], "exports_to_keep", (int, np.integer), "int")
+
+
+class FinalExporter(_original.FinalExporter):
     """Exports once, when training has reached `TrainSpec.max_steps`.
 
     Args:
@@ -127,13 +61,10 @@ class FinalExporter(_SavedModelExporter):
       'final'
     """
 
-    def _is_due(self, estimator: Any, eval_result: Results, is_final: bool) -> bool:
-        if is_final:
-            logging.info("Performing the final export in the end of training.")
-        return is_final
+    __init__ = original.checked(_original.FinalExporter.__init__, _check)
 
 
-class LatestExporter(_SavedModelExporter):
+class LatestExporter(_original.LatestExporter):
     """Exports after every evaluation, and deletes old exports.
 
     The other arguments are those of `FinalExporter`.
@@ -150,27 +81,13 @@ class LatestExporter(_SavedModelExporter):
       'latest'
     """
 
-    def __init__(
-        self,
-        name: str,
-        serving_input_receiver_fn: InputReceiverFn | None,
-        assets_extra: dict[str, str] | None = None,
-        as_text: bool = False,
-        exports_to_keep: int | None = 5,
-    ):
-        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
-        self._exports_to_keep = _checked_number(exports_to_keep, "positive number")
+    __init__ = original.checked(_original.LatestExporter.__init__, _check)
+
+    def _garbage_collect_exports(self, export_dir_base: str) -> None:
+        delete_old(export_dir_base, self._exports_to_keep)
 
 
-def _loss_smaller(best_eval_result: Results, current_eval_result: Results) -> bool:
-    if not best_eval_result or "loss" not in best_eval_result:
-        raise ValueError("best_eval_result cannot be empty or no loss is found in it.")
-    if not current_eval_result or "loss" not in current_eval_result:
-        raise ValueError("current_eval_result cannot be empty or no loss is found in it.")
-    return best_eval_result["loss"] > current_eval_result["loss"]
-
-
-class BestExporter(_SavedModelExporter):
+class BestExporter(_original.BestExporter):
     """Exports when an evaluation is better than all before, and deletes old exports.
 
     An exporter always exports its first evaluation. The other arguments are those of
@@ -191,71 +108,20 @@ class BestExporter(_SavedModelExporter):
       'best'
     """
 
-    def __init__(
-        self,
-        name: str = "best_exporter",
-        serving_input_receiver_fn: InputReceiverFn | None = None,
-        event_file_pattern: str | None = "eval/*.tfevents.*",
-        compare_fn: Callable[..., bool] = _loss_smaller,
-        assets_extra: dict[str, str] | None = None,
-        as_text: bool = False,
-        exports_to_keep: int | None = 5,
-    ):
-        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
-        self._compare_fn = _checked_compare_fn(compare_fn)
-        self._event_file_pattern = event_file_pattern
-        self._exports_to_keep = _checked_number(exports_to_keep, "a positive number")
-        self._model_dir: str | None = None
-        self._best: Results | None = None
+    __init__ = original.checked(_original.BestExporter.__init__, _check)
 
-    def _is_due(self, estimator: Any, eval_result: Results, is_final: bool) -> bool:
-        if self._event_file_pattern and self._model_dir != estimator.model_dir:
-            logging.info("Loading best metric from event files.")
-            self._model_dir = estimator.model_dir
-            folder = user_files.literal(self._model_dir)
-            self._best = self._best_in(os.path.join(folder, self._event_file_pattern))
-        if self._has_exported and not self._is_better(eval_result):
-            return False
-        logging.info("Performing best model export.")
-        self._best = eval_result
-        return True
+    def _garbage_collect_exports(self, export_dir_base: str) -> None:
+        delete_old(export_dir_base, self._exports_to_keep)
 
-    def _is_better(self, result: Results) -> bool:
-        if self._best is None:
-            return True
-        return self._compare_fn(best_eval_result=self._best, current_eval_result=result)
-
-    def _best_in(self, pattern: str) -> Results | None:
-        best = None
-        for event in events(pattern):
+    def _get_best_eval_result(self, event_files: str) -> Results | None:
+        del event_files  # a model_dir may have any name, and a file may be damaged
+        folder, best = user_files.literal(self._model_dir), None
+        for event in events(os.path.join(folder, self._event_file_pattern)):
             values = event.summary.value
             result = {v.tag: v.simple_value for v in values if v.HasField("simple_value")}
             if result and (best is None or self._compare_fn(best, result)):
                 best = result
         return best
-
-
-def _checked_compare_fn(compare_fn: Callable[..., bool]) -> Callable[..., bool]:
-    if compare_fn is None:
-        raise ValueError("`compare_fn` must not be None.")
-    check_callable(compare_fn, "compare_fn", "Give a function of the best and the current result.")
-    expected = ("best_eval_result", "current_eval_result")
-    arguments = set(function_utils.fn_args(compare_fn))
-    for name in expected:
-        if name not in arguments:
-            raise ValueError(f"compare_fn ({compare_fn}) must include {name} argument.")
-    if others := sorted(arguments.difference(expected)):
-        raise ValueError(f"compare_fn ({compare_fn}) has following not expected args: {others}")
-    return compare_fn
-
-
-def _checked_number(exports_to_keep: int | None, wanted: str) -> int | None:
-    if exports_to_keep is None:
-        return None
-    check_type(exports_to_keep, "exports_to_keep", (int, np.integer), "int")
-    if exports_to_keep <= 0:
-        raise ValueError(f"`exports_to_keep`, if provided, must be {wanted}. Got {exports_to_keep}")
-    return exports_to_keep
 
 
 def delete_old(export_path: str, keep: int | None) -> None:

@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import check_callable, check_path, check_type
+from tpu_estimator_compat.engine.capture.capture import placeholders
 from tpu_estimator_compat.engine.checkpoint import latest, warn_if_older
 from tpu_estimator_compat.engine.checkpoint.state import exists
-from tpu_estimator_compat.engine.export import directories, receivers, saved_model
+from tpu_estimator_compat.engine.export import directories, saved_model
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
 from tpu_estimator_compat.engine.modes.rules import Rules
 from tpu_estimator_compat.keras_model import calls
@@ -135,9 +136,7 @@ class Exporting:
             values = f"{base}/values"
             tf.io.gfile.makedirs(values)
             checkpoint = save(values)
-            self.export_saved_model(
-                base, lambda: receivers.receiver_of(spec), checkpoint_path=checkpoint
-            )
+            self.export_saved_model(base, lambda: receiver_of(spec), checkpoint_path=checkpoint)
 
     def _export(
         self,
@@ -211,6 +210,23 @@ class Exporting:
     @property
     def _mode_rules(self) -> Rules:
         raise NotImplementedError
+
+
+def receiver_of(spec: Any) -> Any:
+    """A receiver whose features, of one spec or of a dict of specs, are fed as they are."""
+    from tpu_estimator_compat.estimator import export
+
+    named = spec if isinstance(spec, dict) else {"": spec}
+    if not all(isinstance(each, tf.TypeSpec) for each in named.values()):
+        raise ValueError(
+            f"The features are {spec}. A signature has tensors by name: export_saved_model of the "
+            "estimator takes a serving_input_receiver_fn that makes such features of tensors."
+        )
+    with tf.name_scope("receiver"):
+        features = placeholders(spec).structure
+    if isinstance(spec, dict):
+        return export.ServingInputReceiver(features, features)
+    return export.TensorServingInputReceiver(features, features)
 
 
 def _check_receiver_fn(receiver_fn: ReceiverFn | None) -> None:

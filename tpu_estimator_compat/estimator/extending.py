@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.export.outputs import PredictOutput
 from tpu_estimator_compat.estimator.estimator import Estimator
-from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
-from tpu_estimator_compat.tf_internals import function_utils
+from tpu_estimator_compat.estimator.original.extenders import add_metrics
+from tpu_estimator_compat.spec import EstimatorSpec
+from tpu_estimator_compat.tf_internals import PredictOutput
 
-_METRIC_FN_ARGUMENTS = ("features", "labels", "predictions", "config")
-
-
-def add_metrics(estimator: Estimator, metric_fn: Callable[..., Mapping[str, Any]]) -> Estimator:
-    """An estimator with the metrics of `metric_fn` in addition, in the same model_dir.
-
-    Args:
-      estimator: the base estimator; it does not change.
-      metric_fn: takes any of `features`, `labels`, `predictions` and `config`; returns a dict of
-        `(value, update_op)` pairs or Keras metrics, which replace the estimator's metrics of the
-        same names.
-
-    Raises:
-      ValueError: `metric_fn` takes another argument.
-    """
-    names = function_utils.fn_args(metric_fn)
-    if unknown := sorted({*names} - {*_METRIC_FN_ARGUMENTS}):
-        raise ValueError(
-            f"metric_fn ({metric_fn}) has following not expected args: {unknown}. It may take "
-            "features, labels, predictions and config."
-        )
-
-    def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
-        spec = estimator.model_fn(features, labels, mode, config)
-        if mode != ModeKeys.EVAL:
-            return spec
-        offered = {"features": features, "labels": labels, "config": config}
-        offered["predictions"] = spec.predictions
-        metrics = metric_fn(**{name: offered[name] for name in names})
-        return spec._replace(eval_metric_ops={**(spec.eval_metric_ops or {}), **dict(metrics)})
-
-    return _like(estimator, model_fn)
+__all__ = ["add_metrics", "forward_features"]
 
 
 def forward_features(
@@ -83,10 +52,6 @@ def forward_features(
             export_outputs=outputs if spec.export_outputs is not None else None,
         )
 
-    return _like(estimator, model_fn)
-
-
-def _like(estimator: Estimator, model_fn: Callable[..., EstimatorSpec]) -> Estimator:
     return Estimator(
         model_fn,
         estimator.model_dir,

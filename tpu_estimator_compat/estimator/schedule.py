@@ -1,26 +1,103 @@
-"""`train_and_evaluate`: trains and evaluates in turn, or does this cluster task's part."""
+"""`train_and_evaluate`: trains and evaluates in turn, or does this cluster task's part.
+
+The original's executor and specs, with this package's checks and runtimes.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import os
-import time
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.config import RunConfig, TaskType
+from tpu_estimator_compat.config import TaskType
+from tpu_estimator_compat.config.arguments import (
+    all_of,
+    as_list,
+    check_input_fn,
+    check_number,
+    check_steps,
+)
 from tpu_estimator_compat.engine.checkpoint import warn_if_older
-from tpu_estimator_compat.engine.hooks import preemption
+from tpu_estimator_compat.engine.hooks import HOOK_TYPES, preemption
 from tpu_estimator_compat.engine.topology import cluster, takes_session
+from tpu_estimator_compat.estimator import original
 from tpu_estimator_compat.estimator.estimator import Estimator
-from tpu_estimator_compat.estimator.schedule_specs import EvalSpec, TrainSpec
 from tpu_estimator_compat.keras_model import calls
 
 Results = dict[str, Any]
-_TASKS = (TaskType.CHIEF, TaskType.MASTER, TaskType.PS, TaskType.WORKER)
-_SECONDS_BETWEEN_WARNINGS = 600
+_training: Any = original.module("training")
+
+
+def _check_spec(given: dict[str, Any]) -> None:
+    for name in ("max_steps", "steps"):
+        check_steps(given.get(name), name)
+    for name in ("start_delay_secs", "throttle_secs"):
+        if name in given:
+            check_number(given[name], name, least=0)
+
+
+def _checked_hooks(hooks: Iterable[Any] | None) -> tuple[Any, ...]:
+    hooks = as_list(hooks, "hooks", "SessionRunHook")
+    return tuple(all_of(HOOK_TYPES, hooks, "All hooks must be `SessionRunHook` instances"))
+
+
+def _checked_listeners(listeners: Iterable[Any] | None) -> tuple[Any, ...]:
+    listeners = as_list(listeners, "saving_listeners", "CheckpointSaverListener")
+    rule = "All saving_listeners must be `CheckpointSaverListener` instances"
+    return tuple(all_of(tf.compat.v1.train.CheckpointSaverListener, listeners, rule))
+
+
+# The original's specs look for these in their module.
+_training._validate_input_fn = check_input_fn
+_training._validate_hooks = _checked_hooks  # Keras callbacks, too
+_training._validate_saving_listeners = _checked_listeners
+
+
+class TrainSpec(_training.TrainSpec):
+    """The training part of `train_and_evaluate`.
+
+    Args:
+      input_fn: returns a Dataset or tensors of features, or of (features, labels).
+      max_steps: the global step to reach; None to train until the data ends.
+      hooks: hooks of the training.
+      saving_listeners: called before and after every checkpoint.
+
+    Raises:
+      ValueError: `max_steps` is not positive.
+      TypeError: an argument of another type.
+
+    Example:
+      >>> TrainSpec(input_fn, max_steps=1000).max_steps
+      1000
+    """
+
+    __new__ = original.checked(_training.TrainSpec.__new__, _check_spec)
+
+
+class EvalSpec(_training.EvalSpec):
+    """The evaluation and export part of `train_and_evaluate`.
+
+    Args:
+      input_fn: returns a Dataset or tensors of features, or of (features, labels).
+      steps: the number of steps of an evaluation; None for all of the data.
+      name: name of the evaluation; part of the directory of its events.
+      hooks: hooks of the evaluation.
+      exporters: an `Exporter` or several, called after each evaluation.
+      start_delay_secs: seconds that an evaluator task waits before its first evaluation.
+      throttle_secs: least number of seconds from the start of one evaluation to the next.
+
+    Raises:
+      ValueError: a number out of range; an exporter without a name, or two of one name.
+      TypeError: an argument of another type.
+
+    Example:
+      >>> EvalSpec(input_fn, steps=10, throttle_secs=60).steps
+      10
+    """
+
+    __new__ = original.checked(_training.EvalSpec.__new__, _check_spec)
 
 
 @calls.observed
@@ -49,227 +126,68 @@ def train_and_evaluate(
       TypeError: an argument of another type.
       ValueError: TF_CONFIG names another task, or `ps` where steps run.
     """
-    _check_arguments(estimator, train_spec, eval_spec)
-    config = estimator.config
-    if config.task_type == TaskType.EVALUATOR:
-        _evaluate_continuously(estimator, train_spec, eval_spec)
-        return None
-    evaluator = _Evaluator(estimator, eval_spec, train_spec.max_steps)
-    listener = _EvaluatingListener(evaluator, eval_spec.throttle_secs)
-    if not config.cluster_spec:
-        return _run_locally(estimator, train_spec, listener)
-    _check_cluster(config)
-    listeners = _listeners(config, train_spec, listener)
-    if takes_session(config):
-        from tpu_estimator_compat.engine.original import cluster as original
-
-        original.run(estimator, train_spec, listeners)
-    else:
-        _train(estimator, train_spec, listeners)
-    return None
+    returned: tuple[Results | None, list[Any] | None] | None
+    returned = _training.train_and_evaluate(estimator, train_spec, eval_spec)
+    return returned
 
 
-def _listeners(
-    config: RunConfig, train_spec: TrainSpec, evaluating: _EvaluatingListener
-) -> tuple[Any, ...]:
-    """The listeners of a task that trains in a cluster."""
-    if config.task_type == TaskType.MASTER:
-        return (*train_spec.saving_listeners, evaluating)
-    if config.task_type != TaskType.WORKER:
-        return train_spec.saving_listeners
-    if getattr(config, "cluster", None) is not None:
-        logging.warning(
-            "train_and_evaluate with RunConfig(cluster=...), the hosts of a TPU: as with the "
-            "original, this process is a worker of that cluster, which trains and does not "
-            "evaluate. Call train() and evaluate() in turn instead."
-        )
-    return ()  # the chief writes checkpoints
+class _Executor(_training._TrainingExecutor):
+    def run(self) -> Any:
+        config = self._estimator.config
+        is_trained = config.cluster_spec and config.task_type != TaskType.EVALUATOR
+        if is_trained and not takes_session(config):
+            cluster.check_no_parameter_servers(config)
+        return super().run()
 
+    def run_ps(self) -> None:
+        self._start_distributed_training(())
 
-def _check_arguments(estimator: Any, train_spec: Any, eval_spec: Any) -> None:
-    wanted = {"eval_spec": EvalSpec, "estimator": Estimator, "train_spec": TrainSpec}
-    given = {"eval_spec": eval_spec, "estimator": estimator, "train_spec": train_spec}
-    for name, kind in wanted.items():
-        if not isinstance(given[name], kind):
-            text = f"`{name}` must have type `tf.estimator.{kind.__name__}`."
-            raise TypeError(f"{text} Got: {type(given[name])}")
+    def _start_distributed_training(self, saving_listeners: tuple[Any, ...] = ()) -> None:
+        config, spec = self._estimator.config, self._train_spec
+        if takes_session(config):
+            from tpu_estimator_compat.engine.original import cluster as parameter_servers
 
-
-def _check_cluster(config: RunConfig) -> None:
-    if not takes_session(config):
-        cluster.check_no_parameter_servers(config)
-    if config.task_type not in _TASKS:
-        raise ValueError(
-            f"Task type {config.task_type} is not supported. Supported task types are "
-            f"{[*_TASKS, TaskType.EVALUATOR]}"
-        )
-
-
-def _train(estimator: Estimator, train_spec: TrainSpec, listeners: tuple[Any, ...]) -> None:
-    estimator.train(
-        input_fn=train_spec.input_fn,
-        max_steps=train_spec.max_steps,
-        hooks=list(train_spec.hooks),
-        saving_listeners=listeners,
-    )
-
-
-def _run_locally(
-    estimator: Estimator, train_spec: TrainSpec, listener: _EvaluatingListener
-) -> tuple[Results | None, list[Any] | None]:
-    config = estimator.config
-    logging.info("Running training and evaluation locally (non-distributed).")
-    logging.info(
-        "Start train and evaluate loop. The evaluate will happen after every checkpoint. "
-        "Checkpoint frequency is determined based on RunConfig arguments: save_checkpoints_steps "
-        "%s or save_checkpoints_secs %s.",
-        config.save_checkpoints_steps,
-        config.save_checkpoints_secs,
-    )
-    _train(estimator, train_spec, (*train_spec.saving_listeners, listener))
-    done = listener.evaluated
-    return (done.metrics, done.exports) if done else (None, None)
-
-
-def _evaluate_continuously(
-    estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
-) -> None:
-    if estimator.config.task_id > 0:
-        raise ValueError(
-            "For distributed training, there can only be one `evaluator` task (with task id 0).  "
-            f"Given task id {estimator.config.task_id}"
-        )
-    if eval_spec.start_delay_secs:
-        logging.info("Waiting %f secs before starting eval.", eval_spec.start_delay_secs)
-        time.sleep(eval_spec.start_delay_secs)
-    evaluator = _Evaluator(estimator, eval_spec, train_spec.max_steps)
-    while True:
-        started = time.time()
-        done = evaluator.evaluate_and_export()
-        _throttle(eval_spec.throttle_secs, started, done)
-        if done is not None and done.is_final:
-            logging.info(
-                "Exiting evaluation, global_step=%s >= train max_steps=%s",
-                done.global_step,
-                train_spec.max_steps,
-            )
+            parameter_servers.run(self._estimator, spec, saving_listeners)
             return
-
-
-def _throttle(seconds: float, started: float, done: _Evaluated | None) -> None:
-    left = seconds - (time.time() - started)
-    if left > 0:
-        logging.info("Waiting %f secs before starting next eval run.", left)
-        time.sleep(left)
-    elif seconds == 0 and done is None:
-        logging.warning(
-            "EvalSpec.throttle_secs is set as 0. This might overload the job before finding (next) "
-            "new checkpoint. Please consider to increase it."
+        if config.task_type == TaskType.WORKER and getattr(config, "cluster", None) is not None:
+            logging.warning(
+                "train_and_evaluate with RunConfig(cluster=...), the hosts of a TPU: as with the "
+                "original, this process is a worker of that cluster, which trains and does not "
+                "evaluate. Call train() and evaluate() in turn instead."
+            )
+        self._estimator.train(
+            input_fn=spec.input_fn,
+            max_steps=spec.max_steps,
+            hooks=list(spec.hooks),
+            saving_listeners=saving_listeners,
         )
 
-
-@dataclasses.dataclass(frozen=True)
-class _Evaluated:
-    metrics: Results
-    exports: list[Any]
-    is_final: bool
-
-    @property
-    def global_step(self) -> int:
-        return int(self.metrics[tf.compat.v1.GraphKeys.GLOBAL_STEP])
+    class _Evaluator(_training._TrainingExecutor._Evaluator):
+        def evaluate_and_export(self) -> tuple[Any, list[Any]]:
+            path = self._estimator.latest_checkpoint()
+            if path and path != self._previous_ckpt_path:
+                warn_if_older(path, self._estimator.model_dir)
+            returned: tuple[Any, list[Any]] = super().evaluate_and_export()
+            return returned
 
 
-class _Evaluator:
-    def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_steps: int | None):
-        self._estimator = estimator
-        self._spec = eval_spec
-        self._max_steps = max_steps
-        self._last_path: str | None = None
-        self._last_warning = 0.0
+class _EvaluatingListener(_training._NewCheckpointListenerForEvaluate):
+    """Evaluates the checkpoints that training saves, unless a signal ends the training."""
 
-    def evaluate_and_export(self) -> _Evaluated | None:
-        path = self._estimator.latest_checkpoint()
-        if not path:
-            self._warn(
-                "Estimator is not trained yet. Will start an evaluation when a checkpoint is ready."
-            )
-            return None
-        if path == self._last_path:
-            self._warn(
-                "No new checkpoint ready for evaluation. Skip the current evaluation pass as "
-                "evaluation results are expected to be same for the same checkpoint."
-            )
-            return None
-        warn_if_older(path, self._estimator.model_dir)
-        metrics = self._estimator.evaluate(
-            input_fn=self._spec.input_fn,
-            steps=self._spec.steps,
-            name=self._spec.name,
-            checkpoint_path=path,
-            hooks=self._spec.hooks,
-        )
-        step = metrics[tf.compat.v1.GraphKeys.GLOBAL_STEP]
-        is_final = bool(self._max_steps and step >= self._max_steps)
-        exports = [self._export(e, path, metrics, is_final) for e in self._spec.exporters]
-        self._last_path = path
-        self._last_warning = 0.0
-        return _Evaluated(metrics, exports, is_final)
-
-    def _export(self, exporter: Any, path: str, metrics: Results, is_final: bool) -> Any:
-        return exporter.export(
-            estimator=self._estimator,
-            export_path=os.path.join(self._estimator.model_dir, "export", exporter.name),
-            checkpoint_path=path,
-            eval_result=metrics,
-            is_the_final_export=is_final,
-        )
-
-    def _warn(self, message: str) -> None:
-        """Logs at most every ten minutes: an evaluator may wait for hours."""
-        if time.time() - self._last_warning > _SECONDS_BETWEEN_WARNINGS:
-            logging.warning(message)
-            self._last_warning = time.time()
-
-
-class _EvaluatingListener(tf.compat.v1.train.CheckpointSaverListener):
-    """Evaluates the checkpoints that training saves; `evaluated` is the last evaluation."""
-
-    def __init__(self, evaluator: _Evaluator, throttle_secs: float):
-        self._evaluator = evaluator
-        self._throttle_secs = throttle_secs
-        self.evaluated: _Evaluated | None = None
-
-    def begin(self) -> None:
-        self._timer = tf.compat.v1.train.SecondOrStepTimer(every_secs=self._throttle_secs)
-        self._is_first_save = True
-
-    def after_save(self, session: Any, global_step_value: int) -> None:
-        del session
-        if self._is_first_save:  # the checkpoint before the first step
-            self._is_first_save = False
-        elif self._timer.should_trigger_for_step(global_step_value):
-            self._evaluate(global_step_value)
-        else:
-            logging.info(
-                "Skip the current checkpoint eval due to throttle secs (%s secs).",
-                self._throttle_secs,
-            )
-
-    def end(self, session: Any, global_step_value: int) -> None:
-        del session
-        if global_step_value != self._timer.last_triggered_step():
-            self._evaluate(global_step_value)
-
-    def _evaluate(self, global_step: int) -> None:
-        self._timer.update_last_triggered_step(global_step)
+    def _evaluate(self, global_step_value: int) -> None:
+        self._timer.update_last_triggered_step(global_step_value)
         if preemption.ends_soon():
             logging.info("Skip the current checkpoint eval: a signal ends training.")
             return
         with preemption.evaluating():
-            evaluated = self._evaluator.evaluate_and_export()
-        if evaluated is None:
+            self.eval_result, self.export_results = self._evaluator.evaluate_and_export()
+        if self.eval_result.status != _training._EvalStatus.EVALUATED:
             raise RuntimeError(
                 "There was no new checkpoint after the training, at step "
-                f"{global_step}. Did a hook or another process delete or rename it?"
+                f"{global_step_value}. Did a hook or another process delete or rename it?"
             )
-        self.evaluated = evaluated
+
+
+# The original's function looks for these in its module.
+_training._TrainingExecutor = _Executor
+_training._NewCheckpointListenerForEvaluate = _EvaluatingListener

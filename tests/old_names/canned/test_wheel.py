@@ -45,7 +45,7 @@ for ask in (
 def test_without_the_package_the_error_names_it(forks):
     """And all that needs no canned model is there."""
     done = forks.run("-c", WITHOUT)
-    need = "Canned models, heads, evaluations and sessions need tensorflow-estimator==2.15.0"
+    need = "Canned models, evaluations, exports and sessions need tensorflow-estimator==2.15.0"
     said = f"{need}; installed: none. "
     install = "Install it: `pip install 'tensorflow-estimator==2.15.0'` brings no other package."
     assert done.stdout.splitlines() == 3 * [said + install]

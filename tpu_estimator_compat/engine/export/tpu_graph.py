@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture.user_functions import declared_arguments
-from tpu_estimator_compat.engine.export.outputs import (
+from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
+from tpu_estimator_compat.tf_internals import (
     ClassificationOutput,
     ExportOutput,
     PredictOutput,
     RegressionOutput,
+    tpu_ops,
 )
-from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
 # Defun, not tf.function: its body uses the graph's variables, and makes new ones there.
 from tpu_estimator_compat.tf_internals import framework_function as function
 from tpu_estimator_compat.tf_internals import tpu_functional as functional
 from tpu_estimator_compat.tf_internals import tpu_lib as tpu
-from tpu_estimator_compat.tf_internals import tpu_ops
 
 Spec = EstimatorSpec | TPUEstimatorSpec
 Tensors = list[Any]

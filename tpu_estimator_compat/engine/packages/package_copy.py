@@ -25,7 +25,7 @@ def load_into(
     others: Import = builtins.__import__,
     instead: Mapping[str, Names] | None = None,
     over: Mapping[str, Names] | None = None,
-) -> None:
+) -> Callable[[str], Any]:
     """Makes `module`, perhaps while it is being imported, a copy of a package.
 
     Args:
@@ -33,6 +33,9 @@ def load_into(
       others: imports modules of other packages for the copy's modules.
       instead: maps modules that are not loaded to functions that make their names.
       over: maps loaded modules to functions that make replacements of their names.
+
+    Returns:
+      A function that imports a module of the copy, by its name in the package.
 
     Raises:
       ModuleNotFoundError: the package is not installed.
@@ -53,6 +56,7 @@ def load_into(
     assert code is not None
     module.__dict__["__builtins__"] = finder.builtins()
     exec(code, module.__dict__)
+    return lambda name: importlib.import_module(f"{finder.copy}.{name}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +107,8 @@ class _Instead(importlib.abc.Loader):
         self._names = names
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__dict__.update(self._names())
+        names = self._names().items()
+        module.__dict__.update({n: value for n, value in names if not n.startswith("__")})
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

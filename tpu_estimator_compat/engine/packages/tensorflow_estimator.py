@@ -7,14 +7,13 @@ loops need only one of them, a module that asks whether a strategy has a coordin
 from __future__ import annotations
 
 import builtins
-import importlib
 import sys
 import types
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-from tpu_estimator_compat import spec
+from tpu_estimator_compat import config, spec
 from tpu_estimator_compat.engine.packages import package_copy
 from tpu_estimator_compat.environment import ESTIMATOR_PACKAGE
 
@@ -35,21 +34,11 @@ def _check_version() -> None:
         version = ""
     if version != wanted:
         raise ImportError(
-            f"Canned models, heads, evaluations and sessions need {ESTIMATOR_PACKAGE}; installed: "
-            f"{version or 'none'}. Install it: `pip install '{ESTIMATOR_PACKAGE}'` brings no other "
-            "package.",
+            f"Canned models, evaluations, exports and sessions need {ESTIMATOR_PACKAGE}; "
+            f"installed: {version or 'none'}. Install it: `pip install '{ESTIMATOR_PACKAGE}'` "
+            "brings no other package.",
             name="tensorflow_estimator",
         )
-
-
-def all_of(module: str) -> package_copy.Names:
-    """Makes the names of another module."""
-
-    def names() -> Mapping[str, Any]:
-        found = vars(importlib.import_module(module))
-        return {name: value for name, value in found.items() if not name.startswith("__")}
-
-    return names
 
 
 def _unexported(*unused_names: str, **unused: Any) -> Any:
@@ -57,27 +46,24 @@ def _unexported(*unused_names: str, **unused: Any) -> Any:
     return lambda exported: exported
 
 
-def _specs() -> Mapping[str, Any]:
-    return {"EstimatorSpec": spec.EstimatorSpec, "_TPUEstimatorSpec": spec.TPUEstimatorSpec}
-
-
 INSTEAD: Mapping[str, package_copy.Names] = {
     "estimator_export": lambda: {"estimator_export": _unexported},
-    "run_config": all_of("tpu_estimator_compat.config"),
+    "run_config": lambda: vars(config),
 }
-OVER: Mapping[str, package_copy.Names] = {"model_fn": _specs}
+OVER: Mapping[str, package_copy.Names] = {
+    "model_fn": lambda: {
+        "EstimatorSpec": spec.EstimatorSpec,
+        "_TPUEstimatorSpec": spec.TPUEstimatorSpec,
+    }
+}
 
 
-def _import(name: str, globals: Any, locals: Any, fromlist: Sequence[str], level: int = 0) -> Any:
+def import_(name: str, globals: Any, locals: Any, fromlist: Sequence[str], level: int = 0) -> Any:
     if name == "tensorflow.python.distribute" and _DROPPED.keys() & set(fromlist):
         return types.SimpleNamespace(**_DROPPED)
     return builtins.__import__(name, globals, locals, fromlist, level)
 
 
 _check_version()
-package_copy.load_into(sys.modules[__name__], ORIGINAL, _import, INSTEAD, OVER)
-
-
-def module(name: str) -> Any:
-    """A module of the package, such as `training`."""
-    return importlib.import_module(f"{__name__}.{name}")
+module = package_copy.load_into(sys.modules[__name__], ORIGINAL, import_, INSTEAD, OVER)
+"""Imports a module of the package, such as `training`."""

@@ -3,13 +3,6 @@
 They are loaded under this module's name, with this package's own Estimator, specs, modes and
 configuration. `tensorflow_estimator` itself cannot be imported: it needs names that TensorFlow 2.16
 dropped.
-
-This package keeps its own versions of these modules:
-
-- early stopping: the loop must know when each hook reads the global step;
-- input functions for arrays: the original's need queues, and threads that fill them;
-- `model_to_estimator`: the original takes models of Keras 2 only;
-- receivers and exporters: an exporter deletes old exports, and must not follow links.
 """
 
 from __future__ import annotations
@@ -19,28 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tpu_estimator_compat.engine.packages import package_copy, tensorflow_estimator
+from tpu_estimator_compat.estimator import original
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.imports import of_copies
-
-
-class _Uncounted:
-    def get_cell(self, *unused_labels: str) -> _Uncounted:
-        return self
-
-    def set(self, value: bool) -> None:
-        """Does nothing."""
-
-
-def _estimator() -> Mapping[str, Any]:
-    from tpu_estimator_compat import estimator, spec
-
-    return {
-        **tensorflow_estimator.all_of("tpu_estimator_compat.estimator")(),
-        "EstimatorV2": estimator.Estimator,
-        "VocabInfo": spec.VocabInfo,
-        "WarmStartSettings": spec.WarmStartSettings,
-        "_canned_estimator_api_gauge": _Uncounted(),
-    }
 
 
 def _heads() -> Mapping[str, Any]:
@@ -68,6 +42,6 @@ package_copy.load_into(
     sys.modules[__name__],
     tensorflow_estimator.ORIGINAL,
     of_copies(Dialect.V2),
-    instead={**tensorflow_estimator.INSTEAD, "estimator": _estimator, "estimator_lib": _estimator},
+    instead=original.INSTEAD,
     over={**tensorflow_estimator.OVER, "head.base_head": _heads},
 )

@@ -41,7 +41,7 @@ def limited(recorder: Recorder, *, whole_predictions: bool) -> Iterator[None]:
         stack.enter_context(wrapped(evaluation.Evaluation, "__init__", _in_memory))
         predicting = _prediction(recorder, whole_predictions)
         stack.enter_context(wrapped(choice, "predict", predicting))
-        stack.enter_context(wrapped(schedule._Evaluator, "__init__", _final))
+        stack.enter_context(wrapped(schedule._Executor._Evaluator, "__init__", _final))
         for name, limit in _KERAS.items():
             limit = _none if whole_predictions and name == "predict" else limit
             stack.enter_context(wrapped(ModelFnModel, name, _keras(recorder, name, limit)))

@@ -24,7 +24,7 @@ MOST_SLEEPS = 100
 TIMEOUT = 1.0
 """Seconds that `checkpoints_iterator` waits for one more checkpoint."""
 
-_WAITS = (checkpoint_utils.__file__, schedule.__file__)
+_WAITS = (checkpoint_utils.__file__, schedule._training.__file__)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,73 @@
+"""Modules of tensorflow-estimator for which an estimator is this package's `Estimator`.
+
+Exporters, receivers, early stopping, `add_metrics` and `train_and_evaluate` are the original's, and
+so are the canned models. This package has its own
+
+- hooks of early stopping: the loop must know when each hook reads the global step;
+- deletion of old exports, which must not follow links;
+- input functions for arrays: the original's need queues, and threads that fill them;
+- `model_to_estimator`: the original takes models of Keras 2 only.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tpu_estimator_compat import config, spec
+from tpu_estimator_compat.engine.packages import package_copy, tensorflow_estimator
+from tpu_estimator_compat.estimator.estimator import Estimator
+
+
+class _Uncounted:
+    def get_cell(self, *unused_labels: str) -> _Uncounted:
+        return self
+
+    def set(self, value: bool) -> None:
+        """Does nothing."""
+
+
+def _names() -> dict[str, Any]:
+    return {
+        "Estimator": Estimator,
+        "EstimatorV2": Estimator,
+        "EstimatorSpec": spec.EstimatorSpec,
+        "ModeKeys": spec.ModeKeys,
+        "RunConfig": config.RunConfig,
+        "VocabInfo": spec.VocabInfo,
+        "WarmStartSettings": spec.WarmStartSettings,
+        "_canned_estimator_api_gauge": _Uncounted(),
+        "_estimator_api_gauge": _Uncounted(),
+    }
+
+
+INSTEAD = {**tensorflow_estimator.INSTEAD, "estimator": _names, "estimator_lib": _names}
+module = package_copy.load_into(
+    sys.modules[__name__],
+    tensorflow_estimator.ORIGINAL,
+    tensorflow_estimator.import_,
+    INSTEAD,
+    tensorflow_estimator.OVER,
+)
+"""Imports a module of the package, such as `exporter`."""
+
+
+def checked(function: Any, check: Callable[[dict[str, Any]], None]) -> Any:
+    """A function of the original, with a check of its arguments by their names before it.
+
+    The original takes many wrong types in silence, and fails with an error that names no argument.
+    """
+
+    @functools.wraps(function)
+    def with_check(*arguments: Any, **named: Any) -> Any:
+        try:
+            given = inspect.getcallargs(function, *arguments, **named)
+        except TypeError:
+            return function(*arguments, **named)  # which says it in Python's words
+        check(given)
+        return function(*arguments, **named)
+
+    return with_check
