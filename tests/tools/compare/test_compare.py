@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tpu_estimator_compat.tools.compare import runs
-from tpu_estimator_compat.tools.compare.differences import Bounds, array, curve
+from tpu_estimator_compat.tools.compare.differences import Bounds, array, arrays, curve
 from tpu_estimator_compat.tools.compare.evidence import Evidence
 from tpu_estimator_compat.tools.compare.report import (
     Agreement,
@@ -78,6 +78,12 @@ def test_rounding():
     values = {n: v * np.float32(1 + 1e-6) for n, v in run.variables.items()}
     report = judged(dataclasses.replace(run, variables=values))
     assert (report.verdict, report.first_difference) == (Verdict.ROUNDING, None)
+
+
+def test_the_worst_arrays_come_first():
+    old = dict.fromkeys(("a", "b", "c", "gone"), np.float32([1.0]))
+    new = {"a": np.float32([1.0]), "b": np.float32([1.5]), "c": np.float32([1.0000001])}
+    assert [c.name for c in arrays(old, new, [], Bounds(10.0))] == ["gone", "b", "c", "a"]
 
 
 def test_nothing_in_common():

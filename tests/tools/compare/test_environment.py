@@ -8,7 +8,7 @@ import sys
 import pytest
 from support import original
 
-from tpu_estimator_compat.tools.compare import environment, installed
+from tpu_estimator_compat.tools.compare import environment
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def made(monkeypatch, tmp_path):
     monkeypatch.delenv(original.OVERRIDE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(environment, "make", make)
-    monkeypatch.setattr(installed, "damage", lambda home, pinned: "")
+    monkeypatch.setattr(environment, "damage", lambda home, pinned: "")
     monkeypatch.setattr(environment, "find_python", lambda release: (sys.executable, (3, 11)))
     return calls
 
@@ -81,18 +81,18 @@ def test_what_is_installed_is_checked_against_pins_and_records(tmp_path):
     pinned = tmp_path / "pinned.txt"
     pinned.write_text("a-b==1.0 \\\n    --hash=sha256:0\nc==2\n")
     file = package(tmp_path, "A_b", "1.0")
-    assert installed.damage(tmp_path, pinned) == "c==2 is not there"
+    assert environment.damage(tmp_path, pinned) == "c==2 is not there"
     package(tmp_path, "c", "2")
-    assert installed.damage(tmp_path, pinned) == ""
+    assert environment.damage(tmp_path, pinned) == ""
     file.write_text("x = 1; import other\n")
-    assert installed.damage(tmp_path, pinned) == f"{file} is not as it was installed"
+    assert environment.damage(tmp_path, pinned) == f"{file} is not as it was installed"
     file.unlink()
-    assert installed.damage(tmp_path, pinned) == f"{file} is not as it was installed"
+    assert environment.damage(tmp_path, pinned) == f"{file} is not as it was installed"
 
 
 def test_a_damaged_environment_is_made_again(made, monkeypatch):
     original.find_or_make()
-    monkeypatch.setattr(installed, "damage", lambda home, pinned: "a file is gone")
+    monkeypatch.setattr(environment, "damage", lambda home, pinned: "a file is gone")
     original.find_or_make()
     assert len(made) == 2
 
@@ -101,7 +101,7 @@ def test_a_damaged_environment_is_made_again(made, monkeypatch):
 def test_every_package_of_an_original_is_pinned_with_hashes(release):
     for version in release.pythons:
         name = f"tf{release.tensorflow}-py{version[0]}.{version[1]}"
-        text = installed.pins(name).read_text()
+        text = environment.pins(name).read_text()
         found = re.findall(
             r"^\S+==\S+ \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", text, re.M
         )

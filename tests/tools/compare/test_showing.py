@@ -168,13 +168,6 @@ def test_stages_before_the_difference_have_passed():
     assert states[: len(Stage)] == [*before, ("bad", "update"), *after]
 
 
-def test_the_worst_comes_first():
-    only = ArrayComparison("gone", Agreement.ONLY_OLD, Array((), "int64"), None)
-    variables = (array("a", 1e-8), only, array("b", 0.1, Agreement.DIFFERENT), array("c", 1e-7))
-    text = document(made(variables=variables, first_step=None, evaluations=())).page()
-    assert re.findall(r'<th scope="row">([abc]|gone)<', text) == ["gone", "b", "c", "a"]
-
-
 def test_long_tables_are_folded_and_whole():
     variables = tuple(array(f"v{n}", 1e-9 * n) for n in range(100))
     text = document(made(variables=variables)).page()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import dataclasses
 import fcntl
 import hashlib
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -16,7 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools import child_process
-from tpu_estimator_compat.tools.compare import installed
+
+_ORIGINALS = pathlib.Path(__file__).with_name("originals")
 
 Progress = Callable[[float], None]
 """Called with the seconds that the current work has taken so far."""
@@ -70,8 +73,8 @@ def find_or_make(
     home = (cache or cache_files.root()) / name
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"
-        pinned = installed.pins(f"tf{release.tensorflow}-py{version[0]}.{version[1]}")
-        if not marker.exists() or installed.damage(home, pinned):
+        pinned = pins(f"tf{release.tensorflow}-py{version[0]}.{version[1]}")
+        if not marker.exists() or damage(home, pinned):
             make(base, home, pinned, packages, progress)
             marker.write_text(wanted)
     return str(home / "bin" / "python")
@@ -160,3 +163,37 @@ def lock(path: pathlib.Path) -> Iterator[None]:
     with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def pins(name: str) -> pathlib.Path:
+    """The file of all versions and hashes of an environment, written by `uv pip compile`."""
+    return _ORIGINALS / f"{name}.txt"
+
+
+def damage(home: pathlib.Path, pinned: pathlib.Path) -> str:
+    """The first package or file that is missing or wrong, in words; empty if all are right.
+
+    No code of the environment runs.
+    """
+    sites = [str(path) for path in home.glob("lib/python*/site-packages")]
+    found = {
+        _key(d.metadata["Name"] or ""): d for d in importlib.metadata.distributions(path=sites)
+    }
+    for name, version in re.findall(r"^([\w.-]+)==(\S+)", pinned.read_text(), re.MULTILINE):
+        distribution = found.get(_key(name))
+        if distribution is None or distribution.version != version:
+            return f"{name}=={version} is not there"
+    for distribution in found.values():
+        # Not `distribution.files`: from Python 3.12 on it leaves out files that are missing.
+        record = (distribution.read_text("RECORD") or "").splitlines()
+        for file, _, size in csv.reader(record):
+            path = pathlib.Path(str(distribution.locate_file(file)))
+            if not size or path.suffix == ".pyc":  # Python may write these anew
+                continue
+            if not path.is_file() or path.stat().st_size != int(size):
+                return f"{path} is not as it was installed"
+    return ""
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,7 @@
-"""The evidence of a run, read from the folder of a recorded run, or from a model_dir."""
+"""The evidence of a run, read from the folder of a recorded run, or from a model_dir.
+
+Files may be damaged: an error names the file.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.core.util import event_pb2
 
-from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.checkpoint import latest, state
 from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.tools import regular_file
-from tpu_estimator_compat.tools.compare.damage import below, latest_checkpoint, reading
 from tpu_estimator_compat.tools.compare.report import Curve, Failure, Side, Speed
 
 _OF_THE_CLOCK = re.compile(r"(global_step|examples|steps?|loop)(_\d+)?/sec|^steps_per_second")
@@ -76,14 +78,14 @@ class CheckpointVariables(Mapping[str, np.ndarray]):
         self._reader: Any = None
         self._shapes: dict[str, list[int]] = {}
         if path is not None:
-            with reading(f"The checkpoint {path}"):
+            with _reading(f"The checkpoint {path}"):
                 self._reader = tf.train.load_checkpoint(user_files.readable(path))
             self._shapes = self._reader.get_variable_to_shape_map()
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._shapes:
             raise KeyError(name)
-        with reading(f"The variable {name} of the checkpoint {self._path}"):
+        with _reading(f"The variable {name} of the checkpoint {self._path}"):
             return np.asarray(self._reader.get_tensor(name))
 
     def __iter__(self) -> Iterator[str]:
@@ -144,7 +146,7 @@ def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
         raise FileNotFoundError(f"{folder} does not exist. Give a model_dir, or an event file.")
     events = _events_below(folder)
     scalars = events["."].scalars if "." in events else {}
-    checkpoint = latest_checkpoint(folder) if folder.is_dir() else None
+    checkpoint = _latest_checkpoint(folder) if folder.is_dir() else None
     if not scalars and checkpoint is None:
         raise ValueError(
             f"{folder} has neither event files with scalars nor a checkpoint. Give the directory "
@@ -210,7 +212,7 @@ def _events_below(folder: pathlib.Path) -> dict[str, _Events]:
     if not folder.is_dir():
         return {".": _events([folder])}
     files: dict[str, list[pathlib.Path]] = {}
-    for path in below(folder):
+    for path in _below(folder):
         if "tfevents" in path.name:
             files.setdefault(os.path.relpath(path.parent, folder), []).append(path)
     return {inner: _events(paths) for inner, paths in sorted(files.items())}
@@ -221,7 +223,7 @@ def _events(files: Sequence[pathlib.Path]) -> _Events:
     tags = set()
     remarks: list[str] = []
     for path in files:
-        with reading(path), _to_the_end(path, remarks):
+        with _reading(path), _to_the_end(path, remarks):
             regular_file.check(path)
             for step, value in _summaries(path):
                 tags.add(value.tag)
@@ -277,9 +279,9 @@ def _names(folder: pathlib.Path, events: Mapping[str, _Events]) -> dict[str, tup
 def _signatures(folder: pathlib.Path) -> tuple[str, ...]:
     """The signatures of the exports below a folder, with their inputs and outputs."""
     found: set[str] = set()
-    for path in below(folder):
+    for path in _below(folder):
         if path.name == "saved_model.pb":
-            with reading(path):
+            with _reading(path):
                 model = saved_model_pb2.SavedModel.FromString(regular_file.read(path, _MOST))
                 if not model.meta_graphs:
                     raise ValueError("it has no graph")
@@ -303,3 +305,48 @@ def _shape(shape: Any) -> str:
     if shape.unknown_rank:
         return "?"
     return "[" + ", ".join("?" if d.size < 0 else str(d.size) for d in shape.dim) + "]"
+
+
+class Damaged(ValueError):
+    """A file cannot be read completely; the message has its name and the reason."""
+
+
+@contextlib.contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns any error in the context, such as protobuf's, into Damaged, which names the file."""
+    try:
+        yield
+    except Damaged:
+        raise
+    except Exception as error:
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise Damaged(f"{path} cannot be read: {said}") from error
+
+
+def _below(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """All files below a folder, in order; Damaged where an inner folder cannot be listed."""
+
+    def refuse(error: OSError) -> None:
+        raise Damaged(f"{error.filename} cannot be listed: {error.strerror}") from error
+
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        folders.sort()
+        yield from (pathlib.Path(parent, name) for name in sorted(files))
+
+
+def _latest_checkpoint(folder: pathlib.Path) -> str | None:
+    """The latest checkpoint by a folder's state file; Damaged where that checkpoint is missing."""
+    named = folder / "checkpoint"
+    if not named.exists():
+        return None
+    with _reading(named):
+        regular_file.check(named)
+        said = tf.train.get_checkpoint_state(str(folder))
+    found: str | None = said and said.model_checkpoint_path
+    if not found or not state.exists(found):
+        raise Damaged(f"{named} cannot be read, or names a checkpoint that is not there")
+    for path in folder.iterdir():
+        if path.name.startswith(f"{os.path.basename(found)}."):
+            with _reading(path):
+                regular_file.check(path)
+    return found

@@ -266,7 +266,7 @@ def _details(report: Report) -> Iterator[Section]:
     """All values, a section for each kind, for the page."""
     for title, arrays in zip(_KINDS.values(), _arrays(report), strict=True):
         if arrays:
-            rows = [_long_row(array.name, array) for array in sorted(arrays, key=_badness)]
+            rows = [_long_row(array.name, array) for array in arrays]
             yield Section(title, [Table(rows, ("Name", *_HEADS))])
     if report.first_step:
         rows = [
@@ -282,14 +282,6 @@ def _details(report: Report) -> Iterator[Section]:
 
 
 _HEADS = ("old", "new", "relative difference", Column("", number=True), "")
-
-
-def _badness(compared: ArrayComparison) -> tuple[bool, float]:
-    """A key to sort the worst first: arrays that disagree, then larger differences."""
-    largest = compared.largest
-    if largest is None or math.isnan(largest):
-        return compared.agreement.agrees, -math.inf
-    return compared.agreement.agrees, -largest
 
 
 def _long_row(name: str, compared: ArrayComparison) -> tuple[Cell, ...]:

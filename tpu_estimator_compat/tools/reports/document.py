@@ -29,7 +29,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
@@ -284,7 +284,7 @@ class Only:
     blocks: Sequence[Block]
 
 
-Block = (
+Shown = (
     Summary
     | Paragraph
     | Items
@@ -298,8 +298,21 @@ Block = (
     | Chips
     | Section
     | Folded
-    | Only
 )
+Block = Shown | Only
+
+
+_DRAWN = (Bar, Cards, Chips, Curves, Folded)
+
+
+def shown(blocks: Iterable[Block], medium: Medium) -> Iterator[Shown]:
+    """The blocks that a medium shows, in the place of those for one medium only."""
+    for block in blocks:
+        if isinstance(block, Only):
+            if block.medium is medium:
+                yield from shown(block.blocks, medium)
+        elif medium is Medium.PAGE or not isinstance(block, _DRAWN):
+            yield block
 
 
 @dataclasses.dataclass(frozen=True)

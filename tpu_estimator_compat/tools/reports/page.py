@@ -7,32 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import charts, markup
-from tpu_estimator_compat.tools.reports.document import (
-    Bar,
-    Block,
-    Card,
-    Cards,
-    Cell,
-    Chips,
-    Column,
-    Curves,
-    Document,
-    Finding,
-    Folded,
-    Items,
-    Lines,
-    Log,
-    Medium,
-    Only,
-    Paragraph,
-    Section,
-    Source,
-    Span,
-    Summary,
-    Table,
-    Tone,
-    Words,
-)
+from tpu_estimator_compat.tools.reports import document as doc
 from tpu_estimator_compat.tools.reports.markup import Html, element, together
 from tpu_estimator_compat.tools.reports.sources import place
 
@@ -43,7 +18,7 @@ _NUMBERED = 0.03
 """The least share of a bar with room for a label."""
 
 
-def page(document: Document) -> str:
+def page(document: doc.Document) -> str:
     """The page's text. Figures are rounded; the attribute `value` of `<data>` is exact."""
     title = document.subject or document.name
     content = _all(document.blocks, document)
@@ -61,49 +36,49 @@ def in_a_frame(made: str, title: str) -> Html:
     return element("iframe", srcdoc=made, title=title, sandbox="", style=style)
 
 
-def _all(blocks: Iterable[Block], document: Document, level: int = 2) -> Html:
-    return together(*(_block(block, document, level) for block in blocks))
+def _all(blocks: Iterable[doc.Block], document: doc.Document, level: int = 2) -> Html:
+    return together(
+        *(_block(block, document, level) for block in doc.shown(blocks, doc.Medium.PAGE))
+    )
 
 
-def _block(block: Block, document: Document, level: int) -> Html:
+def _block(block: doc.Shown, document: doc.Document, level: int) -> Html:
     match block:
-        case Summary():
+        case doc.Summary():
             return _summary(block, document)
-        case Paragraph():
+        case doc.Paragraph():
             return element("p", _words(block.said), class_=block.tone or None)
-        case Items():
+        case doc.Items():
             return element("ul", *(element("li", _words(item)) for item in block.items))
-        case Source():
+        case doc.Source():
             return _source(block.line)
-        case Finding():
+        case doc.Finding():
             return _finding(block)
-        case Log():
+        case doc.Log():
             return _preformatted(block.text)
-        case Table():
+        case doc.Table():
             return _long_table(block)
-        case Bar():
+        case doc.Bar():
             return _tall(block)
-        case Curves():
+        case doc.Curves():
             return charts.figure(block)
-        case Cards():
+        case doc.Cards():
             cards = (_card(card, document, level) for card in block.cards)
             return element("div", *cards, class_="cards")
-        case Chips():
+        case doc.Chips():
             chips = (element("li", c.text, class_=c.tone or None) for c in block.chips)
             return element("ol", *chips, class_="chips")
-        case Section():
-            tone = None if block.tone is Tone.STRONG else block.tone
+        case doc.Section():
+            tone = None if block.tone is doc.Tone.STRONG else block.tone
             heading = element(f"h{level}", block.title, class_=tone)
             return element("section", heading, _all(block.blocks, document, level + 1))
-        case Folded():
+        case doc.Folded():
             inner = _all(block.blocks, document, level)
             is_open = "open" if block.is_open else None
             return element("details", element("summary", block.title), inner, open=is_open)
-        case Only():
-            return _all(block.blocks if block.medium is Medium.PAGE else (), document, level)
 
 
-def _summary(summary: Summary, document: Document) -> Html:
+def _summary(summary: doc.Summary, document: doc.Document) -> Html:
     verdict = document.verdict
     return element(
         "div",
@@ -114,12 +89,12 @@ def _summary(summary: Summary, document: Document) -> Html:
     )
 
 
-def _card(card: Card, document: Document, level: int) -> Html:
+def _card(card: doc.Card, document: doc.Document, level: int) -> Html:
     inner = _all(card.blocks, document, level)
     return element("div", element("strong", card.title), inner, class_=f"card {card.style}".strip())
 
 
-def _finding(finding: Finding) -> Html:
+def _finding(finding: doc.Finding) -> Html:
     parts = [element("div", finding.kind, class_="faint"), element("strong", finding.message)]
     if finding.source is not None:
         parts.append(_source(finding.source))
@@ -139,7 +114,7 @@ def _preformatted(text: str) -> Html:
     return element("pre", Html("\n".join(map(together, text.splitlines()))))
 
 
-def _long_table(table: Table) -> Html:
+def _long_table(table: doc.Table) -> Html:
     parts = [_table(table, table.rows[:_SHOWN])]
     if rest := table.rows[_SHOWN:]:
         folded = element("summary", f"{len(rest)} more")
@@ -148,7 +123,7 @@ def _long_table(table: Table) -> Html:
     return together(*parts)
 
 
-def _table(table: Table, rows: Sequence[Sequence[Cell]]) -> Html:
+def _table(table: doc.Table, rows: Sequence[Sequence[doc.Cell]]) -> Html:
     columns = table.columns
     heads = (
         element("th", *_head(column), scope="col", class_="number" if column.number else None)
@@ -160,14 +135,14 @@ def _table(table: Table, rows: Sequence[Sequence[Cell]]) -> Html:
     return element("div", element("table", head, body), class_="wide", tabindex="0")
 
 
-def _head(column: Column) -> list[str]:
+def _head(column: doc.Column) -> list[str]:
     fill = [element("i", class_=f"fill-{column.fill}")] if column.fill else []
     return [*fill, column.head]
 
 
-def _row(row: Sequence[Cell], columns: Sequence[Column]) -> Iterator[Html]:
+def _row(row: Sequence[doc.Cell], columns: Sequence[doc.Column]) -> Iterator[Html]:
     for number, cell in enumerate(row):
-        tone = cell.tone if isinstance(cell, Span) else ""
+        tone = cell.tone if isinstance(cell, doc.Span) else ""
         if not number:
             is_part = isinstance(cell, str) and cell.startswith(" ")
             yield element("th", _cell(cell), scope="row", class_="part" if is_part else None)
@@ -177,19 +152,19 @@ def _row(row: Sequence[Cell], columns: Sequence[Column]) -> Iterator[Html]:
             yield element("td", _cell(cell), class_=tone or None)
 
 
-def _cell(cell: Cell) -> Html:
+def _cell(cell: doc.Cell) -> Html:
     match cell:
-        case Lines():
+        case doc.Lines():
             return together(*(element("div", _cell(line)) for line in cell.cells))
-        case Bar():
+        case doc.Bar():
             return _bar(cell, "bar")
-        case Table():
+        case doc.Table():
             return _table(cell, cell.rows)
         case _:
             return _words(cell)
 
 
-def _words(words: Words) -> Html:
+def _words(words: doc.Words) -> Html:
     if isinstance(words, tuple):
         return together(*map(_words, words))
     if isinstance(words, str):
@@ -202,7 +177,7 @@ def _words(words: Words) -> Html:
     return element("span", text, class_=words.tone) if words.tone else text
 
 
-def _bar(bar: Bar, style: str) -> Html:
+def _bar(bar: doc.Bar, style: str) -> Html:
     shapes, start = [], 0.0
     for part in bar.parts:
         label = part.label if part.share >= _NUMBERED else ""
@@ -219,7 +194,7 @@ def _bar(bar: Bar, style: str) -> Html:
     )
 
 
-def _tall(bar: Bar) -> Html:
+def _tall(bar: doc.Bar) -> Html:
     legend = (
         element("li", element("i", class_=f"fill-{fill}"), _words(words))
         for fill, words in bar.legend

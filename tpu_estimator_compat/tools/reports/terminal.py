@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.color import ColorSystem
 from rich.console import Console, Group, RenderableType
@@ -17,25 +17,7 @@ from rich.table import Table as Columns
 from rich.text import Text
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
-from tpu_estimator_compat.tools.reports.document import (
-    UNLIMITED,
-    Block,
-    Cell,
-    Document,
-    Finding,
-    Items,
-    Lines,
-    Log,
-    Medium,
-    Only,
-    Paragraph,
-    Section,
-    Source,
-    Span,
-    Summary,
-    Table,
-    Tone,
-)
+from tpu_estimator_compat.tools.reports import document as doc
 from tpu_estimator_compat.tools.reports.sources import place, printable
 
 _USUAL, _NARROWEST = 100, 40
@@ -44,11 +26,11 @@ _LEAST = 18
 """The width that a column of a split table gets at least, if its cells need it."""
 
 _STYLES = {
-    Tone.GOOD: "green",
-    Tone.FAIR: "green",
-    Tone.WARN: "yellow",
-    Tone.BAD: "red",
-    Tone.STRONG: "bold",
+    doc.Tone.GOOD: "green",
+    doc.Tone.FAIR: "green",
+    doc.Tone.WARN: "yellow",
+    doc.Tone.BAD: "red",
+    doc.Tone.STRONG: "bold",
 }
 
 
@@ -66,7 +48,7 @@ def styled(text: str, style: str) -> str:
     return Style.parse(style).render(text, color_system=ColorSystem.STANDARD)
 
 
-def text(document: Document, width: int | None, *, color: bool) -> str:
+def text(document: doc.Document, width: int | None, *, color: bool) -> str:
     """The text that `Document.text` describes; no line is narrower than 40 characters."""
     usual = min(shutil.get_terminal_size((_USUAL, 0)).columns, document.widest)
     sheet = Sheet(max(width or usual, _NARROWEST), color)
@@ -78,45 +60,45 @@ def text(document: Document, width: int | None, *, color: bool) -> str:
 class _Writer:
     """Writes the blocks of a document to a sheet."""
 
-    def __init__(self, document: Document, sheet: Sheet, is_file: bool):
+    def __init__(self, document: doc.Document, sheet: Sheet, is_file: bool):
         self._document = document
         self._sheet = sheet
         self._is_file = is_file
 
-    def write(self, blocks: Iterable[Block], indent: str) -> None:
+    def write(self, blocks: Iterable[doc.Block], indent: str) -> None:
         """Writes blocks, with a blank line before and after a table or a section."""
-        previous: Block | None = None
-        for block in _shown(blocks):
-            apart = (Table, Section)
+        previous: doc.Shown | None = None
+        for block in doc.shown(blocks, doc.Medium.TERMINAL):
+            apart = (doc.Table, doc.Section)
             if previous and (isinstance(previous, apart) or isinstance(block, apart)):
                 self._sheet.blank()
             self._write(block, indent)
             previous = block
 
-    def _write(self, block: Block, indent: str) -> None:
+    def _write(self, block: doc.Shown, indent: str) -> None:
         add = self._sheet.add
         match block:
-            case Summary():
+            case doc.Summary():
                 style = _STYLES.get(self._document.verdict.tone, "bold")
                 add(f"{self._document.name}: {block.said}", style=style)
                 for more in block.more:
                     add(plain(more), "  ", "  ")
-            case Paragraph():
+            case doc.Paragraph():
                 style = _STYLES.get(block.tone, "")
                 add(plain(block.said), indent, indent + " " * block.hang, style=style)
-            case Items():
+            case doc.Items():
                 for item in block.items:
                     add(plain(item), f"{indent}- ", f"{indent}  ")
-            case Source():
+            case doc.Source():
                 self._source(block.line, indent)
-            case Finding():
+            case doc.Finding():
                 self._finding(block)
-            case Log():
+            case doc.Log():
                 for line in block.text.strip().splitlines():
                     self._sheet.line(f"{indent}| {line}")
-            case Table():
+            case doc.Table():
                 self._table(block)
-            case Section():
+            case doc.Section():
                 add(block.title, style=_STYLES.get(block.tone, ""))
                 self.write(block.blocks, "  ")
 
@@ -125,7 +107,7 @@ class _Writer:
         self._sheet.add(place(source) + within, indent, indent)
         self._sheet.add(source.code, f"{indent}  ", f"{indent}    ")
 
-    def _finding(self, finding: Finding) -> None:
+    def _finding(self, finding: doc.Finding) -> None:
         indent = " " * 5
         said = f"{finding.kind}: {finding.message}"
         self._sheet.add(said, f"{finding.number:3d}. ", indent)
@@ -134,9 +116,9 @@ class _Writer:
         for label, words in finding.facts:
             self._sheet.add(f"{label} {plain(words)}", indent, f"{indent}  ")
 
-    def _table(self, table: Table) -> None:
+    def _table(self, table: doc.Table) -> None:
         whole = table.whole and self._is_file
-        width = UNLIMITED if whole else self._sheet.width
+        width = doc.UNLIMITED if whole else self._sheet.width
         first = [row[:-1] for row in table.rows]
         if table.below and width - self._sheet.least_width(_drawn(table, first)) < table.below:
             for row, (*_, last) in zip(first, table.rows, strict=True):
@@ -149,7 +131,7 @@ class _Writer:
         for footnote in table.footnotes:
             self._sheet.add(footnote)
 
-    def _split(self, table: Table) -> None:
+    def _split(self, table: doc.Table) -> None:
         """Draws as many columns as fit, each time beside the first one."""
         start, count = 1, len(table.columns)
         while start < count:
@@ -165,22 +147,12 @@ class _Writer:
             start = end
 
 
-def _shown(blocks: Iterable[Block]) -> Iterator[Block]:
-    for block in blocks:
-        if isinstance(block, Only):
-            yield from _shown(block.blocks if block.medium is Medium.TERMINAL else ())
-        elif isinstance(
-            block, Summary | Paragraph | Items | Source | Finding | Log | Table | Section
-        ):
-            yield block
-
-
-def plain(words: Cell) -> str:
+def plain(words: doc.Cell) -> str:
     """The text of words; of other cells, none."""
     match words:
         case str():
             return words
-        case Span():
+        case doc.Span():
             return words.text
         case tuple():
             return "".join(map(plain, words))
@@ -188,7 +160,7 @@ def plain(words: Cell) -> str:
             return ""
 
 
-def _part(table: Table, start: int, end: int) -> Columns:
+def _part(table: doc.Table, start: int, end: int) -> Columns:
     """The first column, and those from `start` to `end`, without rows that are empty there."""
     heads = [column.head for column in table.columns]
     drawn = _columns(table)
@@ -202,7 +174,7 @@ def _part(table: Table, start: int, end: int) -> Columns:
     return drawn
 
 
-def _drawn(table: Table, rows: Iterable[Sequence[Cell]]) -> Columns:
+def _drawn(table: doc.Table, rows: Iterable[Sequence[doc.Cell]]) -> Columns:
     drawn = _columns(table)
     for column in table.columns:
         drawn.add_column(cell(column.head))
@@ -211,7 +183,7 @@ def _drawn(table: Table, rows: Iterable[Sequence[Cell]]) -> Columns:
     return drawn
 
 
-def _columns(table: Table) -> Columns:
+def _columns(table: doc.Table) -> Columns:
     return Columns(
         box=None,
         show_header=bool(table.heads),
@@ -221,13 +193,13 @@ def _columns(table: Table) -> Columns:
     )
 
 
-def _cell(content: Cell) -> RenderableType:
+def _cell(content: doc.Cell) -> RenderableType:
     match content:
-        case Span():
+        case doc.Span():
             return cell(content.text, _STYLES.get(content.tone, ""))
-        case Lines():
+        case doc.Lines():
             return Group(*map(_cell, content.cells))
-        case Table():
+        case doc.Table():
             return _drawn(content, content.rows)
         case _:
             return cell(plain(content))
@@ -275,7 +247,7 @@ class Sheet:
 
     def draw(self, table: Columns, *, whole: bool = False) -> None:
         """Adds a table; with `whole`, it exceeds the width rather than break words."""
-        width = UNLIMITED if whole else self.width
+        width = doc.UNLIMITED if whole else self.width
         options = self._console.options.update(max_width=width)
         for line in self._console.render_lines(table, options, pad=False):
             drawn = Text.assemble(*((part.text, part.style or "") for part in line))
@@ -284,7 +256,7 @@ class Sheet:
 
     def least_width(self, table: Columns) -> int:
         """The width below which a table's words are broken."""
-        options = self._console.options.update(max_width=UNLIMITED)
+        options = self._console.options.update(max_width=doc.UNLIMITED)
         return Measurement.get(self._console, options, table).minimum
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ import json
 import os
 import runpy
 import sys
+import types
 from typing import Any
 
 import tensorflow as tf
@@ -28,7 +29,7 @@ def main(path: str) -> int:
     sys.modules.update(modules())
     if job["dialect"] == "v1":
         tf.compat.v1.disable_v2_behavior()
-    _load("names_of_1").install(everywhere=job["dialect"] == "v1")
+    install_contrib(everywhere=job["dialect"] == "v1")
     status: int = recorder.record(tf.compat.v1.estimator, lambda: run(job))
     return status
 
@@ -45,9 +46,9 @@ def run(job: Any) -> None:
 
 def modules() -> Any:
     """Modules with the names of this package's public ones and the original's content."""
-    v1, module = tf.compat.v1, _load("names_of_1").module
+    v1 = tf.compat.v1
     tpu = vars(v1.tpu), vars(v1.estimator.tpu)
-    root = module(OURS, *tpu)
+    root: Any = module(OURS, *tpu)
     root.ModeKeys = v1.estimator.ModeKeys
     root.WarmStartSettings = v1.estimator.WarmStartSettings
     root.__path__ = []
@@ -59,6 +60,51 @@ def modules() -> Any:
     }
     vars(root).update(inner)
     return {OURS: root, **{OURS + "." + name: module for name, module in inner.items()}}
+
+
+def install_contrib(everywhere: bool) -> None:
+    """Makes `tensorflow.contrib` importable; with `everywhere`, `import tensorflow` is v1, too.
+
+    On a TensorFlow 2, it has the names that TensorFlow 2 and tf_slim kept. A script that needs more
+    must be compared on TensorFlow 1.15.
+    """
+    if tf.__version__.startswith("1."):
+        return
+    v1 = tf.compat.v1
+    slim = _slim()  # before the change: tf_slim is written for TensorFlow 2
+    tpu = module("tensorflow.contrib.tpu", vars(v1.tpu), vars(v1.estimator.tpu))
+    contrib = module(
+        "tensorflow.contrib",
+        {
+            "cluster_resolver": tf.distribute.cluster_resolver,
+            "data": v1.data.experimental,
+            "tpu": tpu,
+            **slim,
+        },
+    )
+    v1.contrib = contrib
+    sys.modules["tensorflow.contrib"] = contrib
+    if everywhere:
+        sys.modules["tensorflow"] = v1
+    for name in ("tpu", "cluster_resolver", "data", *slim):
+        sys.modules[f"tensorflow.contrib.{name}"] = getattr(contrib, name)
+
+
+def _slim() -> dict[str, Any]:
+    """Namespaces of contrib that went to tf_slim; none where tf_slim is not installed."""
+    try:
+        slim = importlib.import_module("tf_slim")
+    except ImportError:
+        return {}
+    return {"layers": slim.layers, "metrics": slim.metrics, "slim": slim, "training": slim.training}
+
+
+def module(name: str, *namespaces: Any) -> types.ModuleType:
+    """A module with the public names of the namespaces; later ones replace earlier ones."""
+    made = types.ModuleType(name)
+    for namespace in namespaces:
+        vars(made).update({k: v for k, v in namespace.items() if not k.startswith("_")})
+    return made
 
 
 def _load(name: str) -> Any:
