@@ -11,8 +11,7 @@ from tpu_estimator_compat.engine.hooks.early_stopping import (
     StopWithChiefHook,
 )
 from tpu_estimator_compat.engine.hooks.nan import LossNanHook
-from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook
-from tpu_estimator_compat.engine.hooks.progress_bar import ProgressBarHook
+from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook, ProgressBarHook
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.engine.hooks.traits import EVERY_STEP, NEVER, Demand
 from tpu_estimator_compat.spec import HostCallHook, SummaryWritersHook
@@ -41,7 +40,7 @@ KNOWN = {
     HostCallHook: (lambda d: HostCallHook([]), None),
     SummaryWritersHook: (lambda d: SummaryWritersHook(), None),
     LossNanHook: (lambda d: LossNanHook("x"), None),
-    ProgressBarHook: (lambda d: ProgressBarHook("x", 1, None, None), None),
+    ProgressBarHook: (lambda d: ProgressBarHook("x", 1, None), None),
     SaverHook: (lambda d: SaverHook("", save_steps=10), 7),
     StopAtCheckpointStepHook: (lambda d: StopAtCheckpointStepHook(lambda: 0, 100), 77),
     # It looks at the step before the run: at 30, when 31 are made.

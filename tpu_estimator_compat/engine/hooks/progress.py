@@ -1,7 +1,13 @@
-"""Speed of training as log lines and event-file scalars, in the words of the original."""
+"""Progress of training: the original's log lines and events of its speed, and Keras' bar."""
 
 from __future__ import annotations
 
+import math
+import os
+import sys
+from typing import Any
+
+import keras
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.core.framework import summary_pb2
@@ -33,3 +39,49 @@ class ExamplesPerSecondHook(tf.compat.v1.train.StepCounterHook):
         if self._summary_writer is not None:
             scalar = summary_pb2.Summary.Value(tag=tag, simple_value=value)
             self._summary_writer.add_summary(summary_pb2.Summary(value=[scalar]), global_step)
+
+
+def progress_bar(loss: tf.Tensor, steps: float | None, max_steps: float | None) -> list[Any]:
+    """A list with the hook that shows progress; empty where nobody would see it.
+
+    The bar is on in terminals at the log level WARN, and in notebooks at INFO, the default there,
+    and WARN. It is off where standard output is redirected, and under pytest.
+    """
+    level = logging.get_verbosity()
+    in_notebook = type(sys.stdout).__module__.partition(".")[0] == "ipykernel"
+    levels = (logging.INFO, logging.WARN) if in_notebook else (logging.WARN,)
+    is_seen = in_notebook or sys.stdout.isatty()
+    if not is_seen or level not in levels or "PYTEST_CURRENT_TEST" in os.environ:
+        return []
+    return [ProgressBarHook(loss, steps, max_steps)]
+
+
+class ProgressBarHook(tf.compat.v1.train.SessionRunHook):
+    """Shows the steps of this call; the loop returns to Python at least once a second."""
+
+    def __init__(self, loss: tf.Tensor, steps: float | None, max_steps: float | None):
+        self._loss = loss
+        self._steps = steps
+        self._max_steps = max_steps
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        del coord
+        self._first = self._done = session.global_step()
+        steps = self._steps
+        if steps is None and self._max_steps is not None:
+            steps = self._max_steps - self._first
+        whole = None if steps is None or steps == math.inf else math.ceil(steps)
+        self._bar = keras.utils.Progbar(whole, interval=0.2, stateful_metrics=["loss"])
+
+    def before_run(self, run_context: Any) -> Any:
+        del run_context
+        return tf.compat.v1.train.SessionRunArgs(self._loss)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        self._done = run_context.session.global_step()
+        loss = float(run_values.results)
+        self._bar.update(self._done - self._first, [("loss", loss)], finalize=False)
+
+    def end(self, session: Any) -> None:
+        del session
+        self._bar.update(self._done - self._first, finalize=True)

@@ -22,8 +22,7 @@ from tpu_estimator_compat.engine.hooks.early_stopping import (
     StopWithChiefHook,
 )
 from tpu_estimator_compat.engine.hooks.nan import LossNanHook
-from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook
-from tpu_estimator_compat.engine.hooks.progress_bar import ProgressBarHook
+from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook, ProgressBarHook
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.spec import HostCallHook, SummaryWritersHook
 from tpu_estimator_compat.tf_internals import hooks_lib

@@ -32,8 +32,7 @@ from tpu_estimator_compat.engine.checkpoint import (
 from tpu_estimator_compat.engine.hooks import Schedule, split_hooks, traits
 from tpu_estimator_compat.engine.hooks.nan import LossNanHook
 from tpu_estimator_compat.engine.hooks.preemption import Preemption
-from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook
-from tpu_estimator_compat.engine.hooks.progress_bar import progress_bar
+from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook, progress_bar
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.engine.hooks.step_limit import StepLimit
 from tpu_estimator_compat.engine.inputs import DeployedInput
