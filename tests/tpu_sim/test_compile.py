@@ -22,8 +22,9 @@ SCENARIOS = [
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_programs_of_a_scenario_compile_for_a_tpu(cores, scenario):
+def test_the_programs_of_a_scenario_compile_for_a_tpu(cores, scenario, monkeypatch):
     directory = cores(NAME)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(directory / "compiled"))
     clusters = running.answer(directory, scenario)["result"]
     modules = sorted(directory.glob(f"{scenario}.*.module"))
     assert len(modules) == len(clusters)
@@ -32,7 +33,7 @@ def test_the_programs_of_a_scenario_compile_for_a_tpu(cores, scenario):
         replicas = clusters[int(path.name.split(".")[1])]["replicas"]
         # Scenarios have programs in common; each is compiled once.
         dispatch = Dispatch(module_cache.load(directory, path.stem))
-        found = compiler.compile(dispatch, TOPOLOGY, replicas, cache_dir=directory / "compiled")
+        found = compiler.compile(dispatch, TOPOLOGY, replicas)
         assert (found.error, found.message) == (Error.NONE, ""), path.name
         collectives |= found.collectives.keys()
     assert "all-reduce" in collectives or not modules

@@ -4,7 +4,7 @@ import textwrap
 import pytest
 
 from tpu_estimator_compat.__main__ import main
-from tpu_estimator_compat.tools.preflight.targets.tpu_compiler import TpuCompiler
+from tpu_estimator_compat.tools.preflight.targets.tpu import TpuTopology
 
 SCRIPT = """
     import numpy as np
@@ -159,7 +159,7 @@ def test_estimators_train_again_afterwards(script):
 
 
 def test_without_the_compiler_the_report_says_how_to_get_it(script, capsys, monkeypatch):
-    monkeypatch.setitem(TpuCompiler.packages, "libtpu", "99.0")
+    monkeypatch.setitem(TpuTopology.packages, "libtpu", "99.0")
     assert preflight(script) == 2
     printed = " ".join(capsys.readouterr().out.split())
     assert "pip install 'jax>=0.10.2,<0.13' 'jaxlib>=0.10.2,<0.13' 'libtpu==0.0.51'" in printed

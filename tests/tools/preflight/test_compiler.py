@@ -14,7 +14,7 @@ from support import python_path
 from tpu_estimator_compat.engine.jax.lowering.step_module import Array, Dispatch, StepModule
 from tpu_estimator_compat.tools.preflight import compiler, targets
 from tpu_estimator_compat.tools.preflight.compiled import Error, Place
-from tpu_estimator_compat.tools.preflight.targets import tpu_compiler
+from tpu_estimator_compat.tools.preflight.targets import tpu
 
 from . import stablehlo_modules as modules
 
@@ -58,8 +58,9 @@ def test_a_step_compiles(compile_for, topology, replicas, device):
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """A step of one replica alone, compiled."""
-    cache = tmp_path_factory.mktemp("cache")
-    return compiler.compile(modules.step(1), targets.parse("v5e:1x1"), 1, cache_dir=cache)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        return compiler.compile(modules.step(1), targets.parse("v5e:1x1"), 1)
 
 
 def test_the_arguments_are_known(alone):
@@ -272,40 +273,29 @@ def test_variables_of_the_user_do_not_matter(compile_for, monkeypatch):
 def test_the_version_is_that_of_the_extra():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
-    assert f"libtpu=={tpu_compiler.LIBTPU}" in config["options.extras_require"]["preflight"].split()
+    assert f"libtpu=={tpu.LIBTPU}" in config["options.extras_require"]["preflight"].split()
 
 
 IMPORTS = """
-import json, pathlib, runpy, sys
-worker = runpy.run_path(sys.argv[1])
-answer = worker["_answer"](json.loads(pathlib.Path(sys.argv[2]).read_text()))
-package = sys.modules["tpu_estimator_compat"].__file__
-imported = [name for name in ("tensorflow", "keras") if name in sys.modules]
-print(json.dumps([sorted(answer), package, imported]))
+import json, pathlib, sys
+from tpu_estimator_compat.tools.preflight import worker
+answered = sorted(worker.answer(pathlib.Path(sys.argv[1])))
+print(json.dumps([answered, [m for m in ("tensorflow", "keras") if m in sys.modules]]))
 """
 
 
-def test_the_worker_imports_its_own_package_and_no_tensorflow(tmp_path):
-    """Also where the path has another package of that name."""
-    (tmp_path / "tpu_estimator_compat").mkdir()
-    (tmp_path / "tpu_estimator_compat" / "__init__.py").write_text("raise ImportError('another')")
-    dispatch = modules.step(1, most=2)
-    compiler._write_request(tmp_path, dispatch, targets.parse("v5e:1x1"), 1)
-    package = ROOT / "tpu_estimator_compat"
-    worker = str(package / "tools" / "preflight" / "worker.py")
+def test_the_worker_imports_no_tensorflow(tmp_path):
+    target = targets.parse("v5e:1x1")
+    compiler.write_request(tmp_path, modules.step(1, most=2), target, 1)
     done = subprocess.run(
-        [sys.executable, "-P", "-c", IMPORTS, worker, str(tmp_path / "request")],
-        env={
-            **compiler._environment(tpu_compiler.TpuCompiler.variables),
-            "PYTHONPATH": python_path.joined(tmp_path),
-        },
+        [sys.executable, "-P", "-c", IMPORTS, str(tmp_path)],
+        env={**compiler.environment_of(target), "PYTHONPATH": python_path.joined()},
         capture_output=True,
         text=True,
     )
-
     assert done.returncode == 0, done.stderr
     answered = ["bytes_accessed", "compiler", "flops", "memory"]
-    assert json.loads(done.stdout) == [answered, str(package / "__init__.py"), []]
+    assert json.loads(done.stdout) == [answered, []]
 
 
 @pytest.mark.parametrize(

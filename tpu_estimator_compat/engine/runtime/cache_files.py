@@ -19,10 +19,11 @@ _PACKAGE = pathlib.Path(__file__).parents[2]
 
 @functools.cache
 def sources(package: pathlib.Path = _PACKAGE) -> bytes:
-    """A digest of the package's code, for keys: any of it may determine what is kept."""
+    """A digest of the package's files, for keys: any of them may determine what is kept."""
     digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(f"\0{path.relative_to(package)}\0".encode() + path.read_bytes())
+    for path in sorted(package.rglob("*")):
+        if path.suffix != ".pyc" and path.is_file():
+            digest.update(f"\0{path.relative_to(package)}\0".encode() + path.read_bytes())
     return digest.digest()
 
 

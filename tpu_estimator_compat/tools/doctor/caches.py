@@ -10,7 +10,6 @@ from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.jax import installation as jax_installation
 from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
-from tpu_estimator_compat.tools.preflight import compile_cache
 
 CHECK = "caches"
 _OF_JAX = "JAX_COMPILATION_CACHE_DIR"
@@ -26,7 +25,7 @@ def check() -> list[CheckResult]:
         ]
     own = {
         "jax": jax_installation.cache_directory(),
-        "preflight": compile_cache.default_directory(),
+        "preflight": cache_files.directory("preflight"),
     }
     results = []
     for name, folder in own.items():

@@ -156,7 +156,7 @@ class _Check:
             self._target,
             self._topology.num_replicas,
             time_limit=self._options.time_limit,
-            progress=lambda stage, seconds: self._options.progress(what, seconds),
+            progress=lambda seconds: self._options.progress(what, seconds),
         )
 
     def _search_into(self, report: Report) -> None:

@@ -1,20 +1,19 @@
 """Compiles a step for absent devices, with the devices' own compiler, in a child process.
 
 The child needs neither the devices nor TensorFlow. The caller gets a result even if the child
-aborts, hangs or is killed.
+aborts, hangs or is killed. Results are kept in files, so that each program is compiled once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -22,25 +21,28 @@ from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools import child_process
-from tpu_estimator_compat.tools.preflight import compile_cache
 from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error, RawBuffer
 from tpu_estimator_compat.tools.preflight.compiler_dump import STEP, CompilerDump
 from tpu_estimator_compat.tools.preflight.report import Memory
-from tpu_estimator_compat.tools.preflight.targets import BACKENDS
-from tpu_estimator_compat.tools.preflight.targets.target import Backend, Target
+from tpu_estimator_compat.tools.preflight.targets.target import Target
+from tpu_estimator_compat.tools.reports import json_form
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
-
-Progress = Callable[[str, float], None]
 
 # Prefixes of the environment variables that JAX, its plugins and XLA read.
 _OF_COMPILERS = ("JAX_", "XLA_", "TPU_", "LIBTPU_", "PJRT_")
 # Keeps JAX from opening a device.
 _FOR_ALL = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
-_WORKER = pathlib.Path(__file__).with_name("worker.py")
+_WORKER = "tpu_estimator_compat.tools.preflight.worker"
+
+# The compiler's verdicts. Crashes and time-outs are not kept: they may not happen again.
+_KEPT = (Error.NONE, Error.TOO_LARGE, Error.REFUSED)
+# The module contains function names, with numbers that depend on the functions made before.
+_FUNCTION_NUMBER = re.compile(rb"(_inference_\w+?_)\d+(?=__)")
 
 _LEFT_OVER = "failed to legalize operation 'mhlo."  # a fault of TensorFlow's lowering
 # The end of an error: machine-readable payload, and Python lines that are not the user's.
@@ -60,38 +62,54 @@ def compile(
     replicas: int,
     *,
     time_limit: float = 3600,
-    progress: Progress | None = None,
-    cache_dir: str | os.PathLike[str] | None = None,
+    progress: Callable[[float], None] = lambda seconds: None,
 ) -> Compiled:
     """Compiles the function that the JAX runtime runs on `replicas` replicas, or reads the cache.
 
     Args:
       time_limit: seconds after which the compiler is stopped.
-      progress: called at once and about once a second with the stage, "start" or "compile", and
-        the elapsed seconds; not for a cached result.
+      progress: called at once and about once a second with the elapsed seconds; not for a cached
+        result.
     """
     if not 1 <= replicas * dispatch.cores <= target.devices:
         raise ValueError(
             f"{target.name} has {target.devices} device(s), {dispatch.cores} for each replica; "
             f"got {replicas} replicas."
         )
-    backend = BACKENDS[target.kind]
-    versions = _versions(backend)
-    if missing := _missing(target.kind, backend, versions):
+    versions = _versions(target)
+    if missing := _missing(target, versions):
         return Compiled(error=Error.MISSING, message=missing)
-    directory = pathlib.Path(cache_dir) if cache_dir else compile_cache.default_directory()
-    key = compile_cache.key(dispatch, target, replicas, versions)
-    result = compile_cache.load(directory, key)
-    if result is None:
+    name = key(dispatch, target, replicas, versions)
+    path = cache_files.directory("preflight") / f"{name}.json"
+    if (content := cache_files.read(path)) is not None:
+        result: Compiled = json_form.decoded(Compiled, json.loads(content))
+        result = dataclasses.replace(result, cached=True)
+    else:
         result = _compile(dispatch, target, replicas, time_limit, progress)
-        compile_cache.store(directory, key, result)
+        if result.error in _KEPT:
+            cache_files.write(path, json_form.text(json_form.encoded(result)).encode())
     return target.judged(result)
 
 
-def _versions(backend: Backend) -> dict[str, str]:
+def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, str]) -> str:
+    """The name of the result's file.
+
+    It depends on the program, on this package's files, on the devices and on the `versions` of the
+    compiler's packages; not on the numbers in TensorFlow's function names.
+    """
+    request = [target.name, replicas, versions, dispatch.to_json()]
+    # The order of variables is that of the arguments.
+    request = [*request, list(dispatch.step.variables)]
+    digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())
+    digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", dispatch.step.code))
+    digest.update(b"\0" + cache_files.sources())
+    return digest.hexdigest()
+
+
+def _versions(target: Target) -> dict[str, str]:
     """The installed versions of the compiler's packages, empty if missing; imports none."""
     found = {}
-    for package in backend.packages:
+    for package in target.packages:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
@@ -99,9 +117,9 @@ def _versions(backend: Backend) -> dict[str, str]:
     return found
 
 
-def _missing(kind: str, backend: Backend, versions: dict[str, str]) -> str:
+def _missing(target: Target, versions: dict[str, str]) -> str:
     """The error for missing packages or wrong versions; empty if there are none."""
-    wanted = backend.packages
+    wanted, kind = target.packages, target.kind
     if all(v and v == (wanted[package] or v) for package, v in versions.items()):
         return ""
     jax = f"{jax_installation.OLDEST} to {jax_installation.NEWEST}"
@@ -109,74 +127,51 @@ def _missing(kind: str, backend: Backend, versions: dict[str, str]) -> str:
     there = ", ".join(f"{p} {v}" if v else f"no {p}" for p, v in versions.items())
     return (
         f"Compiling for a {kind} needs {needed}; found {there}. Install them with "
-        f"`{environment.pip_line(backend.extra)}`. No {kind} is needed."
+        f"`{environment.pip_line(target.extra)}`. No {kind} is needed."
     )
 
 
 def _compile(
-    dispatch: Dispatch, target: Target, replicas: int, time_limit: float, progress: Progress | None
+    dispatch: Dispatch,
+    target: Target,
+    replicas: int,
+    time_limit: float,
+    progress: Callable[[float], None],
 ) -> Compiled:
     start = time.monotonic()
-    backend = BACKENDS[target.kind]
-
-    def tell(seconds: float) -> None:
-        if progress is not None:
-            progress(_stage(directory), seconds)
-
     with contextlib.ExitStack() as stack:
         try:
-            temporary = child_process.temporary_folder("tpu_preflight_")
-            directory = stack.enter_context(temporary)
-            _write_request(directory, dispatch, target, replicas)
-            process = _start_worker(directory, backend.variables)
+            folder = stack.enter_context(child_process.temporary_folder("tpu_preflight_"))
+            write_request(folder, dispatch, target, replicas)
+            process = child_process.start(
+                child_process.module_command(_WORKER, str(folder)),
+                folder / "log",
+                environment=environment_of(target),
+                folder=folder,
+            )
         except OSError as error:
             message = f"The compiler could not be started: {error}"
             return Compiled(error=Error.CRASHED, message=message)
-        ending = child_process.wait(process, time_limit, tell)
+        ending = child_process.wait(process, time_limit, progress)
         if ending.code is None:
             result = _timed_out(time_limit)
         else:
-            result = _read(directory, dispatch, backend, ending)
+            result = _read(folder, dispatch, target, ending)
     return dataclasses.replace(result, seconds=time.monotonic() - start)
 
 
-def _write_request(
-    directory: pathlib.Path, dispatch: Dispatch, target: Target, replicas: int
-) -> None:
-    (directory / "program").write_bytes(dispatch.step.code)
-    request = {
-        "program": str(directory / "program"),
-        "dispatch": dispatch.to_json(),
-        "kind": target.kind,
-        "described": target.described(),
-        "devices": replicas * dispatch.cores,
-        "directory": str(directory),
-        "answer": str(directory / "answer"),
-    }
-    (directory / "request").write_text(json.dumps(request))
+def write_request(folder: pathlib.Path, dispatch: Dispatch, target: Target, replicas: int) -> None:
+    """Writes the files that `worker.py` describes."""
+    (folder / "program").write_bytes(dispatch.step.code)
+    devices = replicas * dispatch.cores
+    request = {"target": target.name, "devices": devices, "dispatch": dispatch.to_json()}
+    (folder / "request").write_text(json.dumps(request))
 
 
-def _start_worker(directory: pathlib.Path, variables: dict[str, str]) -> subprocess.Popen[bytes]:
-    return child_process.start(
-        # -P: modules beside the worker must not hide others of the same name.
-        [sys.executable, "-P", str(_WORKER), str(directory / "request")],
-        directory / "log",
-        environment=_environment(variables),
-        folder=directory,
-    )
-
-
-def _environment(variables: dict[str, str]) -> dict[str, str]:
+def environment_of(target: Target) -> dict[str, str]:
     """This process's environment, without variables that select devices or compiler options."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_COMPILERS)}
-    return {**kept, **_FOR_ALL, **variables}
-
-
-def _stage(directory: pathlib.Path) -> str:
-    try:
-        return (directory / "stage").read_text() or "start"
-    except OSError:
-        return "start"
+    return {**kept, **_FOR_ALL, **target.variables}
 
 
 def _timed_out(time_limit: float) -> Compiled:
@@ -190,17 +185,17 @@ def _timed_out(time_limit: float) -> Compiled:
 
 
 def _read(
-    directory: pathlib.Path, dispatch: Dispatch, backend: Backend, ending: child_process.Ending
+    folder: pathlib.Path, dispatch: Dispatch, target: Target, ending: child_process.Ending
 ) -> Compiled:
     try:
-        answer = json.loads((directory / "answer").read_text())
-        compiler = backend.name(answer)
+        answer = json.loads((folder / "answer").read_text())
+        compiler = str(answer["compiler"])
         if "not_expressed" in answer:
             return _not_expressed(str(answer["not_expressed"]), compiler)
-        files = CompilerDump(directory / "dump", backend.dump)
+        files = CompilerDump(folder / "dump", target)
         buffers = files.buffers(dispatch.step.stored)
         if "refused" in answer:
-            return _refused(str(answer["refused"]), compiler, backend, buffers)
+            return _refused(str(answer["refused"]), compiler, target, buffers)
         return Compiled(
             memory=Memory(**{kind: int(size) for kind, size in answer["memory"].items()}),
             flops=_number(answer["flops"]),
@@ -211,7 +206,7 @@ def _read(
             compiler=compiler,
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return _crashed(ending, (directory / "log").read_text(errors="replace"))
+        return _crashed(ending, (folder / "log").read_text(errors="replace"))
 
 
 def _number(value: Any) -> float | None:
@@ -219,10 +214,10 @@ def _number(value: Any) -> float | None:
 
 
 def _refused(
-    message: str, compiler: str, backend: Backend, buffers: tuple[RawBuffer, ...]
+    message: str, compiler: str, target: Target, buffers: tuple[RawBuffer, ...]
 ) -> Compiled:
     message = _AROUND_STEP.sub('"', _PAYLOAD.sub("", message)).strip()
-    if sizes := backend.sizes(message):
+    if sizes := target.sizes(message):
         needed, available = sizes
         return Compiled(
             error=Error.TOO_LARGE,

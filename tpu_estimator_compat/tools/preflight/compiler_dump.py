@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from tpu_estimator_compat.tools.preflight.compiled import Place, RawBuffer
 from tpu_estimator_compat.tools.preflight.op_names import OpNames
-from tpu_estimator_compat.tools.preflight.targets.target import Dump
+from tpu_estimator_compat.tools.preflight.targets.target import Target
 
 _PROGRAM = ".txt"
 _ASSIGNMENT = "-buffer-assignment.txt"
@@ -51,9 +51,9 @@ _BYTES = {"pred": 1, "token": 0, "opaque": 0}
 class CompilerDump:
     """The files of one program in the compiler's `xla_dump_to`."""
 
-    def __init__(self, directory: pathlib.Path, dump: Dump):
+    def __init__(self, directory: pathlib.Path, target: Target):
         self._directory = directory
-        self._dump = dump
+        self._target = target
 
     def collectives(self) -> dict[str, int]:
         """Number of exchanges between replicas, by kind such as "all-reduce"."""
@@ -74,13 +74,13 @@ class CompilerDump:
         shown = functools.partial(_shown, variables=list(variables))
         names = OpNames(self._text(_PROGRAM), shown)
         assignment = self._text(_ASSIGNMENT)
-        fixed, temporaries = _buffers(assignment, names, self._dump.has_other_memories)
+        fixed, temporaries = _buffers(assignment, names, self._target.has_other_memories)
         alive = _at_peak(temporaries, _live_ranges(self._text(_LIVE_RANGES)))
         return tuple(sorted(fixed + alive, key=lambda buffer: -buffer.size))
 
     def _text(self, ending: str) -> str:
         # The first file has the program; others have parts of it for other cores of a chip.
-        files = sorted(self._directory.glob(f"*{self._dump.stage}{ending}"))
+        files = sorted(self._directory.glob(f"*{self._target.dumped}{ending}"))
         return files[0].read_text(errors="replace") if files else ""
 
 

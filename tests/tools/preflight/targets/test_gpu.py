@@ -11,7 +11,6 @@ from tpu_estimator_compat.tools.preflight import targets
 from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error
 from tpu_estimator_compat.tools.preflight.report import Memory, Verdict
 from tpu_estimator_compat.tools.preflight.targets import gpu
-from tpu_estimator_compat.tools.preflight.targets.gpu_compiler import GpuCompiler
 
 from ..reports import FITS
 
@@ -128,6 +127,6 @@ def test_the_extra_installs_what_is_asked_for():
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
     listed = config["options.extras_require"]["preflight-gpu"].splitlines()
-    pinned = [f"{package}=={release}" for package, release in GpuCompiler.packages.items()]
+    pinned = [f"{package}=={release}" for package, release in gpu.GpuTarget.packages.items()]
     assert [line for line in listed if line and not line.startswith("#")] == pinned
     assert list(environment.EXTRAS["preflight-gpu"]) == pinned

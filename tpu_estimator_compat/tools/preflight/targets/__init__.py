@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from tpu_estimator_compat.tools.preflight.targets import gpu, tpu
-from tpu_estimator_compat.tools.preflight.targets.gpu_compiler import GpuCompiler
-from tpu_estimator_compat.tools.preflight.targets.target import Backend, Target
-from tpu_estimator_compat.tools.preflight.targets.tpu_compiler import TpuCompiler
-
-BACKENDS: dict[str, Backend] = {"TPU": TpuCompiler(), "GPU": GpuCompiler()}
-"""The compilers, by `Target.kind`."""
+from tpu_estimator_compat.tools.preflight.targets.target import Target
 
 
 def parse(name: str, memory_share: float = gpu.MEMORY_SHARE) -> Target:

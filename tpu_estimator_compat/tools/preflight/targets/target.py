@@ -1,7 +1,7 @@
-"""The target of a compilation, and the interface of a compiler for it.
+"""Devices to compile for, and their compiler.
 
-Each kind of device has a subclass of `Target` and one of `Backend`, in files of their own; only
-these know their compiler. The compiler's process imports both without TensorFlow.
+Each kind of device has a subclass of `Target` in a file of its own; only that file knows the
+compiler. The compiler's process imports it without TensorFlow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Target:
+class Target(abc.ABC):
     """Devices to compile for; they need not be present.
 
     Attributes:
@@ -37,48 +37,26 @@ class Target:
     peak_flops: float | None = None
 
     kind: ClassVar[str]
-    """Key of the target's `Backend` in `BACKENDS`, and the word for one device."""
+    """The word for one device."""
     needs_jax: ClassVar[bool] = False
     """Whether only `runtime="jax"` compiles steps for these devices."""
-
-    def described(self) -> dict[str, Any]:
-        """The arguments of `Backend.devices`, as JSON values."""
-        raise NotImplementedError
+    packages: ClassVar[dict[str, str]]
+    """The compiler's packages with their versions; an empty string for any version."""
+    extra: ClassVar[str]
+    """The extra of this package that installs them."""
+    variables: ClassVar[dict[str, str]] = {}
+    """Environment variables of the compiler's process."""
+    dumped: ClassVar[str]
+    """The common part of the names of files that the compiler writes about its program."""
+    has_other_memories: ClassVar[bool]
+    """Whether colors of allocations in these files are memories on the chip."""
 
     def judged(self, compiled: Compiled) -> Compiled:
         """The compiler's result, with a verdict on its memory where the compiler gives none."""
         return compiled
 
-
-@dataclasses.dataclass(frozen=True)
-class Dump:
-    """The names and the format of the files that a compiler writes.
-
-    Attributes:
-      stage: the common part of the names of the compiled program's files.
-      has_other_memories: whether colors of allocations are memories on the chip.
-    """
-
-    stage: str
-    has_other_memories: bool
-
-
-class Backend(abc.ABC):
-    """A compiler for absent devices.
-
-    Attributes:
-      packages: required packages with their versions; an empty string for any version.
-      extra: the extra of this package that installs them.
-      variables: environment variables of the compiler's process.
-    """
-
-    packages: ClassVar[dict[str, str]]
-    extra: ClassVar[str]
-    dump: ClassVar[Dump]
-    variables: ClassVar[dict[str, str]]
-
     @abc.abstractmethod
-    def name(self, answer: dict[str, Any]) -> str:
+    def compiler(self, platform_version: str) -> str:
         """The compiler's name and version, then after a comma further information."""
 
     @abc.abstractmethod
@@ -86,12 +64,12 @@ class Backend(abc.ABC):
         """Bytes needed and available, if a message refuses a program for its size."""
 
     @abc.abstractmethod
-    def devices(self, described: dict[str, Any], directory: pathlib.Path) -> tuple[Any, ...]:
-        """JAX's descriptions of the devices; `described` is the result of `Target.described`."""
+    def jax_devices(self, directory: pathlib.Path) -> tuple[Any, ...]:
+        """JAX's descriptions of the devices; the compiler may write logs to `directory`."""
 
-    @abc.abstractmethod
     def options(self) -> dict[str, Any]:
         """XLA options of each compilation."""
+        return {}
 
     @abc.abstractmethod
     def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""TPU topologies by name, such as "v5e:2x2": their devices, hosts and HBM.
+"""TPU topologies by name, such as "v5e:2x2", and the TPU's own compiler, libtpu.
 
 The figures are those of libtpu 0.0.51's compiler; a test compares them. A cloud's figures may
 differ: the compiler counts two hosts for "v5e:2x4", which Google Cloud also has on one.
@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
+import pathlib
 import re
-from typing import Any, ClassVar
+from typing import Any
 
 from tpu_estimator_compat.tools.preflight.targets.target import Target
 
 _MIB = 2**20
+
+LIBTPU = "0.0.51"
+"""The release of the TPU's compiler that the extra `preflight` installs."""
+
+_SIZE = r"([\d.]+)([BKMGTP])"
+_TOO_LARGE = re.compile(rf"\({_SIZE}\) exceeds available HBM \({_SIZE}\)")
+_TOO_LARGE_PLACED = re.compile(rf"Used {_SIZE} of {_SIZE} hbm\. Exceeded hbm capacity by {_SIZE}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,18 +79,50 @@ _ARRANGEMENTS = {
 class TpuTopology(Target):
     """An arrangement of TPU chips, named in libtpu's spelling, such as "v5e:2x2"."""
 
-    generation: str
-    shape: tuple[int, ...]
     chip_config: str = ""
 
-    kind: ClassVar[str] = "TPU"
+    kind = "TPU"
+    packages = {"jax": "", "jaxlib": "", "libtpu": LIBTPU}
+    extra = "preflight"
+    # They describe a machine to libtpu, so that it opens no device. The last lets other processes
+    # load libtpu at the same time.
+    variables = {
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+        "TPU_STDERR_LOG_LEVEL": "3",
+        "TPU_MIN_LOG_LEVEL": "3",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    }
+    dumped = ".after_optimizations"
+    has_other_memories = True
 
-    def described(self) -> dict[str, Any]:
-        return {"topology": self.name, "chip_config": self.chip_config}
+    def compiler(self, platform_version: str) -> str:
+        return f"libtpu {LIBTPU}, {platform_version}"
 
-    @property
-    def chips(self) -> int:
-        return math.prod(self.shape)
+    def sizes(self, refusal: str) -> tuple[int, int] | None:
+        if match := _TOO_LARGE_PLACED.search(refusal):
+            available = _bytes(match[3], match[4])
+            return available + _bytes(match[5], match[6]), available
+        if match := _TOO_LARGE.search(refusal):
+            return _bytes(match[1], match[2]), _bytes(match[3], match[4])
+        return None
+
+    def jax_devices(self, directory: pathlib.Path) -> tuple[Any, ...]:
+        from jax.experimental import topologies
+
+        os.environ["TPU_LOG_DIR"] = str(directory)  # read when libtpu is loaded, below
+        config = {"chip_config_name": self.chip_config} if self.chip_config else {}
+        topology = topologies.get_topology_desc(platform="tpu", topology_name=self.name, **config)
+        return tuple(topology.devices)
+
+    def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
+        found = executable.cost_analysis()
+        return {"flops": found.get("flops"), "bytes_accessed": found.get("bytes accessed")}
+
+
+def _bytes(number: str, unit: str) -> int:
+    return round(float(number) * 1024.0 ** "BKMGTP".index(unit))
 
 
 class UnknownGenerationError(ValueError):
@@ -111,8 +152,6 @@ def parse(name: str) -> TpuTopology:
     facts = _GENERATIONS[generation]
     return TpuTopology(
         name=f"{generation}:{arrangement}",
-        generation=generation,
-        shape=shape,
         devices=math.prod(shape) * facts.devices_per_chip,
         hosts=math.prod(size // min(size, host) for size, host in zip(shape, _HOST, strict=False)),
         hbm=facts.hbm,
