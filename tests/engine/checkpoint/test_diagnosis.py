@@ -46,18 +46,6 @@ def test_a_variable_that_may_change_its_shape_is_restored(tmp_path):
     assert estimator.get_variable_value("seen").tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
 
 
-def test_a_variable_missing_from_the_checkpoint_is_named(tmp_path):
-    make_estimator(tmp_path).train(train_input_fn, steps=1)
-
-    def more(features, labels, mode, params):
-        extra = tf.get_variable("extra", [], initializer=tf.zeros_initializer())
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features)) + extra
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=gradient_descent(loss))
-
-    with pytest.raises(tf.errors.NotFoundError, match="Variable 'extra' is not in the checkpoint"):
-        make_estimator(tmp_path, more).train(train_input_fn, steps=1)
-
-
 def test_unreadable_checkpoints_are_an_error_and_are_left_alone(tmp_path):
     estimator = make_estimator(tmp_path)
     estimator.train(train_input_fn, steps=1)

@@ -2,15 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 import keras
 import pytest
 import tensorflow.compat.v1 as tf
-from support import TESTS
 from support.legacy_models import make_estimator, train_input_fn
 
 STEPS = 10**8
@@ -230,31 +227,6 @@ def test_training_in_another_thread_leaves_signals_alone(tmp_path):
     thread.start()
     thread.join()
     assert estimator.get_variable_value("global_step") == 5
-
-
-SCRIPT = f"""
-import atexit, os, signal, sys, threading
-sys.path[:0] = [{str(TESTS)!r}]
-import tensorflow.compat.v1 as tf
-from support.legacy_models import make_estimator, train_input_fn
-class Kill(tf.train.SessionRunHook):
-    def steps_until_control(self, global_step):
-        return None
-    def after_create_session(self, session, coord):
-        threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
-atexit.register(print, "at exit")
-make_estimator(sys.argv[1]).train(train_input_fn, hooks=[Kill()], max_steps={STEPS})
-"""
-
-
-@pytest.mark.slow
-def test_the_exit_code_and_what_runs_at_exit(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, tmp_path], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 143, done.stderr[-2000:]
-    assert done.stdout == "at exit\n"
-    assert not make_estimator(tmp_path).latest_checkpoint().endswith("-0")
 
 
 class Sends(tf.train.SessionRunHook):

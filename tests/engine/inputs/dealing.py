@@ -1,14 +1,34 @@
 """Who calls input_fn and with which batch size, and what each replica is fed."""
 
+import types
+
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.inputs import deploy, pipeline_configs
+from tpu_estimator_compat.engine.inputs import CalledInput, deploy, pipeline_configs
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
-from .fakes import FakeStrategy, ReadyInput
+
+class FakeStrategy:
+    """So many replicas; it cannot run anything."""
+
+    def __init__(self, replicas):
+        self.num_replicas_in_sync = replicas
+        self.extended = types.SimpleNamespace()
+
+
+class ReadyInput(CalledInput):
+    """Stands for a call of input_fn: a dataset that was made eagerly."""
+
+    def __init__(self, dataset):
+        self.result, self.store = dataset, None
+
+    runs_python = has_state = False
+
+    def dataset(self):
+        return self.result
 
 
 def dealt(strategy, replicas, datasets, mode=ModeKeys.TRAIN, batch_axis=None, size=None, **config):

@@ -18,8 +18,7 @@ from tpu_estimator_compat.engine.runtime import functions
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
-from .dealing import batches, dealt
-from .fakes import ReadyInput
+from .dealing import ReadyInput, batches, dealt
 
 
 def test_batch_axis_splits_each_tensor_along_its_own(strategy):

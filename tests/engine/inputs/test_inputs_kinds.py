@@ -70,23 +70,3 @@ def test_sparse_ragged_and_strings(tmp_path, strategy, replicas):
     assert [p["word"].decode() for p in found] == WORDS * 8
     by_word = {w: np.mean([p["logit"] for p in found if p["word"].decode() == w]) for w in WORDS}
     assert max(by_word, key=by_word.get) == "blue"
-
-
-def test_ignored_keys_of_features_cost_only_their_reading(tmp_path):
-    """Strings next to numbers: only what model_fn uses is in the step."""
-
-    def lean_model_fn(features, labels, mode):
-        weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
-        loss = tf.reduce_mean(tf.square(features["x"] * weight - labels))
-        step = tf.train.get_global_step()
-        train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, step)
-        return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    def input_fn():
-        x = np.arange(8, dtype=np.float32)
-        features = {"x": x, "name": np.array([str(i) for i in range(8)])}
-        return tf2.data.Dataset.from_tensor_slices((features, 2 * x)).batch(4).repeat()
-
-    est = estimator.Estimator(lean_model_fn, model_dir=str(tmp_path))
-    est.train(input_fn, steps=50)
-    assert est.get_variable_value("weight") == pytest.approx(2.0, abs=1e-3)

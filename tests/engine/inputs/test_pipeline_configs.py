@@ -8,9 +8,17 @@ from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
 from .calls import called
-from .dealing import GLOBAL_BATCH, batches, calls_of, dealt, resolved
-from .fakes import FakeStrategy, ReadyInput
-from .settings import BROADCAST, EVERY, SLICED, V2, Modes
+from .dealing import GLOBAL_BATCH, FakeStrategy, ReadyInput, batches, calls_of, dealt, resolved
+
+Modes = tpu.InputPipelineConfig
+
+SLICED = {"eval_training_input_configuration": Modes.SLICED}
+
+V2 = {"per_host_input_for_training": Modes.PER_HOST_V2}
+
+BROADCAST = {"per_host_input_for_training": Modes.BROADCAST}
+
+CASES = [(1, 1), (2, 1), (4, 1), (8, 1), (2, 2), (4, 2), (8, 2)]
 
 
 @pytest.mark.parametrize(
@@ -42,6 +50,52 @@ def test_what_each_of_two_hosts_feeds(strategy, mode, config, given, expected):
     )
     dealt_by_host = [[e.numpy().tolist() for e in dataset] for dataset in found.deal()]
     assert dealt_by_host == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "config", "size", "expected"),
+    [
+        (ModeKeys.TRAIN, BROADCAST, 4, [[[0, 1, 2, 3]] * 2, [[4, 5, 6, 7]] * 2]),
+        (ModeKeys.TRAIN, {}, 4, [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]),
+        (ModeKeys.TRAIN, V2, 2, [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]),
+        (ModeKeys.EVAL, {**V2, **SLICED}, 4, [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]),
+    ],
+)
+def test_what_each_of_two_replicas_is_fed(strategy, mode, config, size, expected):
+    found = dealt(strategy, 2, [batches(size, 8)], mode=mode, **config)
+    assert [[part for [part] in step] for step in found] == expected
+
+
+TRAIN, EVAL, PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
+
+
+@pytest.mark.parametrize(("replicas", "hosts"), CASES)
+@pytest.mark.parametrize(
+    ("modes", "config", "calls", "parts"),
+    [
+        ([TRAIN, EVAL, PREDICT], BROADCAST, "one", "one"),
+        ([EVAL, PREDICT], SLICED, "one", "one"),
+        ([EVAL, PREDICT], {**V2, **SLICED}, "one", "one"),
+        ([EVAL, PREDICT], {**BROADCAST, **SLICED}, "one", "one"),
+        ([TRAIN, EVAL], V2, "hosts", "replicas"),
+        *(
+            ([TRAIN], {"per_host_input_for_training": alias}, calls, calls)
+            for alias, calls in [
+                (Modes.PER_HOST_V1, "hosts"),
+                (True, "hosts"),
+                (Modes.PER_SHARD_V1, "replicas"),
+                (False, "replicas"),
+            ]
+        ),
+    ],
+)
+def test_who_calls_for_which_batch_size(replicas, hosts, modes, config, calls, parts):
+    """There is a call for each of `calls`; `parts` divide the global batch size."""
+    counts = {"one": 1, "hosts": hosts, "replicas": replicas}
+    count, size = counts[calls], GLOBAL_BATCH // counts[parts]
+    expected = [(i * hosts // count, i, count, replicas // count, size) for i in range(count)]
+    for mode in modes:
+        assert calls_of(mode, replicas, hosts, **config) == expected
 
 
 def test_parallel_get_next_still_gives_every_batch(strategy):
@@ -198,32 +252,6 @@ def test_batch_axis_is_checked_before_anything_is_split():
         input_mode.check_called(given)
 
 
-def test_broadcast_gives_everyone_everything(strategy):
-    found = dealt(strategy, 4, [batches(8)], per_host_input_for_training=Modes.BROADCAST)
-    assert found == [[[list(range(8))]] * 4, [[list(range(8, 16))]] * 4]
-
-
-@EVERY
-@pytest.mark.parametrize("mode", [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT])
-def test_broadcast(replicas, hosts, mode):
-    assert calls_of(mode, replicas, hosts, **BROADCAST) == [(0, 0, 1, replicas, GLOBAL_BATCH)]
-
-
-def test_per_host_v1_splits_the_host_batch(strategy):
-    assert dealt(strategy, 2, [batches(8)]) == [
-        [[[0, 1, 2, 3]], [[4, 5, 6, 7]]],
-        [[[8, 9, 10, 11]], [[12, 13, 14, 15]]],
-    ]
-
-
-@EVERY
-@pytest.mark.parametrize("alias", [Modes.PER_HOST_V1, True])
-def test_per_host_v1(replicas, hosts, alias):
-    assert calls_of(ModeKeys.TRAIN, replicas, hosts, per_host_input_for_training=alias) == [
-        (host, host, hosts, replicas // hosts, GLOBAL_BATCH // hosts) for host in range(hosts)
-    ]
-
-
 def test_off_tpu_every_host_calls_and_batch_sizes_are_whole():
     plain = resolved(ModeKeys.TRAIN, 7, 4, 2, tpu_semantics=False, **BROADCAST)
     assert plain.invocations() == [Invocation(0, 0), Invocation(1, 1)]
@@ -261,55 +289,12 @@ def test_per_shard_v1_gives_every_replica_its_own_dataset(strategy):
     ]
 
 
-@EVERY
-@pytest.mark.parametrize("alias", [Modes.PER_SHARD_V1, False])
-def test_per_shard_v1(replicas, hosts, alias):
-    share = replicas // hosts
-    assert calls_of(ModeKeys.TRAIN, replicas, hosts, per_host_input_for_training=alias) == [
-        (core // share, core, replicas, 1, GLOBAL_BATCH // replicas) for core in range(replicas)
-    ]
-
-
-def test_per_host_v2_deals_batches_in_turn(strategy):
-    found = dealt(strategy, 2, [batches(4)], per_host_input_for_training=Modes.PER_HOST_V2)
-    assert found[0] == [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]
-    assert found[1] == [[[8, 9, 10, 11]], [[12, 13, 14, 15]]]
-
-
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_a_last_group_that_is_not_whole_is_dropped(strategy, replicas):
     found = dealt(
         strategy, replicas, [batches(2, 10)], per_host_input_for_training=Modes.PER_HOST_V2
     )
     assert len(found) == 5 // replicas
-
-
-@EVERY
-@pytest.mark.parametrize("mode", [ModeKeys.TRAIN, ModeKeys.EVAL])
-def test_per_host_v2(replicas, hosts, mode):
-    assert calls_of(mode, replicas, hosts, **V2) == [
-        (host, host, hosts, replicas // hosts, GLOBAL_BATCH // replicas) for host in range(hosts)
-    ]
-
-
-def test_sliced_splits_in_evaluation(strategy):
-    found = dealt(
-        strategy,
-        2,
-        [batches(8)],
-        mode=ModeKeys.EVAL,
-        per_host_input_for_training=Modes.PER_HOST_V2,
-        eval_training_input_configuration=Modes.SLICED,
-    )
-    assert found[0] == [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]
-
-
-@EVERY
-@pytest.mark.parametrize("mode", [ModeKeys.EVAL, ModeKeys.PREDICT])
-@pytest.mark.parametrize("in_training", [V2, BROADCAST, {}])
-def test_sliced(replicas, hosts, mode, in_training):
-    found = calls_of(mode, replicas, hosts, **in_training, **SLICED)
-    assert found == [(0, 0, 1, replicas, GLOBAL_BATCH)]
 
 
 def test_sliced_says_nothing_of_training():

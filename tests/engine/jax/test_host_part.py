@@ -7,21 +7,6 @@ from support.legacy_models import adam, finite_input_fn, logits_of, make_model_f
 import tpu_estimator_compat as tpu
 
 
-@pytest.mark.parametrize("runtime", ["tensorflow", "jax"])
-def test_a_host_call_reads_variables_after_its_step(tmp_path, runtime):
-    seen = []
-
-    def host_call(step):
-        read = tf.train.get_global_step().read_value()
-        return tf.py_func(lambda a, b: seen.append((int(a[0]), int(b))), [step, read], [])
-
-    def spec_of():
-        return host_call, [tf.reshape(tf.train.get_global_step(), [1])]
-
-    on(runtime, 1, tmp_path, make_model_fn(host_call=spec_of)).train(train_input_fn, max_steps=7)
-    assert [after for _, after in seen] == list(range(1, 8))
-
-
 def test_a_host_call_that_writes_a_variable_is_heard(tmp_path):
     """The next step sees what it wrote."""
 

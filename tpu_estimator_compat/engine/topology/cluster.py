@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -77,59 +77,63 @@ def _joined(
     protocol: str,
     timeout_secs: int,
 ) -> tf.distribute.Strategy:
-    addresses = {job: list(tasks) for job, tasks in jobs}
-    logging.info(
-        "%s %d waits for the other workers of %s, for %d s at most.",
-        task_type,
-        task_id,
-        addresses,
-        timeout_secs,
-    )
     if context.context()._context_handle is not None:
         raise RuntimeError(
             "This process cannot join the other workers, because TensorFlow is in use already. "
             "Make the estimator before anything else runs TensorFlow eagerly or lists its devices."
         )
-
-    everyone = [address for job in addresses for address in addresses[job]]
-    cluster_addresses.check(everyone)
+    addresses = {job: list(tasks) for job, tasks in jobs}
+    everyone = [address for tasks in addresses.values() for address in tasks]
     index = everyone.index(addresses[task_type][task_id])
-    try:
-        rendezvous.meet(everyone, index, timeout_secs)
-        with eager.eager_mode(), limited_join(timeout_secs):
-            resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-                tf.train.ClusterSpec(addresses),
-                task_type=task_type,
-                task_id=task_id,
-                num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
-                rpc_layer=protocol,
-            )
-            _configure_heartbeats(addresses)
-            return tf.distribute.MultiWorkerMirroredStrategy(resolver)
-    except (
-        rendezvous.MissingWorkersError,
-        rendezvous.RefusedError,
-        OSError,
-        tf.errors.OpError,
-    ) as error:
-        raise RuntimeError(
-            f"{task_type} {task_id} could not join the other workers of {addresses} in "
-            f"{timeout_secs} s: {error} Start the script on all of them with the same cluster in "
-            "TF_CONFIG, check that their ports are free and can be reached, and set "
-            "RunConfig(session_creation_timeout_secs=...) to how long they may take to start."
-        ) from error
+    own, others = f"{task_type} {task_id}", f"the other workers of {addresses}"
+    with eager.eager_mode(), joining(own, others, everyone, index, timeout_secs):
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+            tf.train.ClusterSpec(addresses),
+            task_type=task_type,
+            task_id=task_id,
+            num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
+            rpc_layer=protocol,
+        )
+        _configure_heartbeats(addresses)
+        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
 
 
 @contextlib.contextmanager
-def limited_join(timeout_secs: int) -> Iterator[None]:
-    """Ends the process if present workers do not join in time: no exception can end this wait."""
-    seconds = max(_SHORTEST_JOIN, min(timeout_secs, _LONGEST_JOIN))
-    logging.info(
-        "All workers are present and join now. If that takes longer than %d s, this process ends.",
-        seconds,
-    )
-    with process_exit.limited(seconds):
-        yield
+def joining(
+    own: str, others: str, everyone: Sequence[str], index: int, seconds: int
+) -> Iterator[None]:
+    """Waits until all workers are present; within, this process joins them.
+
+    If present workers do not join in time, the process ends: no exception can end that wait.
+
+    Args:
+      own, others: this process and its cluster, in the words of messages.
+      everyone: as `addresses` of `rendezvous.meet`, as is `index`.
+      seconds: the longest wait.
+
+    Raises:
+      ValueError: an address is invalid.
+      RuntimeError: workers did not come in time, or refused each other, or a port is taken.
+    """
+    cluster_addresses.check(everyone)
+    logging.info("%s waits for %s, for %d s at most.", own, others, seconds)
+    try:
+        rendezvous.meet(everyone, index, seconds)
+        limit = max(_SHORTEST_JOIN, min(seconds, _LONGEST_JOIN))
+        logging.info(
+            "All workers are present and join now. If that takes longer than %d s, this process "
+            "ends.",
+            limit,
+        )
+        with process_exit.limited(limit):
+            yield
+    except (OSError, RuntimeError, tf.errors.OpError) as error:
+        raise RuntimeError(
+            f"{own} could not join {others} in {seconds} s: {error} Start the script on all of "
+            "them with the same cluster in TF_CONFIG, check that their ports are free and can be "
+            "reached, and set RunConfig(session_creation_timeout_secs=...) to how long they may "
+            "take to start."
+        ) from error
 
 
 def _configure_heartbeats(addresses: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.jax import installation, profiler
 from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
-from tpu_estimator_compat.engine.topology import cluster, rendezvous, tpu_system
+from tpu_estimator_compat.engine.topology import cluster, tpu_system
 
 _HEARTBEAT_TIMEOUT = 30  # seconds without a heartbeat after which JAX ends all other processes
 _LONGEST_FAREWELL = 7 * 86400  # seconds that a process waits at its end for the others
@@ -56,28 +56,17 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
             f"{own} cannot join the others of TF_CONFIG, because JAX is in use already. Make the "
             "estimator before anything else asks JAX for devices or arrays."
         )
-    cluster_addresses.check(addresses)
-    logging.info("%s waits for the others of %s, for %d s at most.", own, addresses, seconds)
     # CPU devices need it to exchange values between processes. Other devices ignore it.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    try:
-        rendezvous.meet(addresses, index, seconds)
-        with cluster.limited_join(seconds):
-            _initialize(
-                coordinator_address=addresses[0],
-                coordinator_bind_address=_bind_address(addresses) if index == 0 else None,
-                num_processes=len(addresses),
-                process_id=index,
-                cluster_detection_method="deactivate",
-                initialization_timeout=seconds,
-            )
-    except (OSError, RuntimeError) as error:
-        raise RuntimeError(
-            f"{own} could not join the others of {addresses} in {seconds} s: {error} Start the "
-            "script on all of them with the same cluster in TF_CONFIG, check that their ports are "
-            "free and can be reached, and set RunConfig(session_creation_timeout_secs=...) to how "
-            "long they may take to start."
-        ) from error
+    with cluster.joining(own, f"the others of {addresses}", addresses, index, seconds):
+        _initialize(
+            coordinator_address=addresses[0],
+            coordinator_bind_address=_bind_address(addresses) if index == 0 else None,
+            num_processes=len(addresses),
+            process_id=index,
+            cluster_detection_method="deactivate",
+            initialization_timeout=seconds,
+        )
 
 
 def _bind_address(addresses: tuple[str, ...]) -> str | None:
