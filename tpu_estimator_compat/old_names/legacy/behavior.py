@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tpu_estimator_compat.old_names.legacy.compiling import Shown
-from tpu_estimator_compat.old_names.legacy.dialect import Dialect, is_only_in
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect, Shown, is_only_in
 from tpu_estimator_compat.tf_internals import tf2
 
 _API = (

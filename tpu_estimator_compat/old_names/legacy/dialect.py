@@ -8,14 +8,15 @@ TensorFlow 1 in any module, so it shows nothing about `tf.x`.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import enum
 import functools
 import importlib.resources
 from collections.abc import Iterable, Iterator
 
-from tpu_estimator_compat.old_names.legacy import own_graphs
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, references
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPAT_V1 = "tensorflow.compat.v1."
 _OF_GRAPHS = frozenset(
     {
@@ -46,6 +47,32 @@ class Dialect(enum.Enum):
 
     V1 = 1
     V2 = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What the names that a module uses show.
+
+    Attributes:
+      path: the module's file.
+      dialect: the dialect that the names show; None if they show none.
+      names_api: whether the module uses `tensorflow` beyond its `compat`, `core` and `python`.
+      makes_graphs: whether the module makes placeholders or sessions of `tensorflow.compat.v1`.
+      python_2: builtins of Python 2 that the module uses.
+    """
+
+    path: str
+    dialect: Dialect | None = None
+    names_api: bool = False
+    makes_graphs: bool = False
+    python_2: tuple[str, ...] = ()
+
+
+def shown(tree: ast.Module, path: str) -> Shown:
+    found = references(tree)
+    names = sorted({r.path.rpartition(".")[2] for r in found if r.form is Form.BUILTIN})
+    graphs = makes_graphs(tree, found)
+    return Shown(path, told(found), names_api(found), graphs, tuple(names))
 
 
 def dialect(tree: ast.Module) -> Dialect:
@@ -96,8 +123,8 @@ def names_api(found: Iterable[Reference]) -> bool:
 def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
     """Whether a module makes placeholders or sessions of `tensorflow.compat.v1`.
 
-    False if they all belong to explicit graphs (`own_graphs`), or if the module switches or queries
-    eager execution by `tensorflow.compat.v1`, or reads values of eager tensors.
+    False if they all belong to explicit graphs, or if the module switches or queries eager
+    execution by `tensorflow.compat.v1`, or reads values of eager tensors.
     """
     of_v1 = [r for r in found if r.path.startswith(_COMPAT_V1)]
     names = {meaning(r.path, Dialect.V1)[1] for r in of_v1}
@@ -105,7 +132,7 @@ def makes_graphs(tree: ast.Module, found: Iterable[Reference]) -> bool:
         return False
     if any(isinstance(node, ast.Attribute) and node.attr == "numpy" for node in ast.walk(tree)):
         return False
-    own = own_graphs.within(tree)
+    own = _in_own_graphs(tree)
     return any(meaning(r.path, Dialect.V1)[1] in _OF_GRAPHS and r.node not in own for r in of_v1)
 
 
@@ -142,3 +169,53 @@ def _of_bare_tensorflow(found: Iterable[Reference]) -> Iterator[tuple[Reference,
         spells_api = name.startswith("compat.") or reference.form is Form.STRING
         if root == "tensorflow" and name and not spells_api:
             yield reference, name
+
+
+def _in_own_graphs(tree: ast.Module) -> set[ast.AST]:
+    """The nodes in `with tf.Graph().as_default():`, and in functions that only such code calls.
+
+    Sessions with a graph argument, `tf.Session(graph=graph)`, count as well.
+    """
+    functions = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+    found = {node for start in _starts(tree) for node in ast.walk(start)}
+    while more := [f for f in functions if f not in found and _only_called(tree, f.name, found)]:
+        found.update(node for function in more for node in ast.walk(function))
+    return found
+
+
+def _starts(tree: ast.Module) -> Iterator[ast.AST]:
+    made = {
+        _last(target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _is_graph(node.value)
+        for target in node.targets
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.With | ast.AsyncWith):
+            of_graph = [_is_entered(item.context_expr, made) for item in node.items]
+            if any(of_graph):  # the with's later items and its body
+                yield from (item.context_expr for item in node.items[of_graph.index(True) :])
+                yield from node.body
+        elif isinstance(node, ast.Call) and any(word.arg == "graph" for word in node.keywords):
+            yield node.func
+
+
+def _is_entered(node: ast.expr, made: set[str]) -> bool:
+    match node:
+        case ast.Call(ast.Attribute(graph, "as_default"), []):
+            return _is_graph(graph) or _last(graph) in made
+    return False
+
+
+def _is_graph(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and _last(node.func) == "Graph"
+
+
+def _last(node: ast.expr) -> str:
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def _only_called(tree: ast.Module, name: str, found: set[ast.AST]) -> bool:
+    named = (ast.Name, ast.Attribute)
+    uses = [node for node in ast.walk(tree) if isinstance(node, named) and _last(node) == name]
+    return bool(uses) and found.issuperset(uses)

@@ -7,6 +7,7 @@ thread, and TensorFlow and Keras still see each other's real modules.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 import importlib
@@ -19,10 +20,15 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import compiling, namespaces, overlay, table, vendored
-from tpu_estimator_compat.old_names.legacy.dialect import Dialect
+from tpu_estimator_compat.old_names.legacy import namespaces, overlay, table, vendored
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect, Shown, shown
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
-from tpu_estimator_compat.old_names.legacy.python_numpy import numpy_names, python2, python_names
+from tpu_estimator_compat.old_names.legacy.python_numpy import (
+    numpy_methods,
+    numpy_names,
+    python2,
+    python_names,
+)
 from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
 _ROOTS = frozenset({"tensorflow", "tensorflow_estimator", "tensorflow_core"})
@@ -52,7 +58,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         own: Iterable[str] = (),
         old_packages: OldPackages | None = None,
         python_path: PythonPath | None = None,
-        judge: Callable[[compiling.Shown], Dialect] = lambda shown: shown.dialect or Dialect.V2,
+        judge: Callable[[Shown], Dialect] = lambda names: names.dialect or Dialect.V2,
     ):
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.packages = frozenset(packages)
@@ -186,6 +192,14 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         return python_names.module(top) or found
 
 
+def compiled(source: bytes, path: str, *, numpy: bool) -> tuple[types.CodeType, Shown]:
+    """Compiles a module; `numpy` says whether calls that NumPy dropped are rewritten."""
+    with python2.explained(source, path):
+        tree = ast.parse(source, path)
+    code = numpy_methods.mended(tree) if numpy else tree
+    return compile(code, path, "exec", dont_inherit=True), shown(tree, path)
+
+
 def _below(path: str, folders: Iterable[str]) -> bool:
     """Whether a path is in one of the folders, but not in site-packages below it."""
     real = _real(path)
@@ -219,8 +233,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
     def prepared(self, module: types.ModuleType) -> types.CodeType:
         source = self.get_data(self.path)
-        code, shown = compiling.compiled(source, self.path, numpy=self._imports.numpy)
-        self._imports.prepare(module.__dict__, self._imports.judge(shown), shown.python_2)
+        code, names = compiled(source, self.path, numpy=self._imports.numpy)
+        self._imports.prepare(module.__dict__, self._imports.judge(names), names.python_2)
         self._imports.loaded.add(module.__name__)
         return code
 

@@ -261,7 +261,7 @@ def _unknown(path: str) -> str:
     version = getattr(sys.modules.get("tensorflow"), "__version__", "2")
     return (
         f"{path} is not in TensorFlow {version}, and tpu_estimator_compat has nothing in its "
-        f"place.{said} All names: python -m tpu_estimator_compat.old_names.legacy.page"
+        f"place.{said} Find others: python -m tpu_estimator_compat names PART"
     )
 
 

@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from tpu_estimator_compat.old_names.legacy.behavior import Behavior
-from tpu_estimator_compat.old_names.legacy.compiling import Shown
+from tpu_estimator_compat.old_names.legacy.dialect import Shown
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
 from tpu_estimator_compat.old_names.legacy.python_path import PythonPath

@@ -15,9 +15,8 @@ from absl.testing import flagsaver
 
 from tpu_estimator_compat.old_names.legacy import locating, log_lines
 from tpu_estimator_compat.old_names.legacy.behavior import Behavior
-from tpu_estimator_compat.old_names.legacy.compiling import Shown, compiled
-from tpu_estimator_compat.old_names.legacy.dialect import Dialect
-from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect, Shown
+from tpu_estimator_compat.old_names.legacy.imports import LegacyImports, compiled
 from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
 from tpu_estimator_compat.old_names.legacy.notebooks.program import Program
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages

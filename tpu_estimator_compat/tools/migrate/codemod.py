@@ -14,8 +14,8 @@ from tpu_estimator_compat.old_names.legacy.notebooks.cells import (
     NotANotebook,
     Notebook,
     is_notebook,
+    unused,
 )
-from tpu_estimator_compat.old_names.legacy.unused_words import unused
 from tpu_estimator_compat.tools.migrate import writing
 from tpu_estimator_compat.tools.migrate.facts import Facts, Span
 from tpu_estimator_compat.tools.migrate.rules import RULES

@@ -12,6 +12,7 @@ import ast
 import dataclasses
 import functools
 import io
+import itertools
 import json
 import re
 import tokenize
@@ -20,7 +21,6 @@ from json import decoder, scanner
 from typing import Any
 
 from tpu_estimator_compat.old_names.legacy.python_numpy import python2
-from tpu_estimator_compat.old_names.legacy.unused_words import unused
 
 _CALL = "_of_ipython"
 _MARK = "#_cell_"
@@ -203,6 +203,16 @@ def where(text: str, line: int) -> str:
     """A line of a module in words: "line 3", or "cell 2, line 3" in a notebook."""
     cell, line = place(text, line)
     return f"cell {cell}, line {line}" if cell else f"line {line}"
+
+
+def unused(stem: str, text: str) -> str:
+    """`stem`, or `stem` with the first number, that does not occur in a text.
+
+    >>> unused("#_cell_", "x = 1  #_cell_")
+    '#_cell_0'
+    """
+    words = itertools.chain([stem], (f"{stem}{number}" for number in itertools.count()))
+    return next(word for word in words if word not in text)
 
 
 def is_notebook(path: str) -> bool:

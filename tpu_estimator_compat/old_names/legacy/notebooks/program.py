@@ -10,8 +10,7 @@ import sys
 import types
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.old_names.legacy import compiling
-from tpu_estimator_compat.old_names.legacy.dialect import Dialect
+from tpu_estimator_compat.old_names.legacy.dialect import Dialect, shown
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
 from tpu_estimator_compat.old_names.legacy.locating import NoScriptError
 from tpu_estimator_compat.old_names.legacy.notebooks.cells import NotANotebook, Notebook
@@ -35,7 +34,7 @@ class Program:
         except (NotANotebook, UnicodeDecodeError) as error:
             raise NoScriptError(f"{path}: {error}") from error
         self.path, self.cells, self.may_fail = path, notebook.sources, notebook.may_fail
-        self.shown = compiling.shown(python2.mended(notebook.divided[0]).tree, path)
+        self.shown = shown(python2.mended(notebook.divided[0]).tree, path)
         if any(map(_ASKS_FOR_1.search, self.cells.values())):
             self.shown = dataclasses.replace(self.shown, dialect=Dialect.V1)
 

@@ -31,8 +31,8 @@ from IPython.display import display
 from IPython.utils.syspathcontext import prepended_to_syspath
 from traitlets.config import Config
 
-from tpu_estimator_compat.old_names.legacy import compiling, locating
-from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
+from tpu_estimator_compat.old_names.legacy import locating
+from tpu_estimator_compat.old_names.legacy.imports import LegacyImports, compiled
 from tpu_estimator_compat.old_names.legacy.notebooks.program import Program
 from tpu_estimator_compat.old_names.legacy.python_numpy import numpy_methods, python2
 
@@ -256,7 +256,7 @@ class Shell(InteractiveShell):
         with prepended_to_syspath(os.path.dirname(path)):
             try:
                 source = pathlib.Path(path).read_bytes()
-                code, shown = compiling.compiled(source, path, numpy=self._imports.numpy)
+                code, shown = compiled(source, path, numpy=self._imports.numpy)
                 self._imports.prepare(namespace, self._imports.judge(shown), shown.python_2)
                 exec(code, namespace)
             except SystemExit as error:
