@@ -5,7 +5,7 @@ import contextlib
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.capture import graph_building
-from tpu_estimator_compat.engine.capture.legacy_graph import LegacyGraph
+from tpu_estimator_compat.engine.capture.capture import LegacyGraph
 from tpu_estimator_compat.engine.refs import resource_graph
 
 

@@ -8,9 +8,9 @@ from support import python_path
 
 import tpu_estimator_compat as tec
 import tpu_estimator_compat.v1 as ours
-from tpu_estimator_compat.engine.capture import legacy_graph
+from tpu_estimator_compat.engine.capture import capture
+from tpu_estimator_compat.engine.capture.capture import LegacyGraph
 from tpu_estimator_compat.engine.capture.exchanging_optimizers import exchanging_optimizers
-from tpu_estimator_compat.engine.capture.legacy_graph import LegacyGraph
 
 
 def looped(value, weight):
@@ -186,7 +186,7 @@ def test_what_is_added_is_there():
 
 
 def test_a_large_one_is_not_kept(monkeypatch):
-    monkeypatch.setattr(legacy_graph, "_KEPT", 10)
+    monkeypatch.setattr(capture, "_KEPT", 10)
     graph = build(LegacyGraph())
     graph.finalize()
     first, second = (graph.as_graph_def(add_shapes=True) for _ in range(2))

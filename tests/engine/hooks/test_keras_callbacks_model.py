@@ -15,7 +15,7 @@ from support.legacy_models import (
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
-from tpu_estimator_compat.engine.session.runner_session import RunnerSession
+from tpu_estimator_compat.engine.session.graph_session import RunnerSession
 from tpu_estimator_compat.engine.state import variables
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.keras_model.model import ModelFnModel

@@ -14,13 +14,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.capture import graph_building, outside_compilation, xla_contexts
+from tpu_estimator_compat.engine.capture import branch_values, graph_building, xla_contexts
 from tpu_estimator_compat.engine.capture.exchanging_optimizers import exchanging_optimizers
 from tpu_estimator_compat.engine.capture.keras_layers import generators_outside_checkpoints
-from tpu_estimator_compat.engine.capture.legacy_graph import LegacyGraph
-from tpu_estimator_compat.tf_internals import tpu_function, training_util
+from tpu_estimator_compat.tf_internals import nest, tpu_function, training_util
 
 Structure = Any
+_KEPT = 64 * 2**20  # bytes of a GraphDef; larger ones have constants, which are slow to copy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +45,50 @@ def placeholders(element_spec: Structure) -> Element:
     flat = [tf.compat.v1.placeholder(s.dtype, s.shape, name="input") for s in flat_specs]
     structure = tf.nest.pack_sequence_as(element_spec, flat, expand_composites=True)
     return Element(structure, element_spec, flat)
+
+
+class LegacyGraph(tf.Graph):
+    """A TF1 graph that takes tensors of its branches, and, once finalized, infers shapes only once.
+
+    A training with two checkpoints asks for the GraphDef with shapes five times: for the text,
+    twice for events, and for each checkpoint. TensorFlow asks every tensor for its shape each time.
+    """
+
+    _shaped: tuple[int, bytes] | None = None
+
+    def control_dependencies(self, control_inputs: Any) -> Any:
+        if isinstance(control_inputs, (list, tuple)):
+            control_inputs = [branch_values.awaited(self, each) for each in control_inputs]
+        return super().control_dependencies(control_inputs)
+
+    def _create_op_internal(
+        self,
+        op_type: str,
+        inputs: Any,
+        dtypes: Any = None,
+        input_types: Any = None,
+        name: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> tf.Operation:
+        if any(each.graph is not self for each in inputs):
+            inputs = [branch_values.outside(self, each, name or op_type) for each in inputs]
+        return super()._create_op_internal(
+            op_type, inputs, dtypes, input_types, name, *args, **kwargs
+        )
+
+    def as_graph_def(
+        self, from_version: int | None = None, add_shapes: bool = False, **kwargs: Any
+    ) -> tf.compat.v1.GraphDef:
+        if from_version is not None or not add_shapes or not self.finalized:
+            return super().as_graph_def(from_version, add_shapes, **kwargs)
+        if self._shaped is None or self._shaped[0] != self.version:
+            graph_def = super().as_graph_def(add_shapes=True, **kwargs)
+            self._shaped = None
+            if graph_def.ByteSize() <= _KEPT:
+                self._shaped = (self.version, graph_def.SerializeToString())
+            return graph_def
+        return tf.compat.v1.GraphDef.FromString(self._shaped[1])
 
 
 @contextlib.contextmanager
@@ -107,7 +151,7 @@ def capture(
       compiled: whether XLA compiles the graph.
     """
     exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
-    marks = outside_compilation.marked(replicas) if for_tpu else contextlib.nullcontext()
+    marks = xla_contexts.marked(replicas) if for_tpu else contextlib.nullcontext()
     asked = compiled or tpu_semantics
     around = xla_contexts.of_replica(compiled) if asked else contextlib.nullcontext()
     resources = tpu_semantics or replicas > 1
@@ -146,3 +190,30 @@ def plain_element(data: Any) -> Any:
             "into the features, and use them in model_fn."
         )
     return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def element_names(element_spec: Any) -> list[str]:
+    """The name of each flat tensor of an input element, such as "features['x']"."""
+    found = []
+    for path, spec in nest.flatten_with_tuple_paths(element_spec):
+        if isinstance(element_spec, tuple):
+            first, *rest = path  # an index of a plain tuple, a field's name of `Padded`
+            first = ("features", "labels")[first] if isinstance(first, int) else first
+        else:
+            first, rest = "features", path
+        name = first + "".join(f"[{part!r}]" for part in rest)
+        parts = len(nest.flatten(spec, expand_composites=True))
+        found += [name] if parts == 1 else [f"{name} (part {i + 1})" for i in range(parts)]
+    return found
+
+
+def check_no_strings(element_spec: Any) -> None:
+    """Raises ValueError, with the tensors' names, where an element for a TPU has strings."""
+    specs = nest.flatten(element_spec, expand_composites=True)
+    names = element_names(element_spec)
+    strings = [n for n, spec in zip(names, specs, strict=True) if spec.dtype == tf.string]
+    if strings:
+        raise ValueError(
+            f"input_fn gives strings, which the cores of a TPU cannot take: {', '.join(strings)}. "
+            "Drop them in input_fn, or turn them into integers there."
+        )

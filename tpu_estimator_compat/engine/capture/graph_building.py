@@ -8,24 +8,21 @@ import os
 import random
 import traceback
 from collections.abc import Iterator
+from typing import Any
 
 import keras
+import tensorflow as tf
 from keras.src.backend.common import global_state
 
-from tpu_estimator_compat.engine.capture import (
-    branches,
-    dimensions,
-)
+from tpu_estimator_compat.engine.capture import branches
 from tpu_estimator_compat.engine.capture.keras_layers import one_scope_per_call
-from tpu_estimator_compat.engine.capture.patches import patched
-from tpu_estimator_compat.tf_internals import (
-    control_flow_util,
-    pywrap_tfe,
-)
+from tpu_estimator_compat.engine.capture.patches import Function, patched
+from tpu_estimator_compat.tf_internals import Dimension, control_flow_util, pywrap_tfe
 
 _FOREIGN = "Attempting to capture an EagerTensor without building a function"
 _KERAS = os.path.join(os.path.dirname(keras.__file__), "")
 _NAMES = "object_name_uids"
+_asked_for_values: list[bool] = []
 
 
 @contextlib.contextmanager
@@ -36,12 +33,12 @@ def capture_semantics(*, for_session: bool = False) -> Iterator[None]:
     imported into a function. TensorFlow's sessions run frames: with `for_session`, they are made.
     """
     if for_session:
-        with dimensions.with_values(), _recording():
+        with _dimensions_with_values(), _recording():
             yield
         return
     of_one_graph = not control_flow_util.ENABLE_CONTROL_FLOW_V2
     functional = patched(control_flow_util, "EnableControlFlowV2", lambda _: lambda graph: True)
-    with functional, dimensions.with_values(), _recording():
+    with functional, _dimensions_with_values(), _recording():
         with branches.as_captured(of_one_graph=of_one_graph):
             yield
 
@@ -122,3 +119,47 @@ def fresh_keras_names() -> Iterator[None]:
             yield
     finally:
         global_state.set_global_attribute(_NAMES, names)
+
+
+class _Dimension(int):
+    @property
+    def value(self) -> int:
+        return int(self)
+
+
+def ask_for_dimension_values() -> None:
+    """Has graphs give dimensions a `value` from now on: the script uses names of TensorFlow 1."""
+    _asked_for_values.append(True)
+
+
+@contextlib.contextmanager
+def _dimensions_with_values() -> Iterator[None]:
+    """A context, for this thread, in which dimensions have a `value` and may be floats.
+
+    TensorFlow 2's shapes give ints, or None; with `disable_v2_tensorshape()`, `Dimension`s, which
+    have a `value`. TensorFlow 1 also took whole floats, such as `units / 2`, for dimensions.
+    """
+    if not _asked_for_values:
+        yield
+        return
+    with (
+        patched(tf.TensorShape, "__getitem__", _valued),
+        patched(tf.TensorShape, "__iter__", lambda dims: lambda self: map(_with_value, dims(self))),
+        patched(Dimension, "__init__", _of_whole_floats),
+    ):
+        yield
+
+
+def _valued(getitem: Function) -> Function:
+    return lambda self, key: _with_value(getitem(self, key))
+
+
+def _with_value(found: Any) -> Any:
+    return _Dimension(found) if type(found) is int else found
+
+
+def _of_whole_floats(init: Function) -> Function:
+    def with_floats(self: Dimension, value: Any) -> None:
+        init(self, int(value) if isinstance(value, float) and value.is_integer() else value)
+
+    return with_floats

@@ -7,12 +7,18 @@ without a `build` are first traced apart, and get their variables later, outside
 
 **Random generators.** Layers such as Dropout keep a generator's state in a variable; in Keras 2
 they had none. So here it is a local variable: no checkpoint has it, and it starts from its seed.
+
+**Updates**, such as those of moving averages. A Keras 3 or tf_keras layer inside a model_fn assigns
+to its variables, and train_op does not depend on those ops: Keras runs them anyway, and so do
+steps. The TF1 layers (`tf.layers`) put theirs into UPDATE_OPS, for the user to run or not.
+Optimizers of Keras 3, and the new ones of tf_keras, return no op for their updates either; those of
+`tf_keras.optimizers.legacy` do.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -20,6 +26,7 @@ from keras.src.backend.common.name_scope import current_path
 from keras.src.backend.tensorflow import core
 
 from tpu_estimator_compat.engine.capture.patches import Function, patched
+from tpu_estimator_compat.engine.graph import graph_ops, sources
 
 
 @contextlib.contextmanager
@@ -99,3 +106,27 @@ class _LayerScope:
 
     def __exit__(self, *error: Any) -> None:
         self._scope.__exit__(*error)
+
+
+_WRITES = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"})
+
+
+def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[tf.Operation]:
+    """Writes by Keras that `wanted` does not run, except initializers and UPDATE_OPS."""
+    collected = graph.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)
+    keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
+    variables = [variable for key in keys for variable in graph.get_collection(key)]
+    known = [op if isinstance(op, tf.Operation) else op.op for op in collected]
+    known += [graph_ops.as_operation(v.initializer) for v in variables]
+    writes = [op for op in graph.get_operations() if op.type in _WRITES]
+    if not writes:
+        return []
+    spoken_for = graph_ops.ancestors([*known, *wanted], ())
+    return [op for op in writes if op not in spoken_for and _by_keras(op)]
+
+
+def _by_keras(op: tf.Operation) -> bool:
+    # A variable's first initializer is not its `initializer` after `init_from_checkpoint`.
+    if any(frame.name == "_init_from_args" for frame in op.traceback):
+        return False
+    return sources.is_by(op, sources.UPDATING_OF_KERAS)

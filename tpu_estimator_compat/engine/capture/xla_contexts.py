@@ -3,7 +3,11 @@
 On a TPU the original called a model_fn in the context of a replicated computation. Some model_fns
 return another spec there, ask for static shapes, or pick the replica's own variable among several.
 With `use_tpu=True` their queries answer as on a TPU, on any device. TensorFlow omits ops that XLA
-lacks, so its own queries answer whether XLA really compiles the graph.
+lacks, so its own queries answer whether XLA really compiles the graph. For
+`tf.tpu.outside_compilation`, TensorFlow marks ops, but only while it builds a replicated TPU
+computation. A model_fn is captured first, and imported into that computation later. So a graph for
+a TPU is captured in a context of the class that TensorFlow looks for, which marks ops; TPUStrategy
+moves the marked ops to the host.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
 from tpu_estimator_compat.engine.capture.patches import patched
 from tpu_estimator_compat.tf_internals import (
@@ -21,6 +26,7 @@ from tpu_estimator_compat.tf_internals import (
     control_flow_util,
     tpu_function,
     tpu_ops,
+    tpu_replication,
 )
 
 
@@ -103,3 +109,32 @@ def IsInXLAContext(op: tf.Operation) -> bool:
 
 def _is_for_tpu() -> bool:
     return tpu_function.get_tpu_context().number_of_shards is not None
+
+
+class _Marks(tpu_replication.TPUReplicateContext):
+    """A TPU computation that leaves its ops in the graph, and marks them."""
+
+    def AddOp(self, op: tf.Operation) -> None:
+        if self._outside_compilation_cluster:
+            cluster = self._outside_compilation_cluster.encode()
+            op._set_attr(tpu_replication._OUTSIDE_COMPILATION_ATTR, AttrValue(s=cluster))
+        if self._is_map_outside_compilation:
+            op._set_attr(tpu_replication._MAP_OUTSIDE_COMPILATION_ATTR, AttrValue(b=True))
+
+    def AddValue(self, val: tf.Tensor) -> tf.Tensor:
+        return val
+
+
+@contextlib.contextmanager
+def marked(replicas: int) -> Iterator[None]:
+    """A context in which `tf.tpu.outside_compilation`, and gradients of its ops, mark ops.
+
+    As in the original, TensorFlow builds for XLA here: a loop's gradient needs a constant
+    `maximum_iterations`, for example.
+    """
+    context = _Marks("model_fn", replicas, pivot=None)
+    context.Enter()
+    try:
+        yield
+    finally:
+        context.Exit()

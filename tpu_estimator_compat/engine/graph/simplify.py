@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.graph import graph_ops, keras_code
+from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 
 _READ = "ReadVariableOp"
@@ -96,7 +96,7 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
             written.update(key(t) for t in op.inputs if t.dtype == tf.resource)
         elif key(op.inputs[0]) not in written or op.control_inputs:
             continue
-        elif not keras_code.is_by(op, keras_code.READING):
+        elif not sources.is_by(op, sources.READING_OF_KERAS):
             early.add(op)
     return [*(op for op in order if op in early), *(op for op in order if op not in early)]
 

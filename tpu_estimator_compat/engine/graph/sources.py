@@ -1,4 +1,4 @@
-"""Finds the user's line that made an operation of a captured graph.
+"""Finds the line that made an operation of a captured graph: the user's, or one of Keras.
 
 A step is a function that TensorFlow imported from a definition, without lines. The captured graph
 has an operation of the same name, with its stack.
@@ -215,3 +215,29 @@ def _named(graph: tf.Graph, name: str, *, of_input: bool) -> list[tf.Operation]:
         if found := [op for op in ops if op.name == suffix]:
             return found
     return []
+
+
+Code = tuple[str, ...]
+
+
+def _ends(*paths: str) -> Code:
+    return tuple(os.sep + path.replace("/", os.sep) for path in paths)
+
+
+_COMMON = _ends(
+    "keras/src/layers/", "keras/src/optimizers/", "keras/src/random/", "tf_keras/src/layers/"
+)
+READING_OF_KERAS = (
+    *_COMMON,
+    *_ends("keras/src/backend/common/variables.py", "tf_keras/src/optimizers/"),
+)
+"""Files of code that expects its reads of variables in the order of its lines."""
+UPDATING_OF_KERAS = (*_COMMON, *_ends("tf_keras/src/optimizers/optimizer.py"))
+"""Files of code that writes to variables, and returns no op for the write."""
+
+
+def is_by(op: tf.Operation, code: Code) -> bool:
+    """Whether code in the files `code` made `op`."""
+    return any(
+        part in frame.filename for frame in graph_ops.original(op).traceback for part in code
+    )

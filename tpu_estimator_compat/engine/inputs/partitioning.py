@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.step.partition import Dims
+from tpu_estimator_compat.engine.step.plan import Dims
 
 
 def partition_dims(

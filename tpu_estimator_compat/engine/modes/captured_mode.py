@@ -22,8 +22,7 @@ from tpu_estimator_compat.engine.state import shards
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
-from tpu_estimator_compat.engine.step.partition import Dims
-from tpu_estimator_compat.engine.step.plan import StepPlan
+from tpu_estimator_compat.engine.step.plan import Dims, StepPlan
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import (

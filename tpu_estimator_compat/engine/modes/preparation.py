@@ -11,9 +11,14 @@ import tensorflow as tf
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine import inputs
 from tpu_estimator_compat.engine import topology as topology_lib
-from tpu_estimator_compat.engine.capture.capture import Element, capture, new_graph, placeholders
-from tpu_estimator_compat.engine.capture.element_names import check_no_strings
-from tpu_estimator_compat.engine.capture.implicit_updates import implicit_updates
+from tpu_estimator_compat.engine.capture.capture import (
+    Element,
+    capture,
+    check_no_strings,
+    new_graph,
+    placeholders,
+)
+from tpu_estimator_compat.engine.capture.keras_layers import implicit_updates
 from tpu_estimator_compat.engine.capture.user_functions import announced
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.inputs.calling import with_original_keys

@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
 from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import LOSS
-from tpu_estimator_compat.engine.session.runner_session import RunnerSession
+from tpu_estimator_compat.engine.session.graph_session import RunnerSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import keras
 import numpy as np
+import tensorflow as tf
+from tensorflow.compat.v1 import logging
+from tensorflow.core.framework import types_pb2
 
 from tpu_estimator_compat.engine.capture import branch_refs
+from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes import evaluation, prediction, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.engine.original import needs
+from tpu_estimator_compat.engine.refs import ref_ops, resource_graph
+from tpu_estimator_compat.environment import AUTO, SESSION
+from tpu_estimator_compat.tf_internals import op_def_registry
 
 Prepared = tuple[Any, CapturedMode, DeployedInput]
 """A `Model`, which the call closes, the captured mode and its input."""
@@ -41,9 +49,112 @@ def predict(prepared: Prepared, request: prediction.PredictRequest) -> Iterator[
 def _loops(prepared: Prepared, request: Any, of_steps: Any) -> Any:
     """The module of a call's loop."""
     listeners = getattr(request, "saving_listeners", ())
-    if not needs.session(prepared[1], [*request.hooks, *listeners]):
+    if not _takes_session(prepared[1], [*request.hooks, *listeners]):
         return of_steps
     branch_refs.let_reads_fail_within(prepared[1].graph)
     from tpu_estimator_compat.engine.original import loops
 
     return loops
+
+
+Hook = Any  # a tf.compat.v1.train.SessionRunHook
+_DEBUGGER = "tensorflow.python.debug."
+_OF_HOOKS = {
+    "partial_run_setup": "which steps do not have",
+    "RunOptions": "which only sessions obey",
+}
+"""Names in the code of hooks and listeners."""
+
+
+def _takes_session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
+    """Whether a session runs the graph of a mode; logs why, unless `runtime` says so."""
+    if captured.topology.runtime == SESSION:
+        return True
+    if not _is_free(captured, hooks):
+        return False
+    all_hooks = [*hooks, *captured.spec.hooks, *captured.spec.chief_hooks]
+    reason = next((why for find in _NEEDS for why in find(captured.graph, all_hooks)), None)
+    if reason is None:
+        return False
+    logging.info("TensorFlow's session runs the original's loop: %s.", reason)
+    return True
+
+
+def _is_free(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
+    """Whether nothing asks for another runtime: replicas, an accelerator, Keras, input's state."""
+    config, topology = captured.config, captured.topology
+    return (
+        config.runtime == AUTO
+        and not (topology.tpu_semantics or topology.num_replicas > 1 or topology.workers)
+        and not (config.save_input_state or config.jit_compile)
+        and not any(isinstance(hook, keras.callbacks.Callback) for hook in hooks)
+    )
+
+
+def _operations(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
+    for op in (op for each in sources.with_graphs(graph) for op in each.get_operations()):
+        if need := _need(op.type):
+            yield _said(op, need)
+    for name, need in resource_graph.for_sessions(graph).items():
+        yield _said(graph.get_operation_by_name(name), need)
+
+
+def _said(op: tf.Operation, need: str) -> str:
+    line = sources.of_operation(op)
+    where = f" at {line}" if line else ""
+    return f"operation '{op.name}' ({op.type}){where} {need}"
+
+
+@functools.cache
+def _need(kind: str) -> str:
+    """Why operations of a type need a session; empty for most. A call asks for every operation."""
+    if _is_private(kind):
+        return "has state that only a session keeps"
+    if ref_ops.needs_ref(kind):
+        return "takes a ref variable, and no operation on resource variables does the same"
+    return ""
+
+
+def _is_private(kind: str) -> bool:
+    """Whether kernels find their state by name in a session: accumulators, staging areas, barriers.
+
+    Other kernels have a handle of a resource, which functions take. Those of sparse tensors in
+    queues need none of a session: an element holds the keys of its tensors.
+    """
+    definition = op_def_registry.get(kind)
+    if kind in ref_ops.VARIABLES or "TensorsMap" in kind:
+        return False
+    if definition is None or not definition.is_stateful:
+        return False
+    named = any(attribute.name == "shared_name" for attribute in definition.attr)
+    return named and all(each.type != types_pb2.DT_RESOURCE for each in definition.output_arg)
+
+
+def _debuggers(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
+    for kind in map(type, hooks):
+        if any(f"{base.__module__}.".startswith(_DEBUGGER) for base in kind.__mro__):
+            yield f"TensorFlow's debugger, by the hook {kind.__name__}, watches a session's kernels"
+
+
+def _calls(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
+    for kind in map(type, hooks):
+        functions = [f for base in _users(kind) for f in vars(base).values()]
+        for name, text in _OF_HOOKS.items():
+            if any(name in code.co_names for f in functions if (code := _code(f))):
+                yield f"the class {kind.__name__} uses {name}, {text}"
+
+
+def _users(kind: type) -> list[type]:
+    """A hook's classes, without those of TensorFlow: its profiler traces steps too."""
+    return [base for base in kind.__mro__ if not base.__module__.startswith("tensorflow.")]
+
+
+def _code(function: Any) -> Any:
+    return getattr(function, "__code__", None)
+
+
+_NEEDS: tuple[Callable[[tf.Graph, Sequence[Hook]], Iterator[str]], ...] = (
+    _operations,
+    _debuggers,
+    _calls,
+)

@@ -19,8 +19,8 @@ from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.runtime.group import State
+from tpu_estimator_compat.engine.session.graph_session import RunnerSession
 from tpu_estimator_compat.engine.session.profiled_steps import ProfiledSteps
-from tpu_estimator_compat.engine.session.runner_session import RunnerSession
 from tpu_estimator_compat.engine.session.session_input import SessionInput
 from tpu_estimator_compat.engine.session.step_fetches import StepFetches
 from tpu_estimator_compat.engine.session.variable_reader import VariableReader

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.session.runner_session import RunnerSession
+from tpu_estimator_compat.engine.session.graph_session import RunnerSession
 from tpu_estimator_compat.engine.session.step_fetches import StepFetches
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture.capture import Structure, check_element, plain_element
+from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.runtime import functions, placement, workers
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step import cut as step_cut
-from tpu_estimator_compat.engine.step import partition, replicated_ops, string_ops
+from tpu_estimator_compat.engine.step import replicated_ops
 from tpu_estimator_compat.engine.step.cut import Part, StepParts
 from tpu_estimator_compat.engine.step.joining import joining
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -167,12 +168,12 @@ class TpuDevicePart(DevicePart):
 
     def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
         fed = [*parts.plan.replica_feeds, *parts.fed]
-        self._strings = string_ops.host_program(parts.plan.graph, parts.own, fed)
+        self._strings = _host_program(parts.plan.graph, parts.own, fed)
         super().__init__(parts, store, streams)
 
     def _cut(self) -> tuple[Part, list[tf.Tensor]]:
         parts = self._parts
-        own = string_ops.left_to_replicas(parts.own, self._strings)
+        own = _left_to_replicas(parts.own, self._strings)
         fetches = [*own, *parts.transfers.from_replicas]
         return step_cut.device_part(parts.plan, parts.fed, fetches, parts.device.targets), own
 
@@ -181,9 +182,15 @@ class TpuDevicePart(DevicePart):
         super().prepare()
 
     def _placed(self, values: list[tf.Tensor]) -> list[tf.Tensor]:
+        """Splits a replica's tensors over the cores that share it; None replicates a tensor."""
         if not self._plan.partition:
             return values
-        return partition.place(values, self._plan.partition, self._strategy)
+        return [
+            self._strategy.experimental_replicate_to_logical_devices(value)
+            if counts is None
+            else self._strategy.experimental_split_to_logical_devices(value, list(counts))
+            for value, counts in zip(values, self._plan.partition, strict=True)
+        ]
 
     def fetched(self, values: dict[Key, Any]) -> dict[Key, tf.Tensor]:
         """See `DevicePart`. Strings are computed from the first replica's values."""
@@ -198,3 +205,36 @@ def kind_of(plan: StepPlan, store: VariableStore) -> type[DevicePart]:
     if store.on_tpu:  # TPUs compile all that they run
         return TpuDevicePart
     return XlaDevicePart if plan.jit_compile else DevicePart
+
+
+def _host_program(
+    graph: tf.Graph, fetches: Sequence[tf.Tensor], fed: Sequence[tf.Tensor]
+) -> ReplicaProgram:
+    """The host's program for the device part's fetches that depend on strings.
+
+    Its feeds are the tensors from which the strings are made; `fed` come from outside the step.
+    """
+    stops = {key(t) for t in fed}
+    on_host = _made_of_strings(fetches, stops)
+    own = [t for t in fetches if t.op in on_host]
+    needed = graph_ops.ancestors([t.op for t in own], stops) & on_host
+    ops = graph_ops.in_creation_order(needed)
+    feeds = {key(t): t for op in ops for t in op.inputs if t.op not in on_host}
+    return ReplicaProgram(graph, list(feeds.values()), own)
+
+
+def _left_to_replicas(fetches: Sequence[tf.Tensor], program: ReplicaProgram) -> list[tf.Tensor]:
+    """The tensors that a replica returns for `fetches`, where the host runs `program`."""
+    late = set(map(key, program.fetches))
+    return graph_ops.distinct([*(t for t in fetches if key(t) not in late), *program.feeds])
+
+
+def _made_of_strings(fetches: Sequence[tf.Tensor], stops: Collection[Key]) -> set[tf.Operation]:
+    """Ops with string inputs or outputs, and all ops that depend on them."""
+    ops = graph_ops.ancestors([t.op for t in fetches if key(t) not in stops], stops)
+    found: set[tf.Operation] = set()
+    for op in graph_ops.in_creation_order(ops):
+        strings = any(t.dtype == tf.string for t in (*op.inputs, *op.outputs))
+        if strings or any(t.op in found for t in op.inputs):
+            found.add(op)
+    return found

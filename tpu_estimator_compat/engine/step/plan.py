@@ -12,9 +12,10 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.step.host_stage import HostStage
-from tpu_estimator_compat.engine.step.partition import Dims
 
 Structure = Any
+Dims = Sequence[int] | None
+"""The number of parts of a tensor along each dimension; None replicates the tensor."""
 
 
 @dataclasses.dataclass(frozen=True)

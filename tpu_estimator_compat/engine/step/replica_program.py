@@ -18,7 +18,6 @@ from tpu_estimator_compat.engine.graph import (
     graph_def,
     graph_ops,
     importing,
-    kernel_state,
     simplify,
 )
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
@@ -177,7 +176,7 @@ class ReplicaProgram:
         if self.replicas > 1 or self.native_collectives:
             return None
         graph_defs = [self._graph_def(index) for index in range(len(self.stages))]
-        if any(kernel_state.keeps_state(each, but=rewritten) for each in graph_defs):
+        if any(stage_functions.keeps_state(each, but=rewritten) for each in graph_defs):
             return None
         digest = hashlib.sha256()
         for definition in map(graph_def.canonical, graph_defs):

@@ -7,14 +7,16 @@ replicas that share a device share one function.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework import types_pb2
 
-from tpu_estimator_compat.engine.graph import graph_def, kernel_state
+from tpu_estimator_compat.engine.graph import graph_def
 from tpu_estimator_compat.engine.runtime import functions
-from tpu_estimator_compat.tf_internals import handle_data_util
+from tpu_estimator_compat.tf_internals import handle_data_util, op_def_registry
 
 FEWEST_OPS = 500
 """Stages with fewer ops are built in for each replica: a function call would cost more."""
@@ -29,7 +31,7 @@ def is_shared(
     """
     if len(definition.node) < FEWEST_OPS:
         return False
-    return not kernel_state.keeps_state(definition, but=rewritten)
+    return not keeps_state(definition, but=rewritten)
 
 
 class StageFunction:
@@ -73,3 +75,46 @@ class StageFunction:
     def __call__(self, inputs: Iterable[tf.Tensor]) -> Sequence[tf.Tensor]:
         """Builds a call; returns the outputs, and a tensor that waits for the wanted operations."""
         return self._function.inference_fn.call_flat(*inputs)
+
+
+_WITHOUT_STATE = frozenset(
+    {"Assert", "Print", "PrintV2", "Timestamp"}
+    | {"Case", "If", "StatefulPartitionedCall", "While"}  # nodes in their functions count
+    | {"Restore", "RestoreSlice", "RestoreV2", "Save", "SaveSlices", "SaveV2", "MergeV2Checkpoints"}
+    | {"MatchingFiles", "ReadFile", "WriteFile"}
+)
+"""Types of ops with effects, or with changing values, but without state of their own."""
+
+
+def keeps_state(
+    definition: graph_def.GraphDef,
+    but: Callable[[graph_def.NodeDef], bool] = lambda node: False,
+) -> bool:
+    """Whether a kernel of `definition` may have state outside of resources.
+
+    Random ops without seeds do not count: their streams may begin anywhere. Nor do nodes, outside
+    of functions, for which `but` returns True.
+    """
+    nodes = [node for node in definition.node if not but(node)]
+    nodes += [node for function in definition.library.function for node in function.node_def]
+    return any(map(_keeps_state, nodes))
+
+
+def _keeps_state(node: graph_def.NodeDef) -> bool:
+    if "token" in node.attr:  # a Python function, registered by the graph it was made in
+        return True
+    if not _is_stateful(node.op) or node.op in _WITHOUT_STATE:
+        return False
+    if "seed2" in node.attr:
+        return bool(node.attr["seed"].i or node.attr["seed2"].i)
+    return True
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_stateful(kind: str) -> bool:
+    """Whether ops of a type have state outside of their resource inputs."""
+    definition = op_def_registry.get(kind)
+    if definition is None:  # a call of a function, whose nodes count
+        return False
+    given = any(argument.type == types_pb2.DT_RESOURCE for argument in definition.input_arg)
+    return definition.is_stateful and not given

@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.capture import dimensions, exchanging_optimizers
+from tpu_estimator_compat.engine.capture import exchanging_optimizers, graph_building
 from tpu_estimator_compat.old_names.legacy import overlay
 from tpu_estimator_compat.old_names.legacy.overlay import Namespace
 
@@ -34,7 +34,7 @@ def become_v1(package: types.ModuleType) -> None:
     package.become("tf", (tf.compat.v1, tf), {"compat": _compat(package)})
     package.__path__ = path
     exchanging_optimizers.APIS.append(package)
-    dimensions.ask_for_values()
+    graph_building.ask_for_dimension_values()
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 

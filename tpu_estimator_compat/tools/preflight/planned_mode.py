@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.capture.element_names import element_names
+from tpu_estimator_compat.engine.capture.capture import element_names
 from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity

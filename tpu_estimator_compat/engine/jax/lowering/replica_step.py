@@ -6,7 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.capture.element_names import element_names
+from tpu_estimator_compat.engine.capture.capture import element_names
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import key
 from tpu_estimator_compat.engine.jax.lowering import replacements, xla_collectives
