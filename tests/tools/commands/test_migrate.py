@@ -93,12 +93,6 @@ def test_uses_left_to_change_by_hand(capsys):
     assert [(f["file"], f["line"]) for f in left] == [("./a.py", 3), ("./b.py", 2)]
 
 
-def test_files_that_cannot_be_read(capsys):
-    pathlib.Path("a.py").write_bytes(b"\xff\n" * 3)
-    assert main(["migrate", "."]) == 2
-    assert "Invalid or missing encoding declaration" in capsys.readouterr().out
-
-
 def test_without_libcst():
     """What somebody sees who has not installed the extra; `scan` does not need it."""
     pathlib.Path("a.py").write_text(OLD)

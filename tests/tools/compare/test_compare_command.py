@@ -30,7 +30,6 @@ def compare(*arguments: str) -> int:
         (["--checkpoint", "/no/model.ckpt-1"], "there is no file /no/model.ckpt-1.index"),
         (["--new-script", "/no/such.py"], "--new-script /no/such.py: there is no such file"),
         (["--against", "tf", "--new-script", __file__], "both sides run with this package."),
-        (["--against", "gpu"], "Expected tf, jax, session, jit or replicas=N, got 'gpu'"),
         (["--dirs"], "--dirs takes two folders"),
         (["--html", "/no/such/page.html"], "No such file or directory: '/no/such/page.html'"),
     ],

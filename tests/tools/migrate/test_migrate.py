@@ -30,14 +30,6 @@ def test_bytes_stay(encoding, first, newline):
     assert path.read_bytes() == (first + "# é\n" + NEW).replace("\n", newline).encode(encoding)
 
 
-def test_a_link_stays_a_link():
-    pathlib.Path("a.py").write_text(OLD)
-    os.symlink("a.py", "b.py")
-    assert main(["migrate", "b.py", "--write"]) == 0
-    assert os.readlink("b.py") == "a.py"
-    assert pathlib.Path("a.py").read_text() == NEW
-
-
 def test_a_file_that_cannot_be_written_stays_whole(monkeypatch, capsys):
     path = pathlib.Path("a.py")
     path.write_text(OLD)

@@ -1,5 +1,4 @@
 import json
-import os
 
 import pytest
 
@@ -34,13 +33,6 @@ def test_what_cannot_be_read(tree, capsys, data, words):
     out = capsys.readouterr().out
     assert words in out
     assert "b.py:2" in out
-
-
-def test_a_link_that_leads_nowhere(tree, capsys):
-    tree(a=DEAD)
-    os.symlink("no_such_file", "b.py")
-    assert main(["scan", "."]) == 2
-    assert "The file cannot be read: No such file or directory." in capsys.readouterr().out
 
 
 def test_declared_encodings_are_read(tree, capsys):

@@ -169,9 +169,7 @@ def _of_dirs(arguments: argparse.Namespace) -> Report:
 
 
 def _check_run(path: str) -> None:
-    """Raises ValueError for a path that is no run, by file names alone; skips buckets."""
-    if "://" in path:
-        return
+    """Raises ValueError for a path that is no run, by file names alone."""
     if not os.path.exists(path):
         raise ValueError(f"{path} does not exist. Give a model_dir, or an event file.")
     names = (name for _, _, files in os.walk(path) for name in files)

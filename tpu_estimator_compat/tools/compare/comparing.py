@@ -145,8 +145,6 @@ def directories(
       old, new: model_dirs of the reference run and of the run to judge, or one event file of each.
       rtol: relative difference that counts as rounding; no run measures rounding here.
     """
-    if not rtol >= 0:
-        raise ValueError(f"rtol must be 0 or more, got {rtol!r}.")
     found = f"It was given: a relative difference of {rtol:g} counts as rounding (rtol)."
     first = evidence.of_model_dir(pathlib.Path(old), "old")
     second = evidence.of_model_dir(pathlib.Path(new), "new")

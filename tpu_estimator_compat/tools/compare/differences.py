@@ -24,6 +24,8 @@ from tpu_estimator_compat.tools.compare.report import (
 
 Arrays = Mapping[str, np.ndarray]
 
+_ROUNDINGS = 8.0  # units in the last place that are always rounding
+
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
@@ -31,12 +33,10 @@ class Bounds:
 
     Attributes:
       factor: a value may differ by this multiple of its difference in the yardstick.
-      roundings: units in the last place that are always rounding.
       rtol: relative difference that is always rounding.
     """
 
     factor: float
-    roundings: float = 8.0
     rtol: float = 0.0
 
     def floor(self, dtype: np.dtype) -> float:
@@ -46,7 +46,7 @@ class Bounds:
             epsilon = float(np.finfo(dtype).eps)
         else:
             epsilon = 2.0**-7 if dtype.kind == "V" else 0.0
-        return max(self.rtol, self.roundings * epsilon)
+        return max(self.rtol, _ROUNDINGS * epsilon)
 
 
 def curve(

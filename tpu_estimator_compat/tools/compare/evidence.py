@@ -142,8 +142,6 @@ def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> E
 
 def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
     """The evidence in the event files and checkpoints of a model_dir, or in one event file."""
-    if not folder.exists():
-        raise FileNotFoundError(f"{folder} does not exist. Give a model_dir, or an event file.")
     events = _events_below(folder)
     scalars = events["."].scalars if "." in events else {}
     checkpoint = _latest_checkpoint(folder) if folder.is_dir() else None
