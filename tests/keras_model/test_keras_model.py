@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 from support.legacy_models import examples, make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat.keras_model import variable_table
-from tpu_estimator_compat.keras_model.host_call_callback import HostCallCallback
+from tpu_estimator_compat.keras_model.callbacks import HostCallCallback
 
 from .fitting import dataset
 

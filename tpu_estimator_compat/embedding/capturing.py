@@ -26,7 +26,7 @@ from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.state import shards
 from tpu_estimator_compat.engine.state.shards import Shard
-from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders
 from tpu_estimator_compat.engine.step.host_stage import HostStage
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import tpu_columns, tpu_columns_v2

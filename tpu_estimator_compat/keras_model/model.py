@@ -26,11 +26,9 @@ from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step.program import StepProgram
 from tpu_estimator_compat.keras_model import calls, elements, optimizer_view, switches
-from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
-from tpu_estimator_compat.keras_model.graph_metric import GraphMetric
-from tpu_estimator_compat.keras_model.host_call_callback import HostCallCallback
+from tpu_estimator_compat.keras_model.adopted import AdoptedVariable, GraphMetric
+from tpu_estimator_compat.keras_model.callbacks import HostCallCallback, RemainingSteps, StepBar
 from tpu_estimator_compat.keras_model.prediction import Prediction
-from tpu_estimator_compat.keras_model.remaining_steps import RemainingSteps, StepBar
 from tpu_estimator_compat.keras_model.saving import Export, SavedVariables
 from tpu_estimator_compat.spec import ModeKeys
 

@@ -10,7 +10,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.keras_model import variable_table
-from tpu_estimator_compat.keras_model.adopted_variable import AdoptedVariable
+from tpu_estimator_compat.keras_model.adopted import AdoptedVariable
 from tpu_estimator_compat.keras_model.prediction import features_spec
 
 Export = Callable[[Any, Any, Callable[[str], str]], None]

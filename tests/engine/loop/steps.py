@@ -12,7 +12,7 @@ from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.state.variables import VariableStore
-from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
 

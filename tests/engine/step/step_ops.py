@@ -2,7 +2,7 @@
 
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step import cut as step_cut
 from tpu_estimator_compat.engine.step.cut import StepParts
 from tpu_estimator_compat.engine.step.device_part import DevicePart, kind_of
-from tpu_estimator_compat.engine.step.host_calls import HostCalls, host_calls
+from tpu_estimator_compat.engine.step.host_calls import HostCalls
 from tpu_estimator_compat.engine.step.host_part import HostPart
 from tpu_estimator_compat.engine.step.host_queue import HostCallQueue, queue_for
 from tpu_estimator_compat.engine.step.host_stage_program import HostStageProgram
@@ -203,5 +203,5 @@ def build_step(
     if queued and not (group or fed):
         others = [*device.program.handles, *host.program.handles]
         queue = queue_for(called.program, store, others)
-    calls = host_calls(called, queue, step_in_loop, plan.host_calls_every)
+    calls = HostCalls(called, queue, step_in_loop, plan.host_calls_every)
     return StepProgram(parts, store, stage, device, host, calls)

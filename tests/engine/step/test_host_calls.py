@@ -13,7 +13,7 @@ from support.legacy_models import (
 )
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.step.host_placeholders import HostPlaceholders
+from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders
 
 from .host_call_models import Recorder, model_with
 

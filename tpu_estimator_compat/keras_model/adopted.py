@@ -1,16 +1,20 @@
-"""A `keras.Variable` that wraps an existing `tf.Variable` with a TF1 name."""
+"""Variables and metrics of captured graphs, as Keras sees them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.state.variables import VariableStore
 
 
 class AdoptedVariable(keras.Variable):
+    """A `keras.Variable` that wraps an existing `tf.Variable` with a TF1 name."""
+
     def __init__(self, store: VariableStore, name: str, trainable: bool):
         self._store = store
         self._adopted = variable = store[name]
@@ -41,3 +45,25 @@ class AdoptedVariable(keras.Variable):
     def _initialize_with_initializer(self, initializer) -> None:
         del initializer
         self._value = self._adopted
+
+
+class GraphMetric(keras.metrics.Metric):
+    """A metric that test steps update in the graph; `reset` resets all metrics of the graph."""
+
+    def __init__(self, name: str, read: Callable[[], np.ndarray], reset: Callable[[], None]):
+        super().__init__(name=name)
+        self._read = read
+        self._reset = reset
+
+    def update_state(self, *args, **kwargs) -> None:
+        """Raises NotImplementedError: only the test step updates the metric."""
+        raise NotImplementedError(
+            f"Metric {self.name!r} comes from the model_fn, and every test step updates it. "
+            "Call model.evaluate(...) instead."
+        )
+
+    def result(self) -> np.ndarray:
+        return self._read()
+
+    def reset_state(self) -> None:
+        self._reset()

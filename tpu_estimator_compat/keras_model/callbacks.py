@@ -1,10 +1,13 @@
-"""Counts the steps that an epoch, an evaluation or a prediction has run and has left."""
+"""The callbacks of `fit`, `evaluate` and `predict`: they count steps, and complete host calls."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import keras
+
+from tpu_estimator_compat.engine.modes.model_modes import ModelModes
+from tpu_estimator_compat.spec import ModeKeys
 
 
 class RemainingSteps(keras.callbacks.Callback):
@@ -64,3 +67,29 @@ class StepBar(keras.callbacks.ProgbarLogger):
 
     def _update_progbar(self, batch: int, logs: Any = None) -> None:
         super()._update_progbar(batch if self._counter.last is None else self._counter.last, logs)
+
+
+class HostCallCallback(keras.callbacks.Callback):
+    """Waits for the host calls of each loop of steps, and flushes their summaries at the end.
+
+    Host calls run beside the next steps, so a loop may return before they have run. This callback
+    comes before the user's callbacks, so that those see the effects of host calls.
+    """
+
+    def __init__(self, modes: ModelModes):
+        super().__init__()
+        self._modes = modes
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self._modes[ModeKeys.TRAIN].ready_session.finish_host_calls()
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self._modes[ModeKeys.EVAL].ready_session.finish_host_calls()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        del logs
+        self._modes.flush()
+
+    on_test_end = on_train_end
