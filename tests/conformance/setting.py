@@ -75,6 +75,11 @@ def has_replicas(name: str) -> bool:
     return place is not None and place.replicas > 0
 
 
+def in_full_run(name: str) -> bool:
+    """Whether only the full run has a scenario: on four devices, as two do the same."""
+    return name.endswith("-jax4")
+
+
 @contextlib.contextmanager
 def scenarios(
     side: str, settings: dict[str, Any], out: pathlib.Path

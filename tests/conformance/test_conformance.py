@@ -9,7 +9,7 @@ import pathlib
 import pytest
 from support.sides import comparing
 
-from . import selection, setting
+from . import setting
 from .differences import ROWS, matches, rows_of, scenarios_of, unexpected
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
@@ -17,12 +17,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.parity]
 GUIDE = pathlib.Path(__file__).parents[2] / "migration_guide"
 
 NAMES = [
-    pytest.param(name, marks=[pytest.mark.full] if selection.in_full_run(name) else [])
+    pytest.param(name, marks=[pytest.mark.full] if setting.in_full_run(name) else [])
     for name in setting.names()
 ]
 DIFFERENCES = [
     pytest.param(
-        row, marks=[pytest.mark.full] if all(map(selection.in_full_run, scenarios_of(row))) else []
+        row, marks=[pytest.mark.full] if all(map(setting.in_full_run, scenarios_of(row))) else []
     )
     for row, fields in ROWS.items()
     if fields["sides"] != "sessions"

@@ -6,7 +6,7 @@ What differs from the original there, too, is not looked for in this package's s
 import pytest
 from support.sides import comparing
 
-from . import selection, setting
+from . import setting
 from .differences import DIFFER, ROWS, matches, scenarios_of, unexpected
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity, pytest.mark.usefixtures("original")]
@@ -22,7 +22,7 @@ def _is_judged(name: str) -> bool:
 
 NAMES = [
     pytest.param(
-        name, marks=[pytest.mark.full] if number % EVERY or selection.in_full_run(name) else []
+        name, marks=[pytest.mark.full] if number % EVERY or setting.in_full_run(name) else []
     )
     for number, name in enumerate(filter(_is_judged, setting.names()))
 ]

@@ -1,14 +1,13 @@
+"""Canned models: the original's own code here, so one scenario for each of the graphs it builds."""
+
 import contextlib
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 import tensorflow.compat.v2 as tf2
 from scenarios import models
-from tensorflow.python.feature_column import feature_column as old_columns
-from tensorflow_estimator.python.estimator.canned import head as heads_of_1
 
 fc = tf.feature_column
-REDUCTION = tf2.keras.losses.Reduction
 
 NUMBERS = np.linspace(-1.0, 1.0, 8, dtype=np.float32)
 FEATURES = {
@@ -87,37 +86,6 @@ def linear_classifier(model_dir, record):
     _through(estimator, record, LABELS)
 
 
-def linear_classifier_of_2(model_dir, record):
-    estimator = tf2.estimator.LinearClassifier(_wide(), config=_config(model_dir))
-    _through(estimator, record, LABELS)
-
-
-def linear_classifier_of_words(model_dir, record):
-    estimator = tf.estimator.LinearClassifier(
-        _wide(),
-        model_dir,
-        n_classes=3,
-        weight_column="weight",
-        label_vocabulary=["p", "q", "r"],
-        optimizer=lambda: tf.train.AdamOptimizer(0.1),
-        loss_reduction=tf.losses.Reduction.SUM_OVER_BATCH_SIZE,
-    )
-    _through(estimator, record, np.array(["p", "q", "r"])[CLASSES])
-
-
-def linear_classifier_of_words_of_2(model_dir, record):
-    estimator = tf2.estimator.LinearClassifier(
-        _wide(),
-        model_dir,
-        n_classes=3,
-        weight_column="weight",
-        label_vocabulary=["p", "q", "r"],
-        optimizer=lambda: tf2.keras.optimizers.legacy.Adam(0.1),
-        loss_reduction=REDUCTION.SUM,
-    )
-    _through(estimator, record, np.array(["p", "q", "r"])[CLASSES])
-
-
 def _several_values():
     indices = [[0, 0], [0, 1], [1, 0], [2, 1], [3, 0], [3, 1]]
     ids = tf.SparseTensor(indices, tf.constant([0, 1, 2, 2, 1, 3], tf.int64), [4, 2])
@@ -127,10 +95,10 @@ def _several_values():
     )
 
 
-def _combined(estimator_class, model_dir, record, combiner):
+def _combined(model_dir, record, combiner):
     ids = fc.categorical_column_with_identity("id", 4)
     columns = [fc.weighted_categorical_column(ids, "of_id")]
-    estimator = estimator_class(
+    estimator = tf.estimator.LinearRegressor(
         columns, model_dir, label_dimension=2, sparse_combiner=combiner, optimizer="SGD"
     )
     with _without_log():
@@ -141,39 +109,13 @@ def _combined(estimator_class, model_dir, record, combiner):
 
 def linear_regressor_of_several_values(model_dir, record):
     for combiner in ("sum", "mean", "sqrtn"):
-        _combined(tf.estimator.LinearRegressor, f"{model_dir}_{combiner}", record, combiner)
-
-
-def linear_regressor_of_several_values_of_2(model_dir, record):
-    for combiner in ("sum", "mean", "sqrtn"):
-        _combined(tf2.estimator.LinearRegressor, f"{model_dir}_{combiner}", record, combiner)
-
-
-def linear_estimator(model_dir, record):
-    head = heads_of_1._multi_class_head_with_softmax_cross_entropy_loss(3, "weight")
-    estimator = tf.estimator.LinearEstimator(
-        head, _wide(), config=_config(model_dir), optimizer="RMSProp"
-    )
-    _through(estimator, record, CLASSES)
+        _combined(f"{model_dir}_{combiner}", record, combiner)
 
 
 def a_head_of_2_below_a_model_of_1(model_dir, record):
     head = tf.estimator.MultiClassHead(3)
     estimator = tf.estimator.LinearEstimator(head, _wide(), config=_config(model_dir))
     _through(estimator, record, CLASSES)
-
-
-def linear_estimator_of_2(model_dir, record):
-    head = tf2.estimator.MultiClassHead(3, weight_column="weight")
-    estimator = tf2.estimator.LinearEstimator(
-        head, _wide(), config=_config(model_dir), optimizer="RMSProp"
-    )
-    _through(estimator, record, CLASSES)
-
-
-def dnn_classifier(model_dir, record):
-    estimator = tf.estimator.DNNClassifier([4, 3], _deep(), config=_config(model_dir))
-    _through(estimator, record, LABELS)
 
 
 def dnn_classifier_of_2(model_dir, record):
@@ -195,44 +137,9 @@ def dnn_regressor_with_options(model_dir, record):
     _through(estimator, record, TARGETS)
 
 
-def dnn_regressor_with_options_of_2(model_dir, record):
-    estimator = tf2.estimator.DNNRegressor(
-        hidden_units=[4, 3],
-        feature_columns=_deep(),
-        config=_config(model_dir),
-        weight_column=fc.numeric_column("weight"),
-        optimizer="RMSProp",
-        activation_fn=tf.nn.tanh,
-        dropout=0.25,
-        loss_reduction=REDUCTION.SUM,
-    )
-    _through(estimator, record, TARGETS)
-
-
-def dnn_estimator(model_dir, record):
-    head = heads_of_1._regression_head(label_dimension=2)
-    estimator = tf.estimator.DNNEstimator(
-        head, [3], _deep(), config=_config(model_dir), optimizer="SGD"
-    )
-    _through(estimator, record, np.stack([TARGETS, -TARGETS], axis=1))
-
-
-def dnn_estimator_of_2(model_dir, record):
-    estimator = tf2.estimator.DNNEstimator(
-        tf2.estimator.MultiLabelHead(2), [3], _deep(), config=_config(model_dir), optimizer="SGD"
-    )
-    _through(estimator, record, np.stack([LABELS, 1 - LABELS], axis=1))
-
-
 def _shared():
     ids = [fc.categorical_column_with_identity(key, 4) for key in ("id", "other_id")]
     return fc.shared_embedding_columns(ids, 2)
-
-
-def _old():
-    a = old_columns._numeric_column("a")
-    ids = old_columns._categorical_column_with_identity("id", 4)
-    return [a, ids], [a, old_columns._embedding_column(ids, 2)]
 
 
 def _two_ids():
@@ -249,36 +156,8 @@ def dnn_with_shared_embeddings(model_dir, record):
     record(estimator.get_variable_names(), estimator.evaluate(_two_ids, steps=1))
 
 
-def dnn_with_old_columns(model_dir, record):
-    wide, deep = _old()
-    estimator = tf.estimator.DNNLinearCombinedClassifier(
-        config=_config(model_dir),
-        linear_feature_columns=wide,
-        dnn_feature_columns=deep,
-        dnn_hidden_units=[2],
-    )
-    _through(estimator, record, LABELS)
-
-
-def old_columns_in_2(model_dir, record):
-    _, deep = _old()
-    with _without_log():
-        tf2.estimator.DNNClassifier([2], deep, model_dir).train(_input_fn(LABELS), steps=1)
-
-
 def wide_and_deep_classifier(model_dir, record):
     estimator = tf.estimator.DNNLinearCombinedClassifier(
-        config=_config(model_dir),
-        linear_feature_columns=_wide(),
-        dnn_feature_columns=_deep(),
-        dnn_hidden_units=[4, 3],
-        batch_norm=True,
-    )
-    _through(estimator, record, LABELS)
-
-
-def wide_and_deep_classifier_of_2(model_dir, record):
-    estimator = tf2.estimator.DNNLinearCombinedClassifier(
         config=_config(model_dir),
         linear_feature_columns=_wide(),
         dnn_feature_columns=_deep(),
@@ -300,39 +179,15 @@ def wide_or_deep(model_dir, record):
     _through(deep, record, TARGETS)
 
 
-def wide_or_deep_of_2(model_dir, record):
-    head = tf2.estimator.PoissonRegressionHead()
-    wide = tf2.estimator.DNNLinearCombinedEstimator(
-        head, f"{model_dir}_wide", _wide(), linear_optimizer=tf2.keras.optimizers.legacy.Ftrl(0.1)
-    )
-    _through(wide, record, TARGETS + 2)
-    deep = tf2.estimator.DNNLinearCombinedRegressor(
-        config=_config(f"{model_dir}_deep"), dnn_feature_columns=_deep(), dnn_hidden_units=[2]
-    )
-    _through(deep, record, TARGETS)
-
-
-def _baselines(estimators, model_dir, record):
-    classifier = estimators.BaselineClassifier(
+def baselines(model_dir, record):
+    classifier = tf.estimator.BaselineClassifier(
         f"{model_dir}_classifier", n_classes=3, weight_column="weight"
     )
     _through(classifier, record, CLASSES, ("a", "weight"))
-    _through(estimators.BaselineRegressor(f"{model_dir}_regressor"), record, TARGETS, ("a",))
-    head = estimators.LogisticRegressionHead()
-    estimator = estimators.BaselineEstimator(head, f"{model_dir}_estimator", optimizer="Adagrad")
+    _through(tf.estimator.BaselineRegressor(f"{model_dir}_regressor"), record, TARGETS, ("a",))
+    head = tf.estimator.LogisticRegressionHead()
+    estimator = tf.estimator.BaselineEstimator(head, f"{model_dir}_estimator", optimizer="Adagrad")
     _through(estimator, record, NUMBERS**2, ("a",))
-
-
-def baselines(model_dir, record):
-    _baselines(tf.estimator, model_dir, record)
-
-
-def baselines_of_2(model_dir, record):
-    _baselines(tf2.estimator, model_dir, record)
-
-
-def baseline_of_several_features(model_dir, record):
-    _through(tf.estimator.BaselineRegressor(model_dir), record, TARGETS)
 
 
 def baseline_of_several_features_of_2(model_dir, record):
@@ -369,33 +224,22 @@ def _refusals(api, model_dir, record):
 
 
 def refusals(model_dir, record):
-    _refusals(tf, model_dir, record)
-
-
-def refusals_of_2(model_dir, record):
-    _refusals(tf2, model_dir, record)
+    for api in (tf, tf2):
+        _refusals(api, model_dir, record)
     a = fc.numeric_column("a")
     _refused(record, tf2.estimator.LinearClassifier, [a], model_dir, loss_reduction="all")
     new = tf2.keras.optimizers.Adam()
     _refused(record, tf2.estimator.LinearClassifier, [a], model_dir, optimizer=new)
 
 
-def features_that_are_no_dict(model_dir, record):
-    def input_fn():
-        return tf.data.Dataset.from_tensors((NUMBERS, LABELS))
-
-    with _without_log():
-        tf.estimator.LinearClassifier([fc.numeric_column("a")], model_dir).train(input_fn)
-
-
-def _exported(api, model_dir, record):
+def _exported(estimator_class, model_dir, record):
     columns = [fc.numeric_column("a"), fc.categorical_column_with_identity("id", 4)]
-    estimator = api.estimator.LinearClassifier(columns, model_dir)
+    estimator = estimator_class(columns, model_dir)
     with _without_log():
         estimator.train(_input_fn(LABELS), steps=2)
     spec = fc.make_parse_example_spec(columns)
     receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(spec)
-    path = estimator.export_saved_model("exported", receiver)
+    path = estimator.export_saved_model(f"{model_dir}/exported", receiver)
     with tf.Graph().as_default(), tf.Session() as session:
         graph = tf.saved_model.load(session, ["serve"], path.decode())
         for name, signature in sorted(graph.signature_def.items()):
@@ -404,16 +248,13 @@ def _exported(api, model_dir, record):
 
 
 def exports(model_dir, record):
-    _exported(tf, model_dir, record)
+    _exported(tf.estimator.LinearClassifier, f"{model_dir}/1", record)
+    _exported(tf2.estimator.LinearClassifier, f"{model_dir}/2", record)
 
 
-def exports_of_2(model_dir, record):
-    _exported(tf2, model_dir, record)
-
-
-def _warm(api, model_dir, record):
+def warm_starts_of_2(model_dir, record):
     def made(folder, **arguments):
-        return api.estimator.DNNClassifier([2], _deep(), config=_config(folder), **arguments)
+        return tf2.estimator.DNNClassifier([2], _deep(), config=_config(folder), **arguments)
 
     with _without_log():
         made(f"{model_dir}_first").train(_input_fn(LABELS), steps=2)
@@ -424,37 +265,6 @@ def _warm(api, model_dir, record):
     third = made(f"{model_dir}_third", warm_start_from=settings)
     with _without_log():
         record(third.train(_input_fn(LABELS), steps=1).evaluate(_input_fn(LABELS)))
-
-
-def warm_starts(model_dir, record):
-    _warm(tf, model_dir, record)
-
-
-def warm_starts_of_2(model_dir, record):
-    _warm(tf2, model_dir, record)
-
-
-def logit_fns_in_a_model_fn(model_dir, record):
-    experimental = tf.estimator.experimental
-    wide = experimental.linear_logit_fn_builder(3, tuple(_wide()))
-    deep = experimental.dnn_logit_fn_builder(3, [2], tuple(_deep()), tf.nn.relu, None, None, False)
-
-    def model_fn(features, labels, mode, params, config):
-        logits = sum(
-            experimental.call_logit_fn(logit_fn, features, mode, params, config)
-            for logit_fn in (wide, deep)
-        )
-        head = tf.estimator.MultiClassHead(3)
-        return head.create_estimator_spec(
-            features=features, mode=mode, logits=logits, labels=labels, train_op_fn=models.descent
-        )
-
-    estimator = tf.estimator.Estimator(model_fn, config=_config(model_dir), params={})
-    _through(estimator, record, CLASSES)
-    try:
-        experimental.call_logit_fn(lambda features: 3, {}, "train", {}, None)
-    except ValueError as error:
-        record(error)
 
 
 def parsing(model_dir, record):

@@ -4,38 +4,9 @@ import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
-def save_checkpoints_steps(model_dir, record):
-    models.trained(model_dir, steps=5, save_checkpoints_steps=2)
-
-
-def keep_checkpoint_max(model_dir, record):
-    models.trained(model_dir, steps=6, save_checkpoints_steps=1, keep_checkpoint_max=2)
-
-
 def keep_all_checkpoints(model_dir, record):
     for keep in (0, None):
         models.trained(f"{model_dir}{keep}", 7, save_checkpoints_steps=1, keep_checkpoint_max=keep)
-
-
-def keep_checkpoint_every_n_hours(model_dir, record):
-    models.trained(
-        model_dir,
-        steps=5,
-        save_checkpoints_steps=1,
-        keep_checkpoint_max=1,
-        keep_checkpoint_every_n_hours=1e-9,
-    )
-
-
-def checkpoints_of_two_calls(model_dir, record):
-    """A second call begins with a checkpoint of the step that it restored."""
-    estimator = models.trained(model_dir, steps=2, keep_checkpoint_max=3)
-    estimator.train(models.batches(), steps=2)
-    estimator.train(models.batches(), steps=2)
-
-
-def no_graph_in_checkpoints(model_dir, record):
-    models.trained(model_dir, checkpoint_save_graph_def=False)
 
 
 def latest_checkpoint(model_dir, record):
@@ -182,10 +153,6 @@ def relative_model_dir(model_dir, record):
     estimator = models.trained("relative/model")
     record(estimator.model_dir, estimator.latest_checkpoint())
     return open("relative/model/checkpoint").read()
-
-
-def by_seconds(model_dir, record):
-    models.trained(model_dir, steps=3, save_checkpoints_secs=500)
 
 
 def global_step_of_ones_own(model_dir, record):

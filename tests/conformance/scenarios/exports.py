@@ -147,43 +147,6 @@ def receiver_alternatives(model_dir, record):
     return _exported(path)
 
 
-def receivers_refuse(model_dir, record):
-    receiver = tf.estimator.export.ServingInputReceiver
-    with tf.Graph().as_default():
-        x = tf.placeholder(tf.float32, [None])
-        for make in (
-            lambda: receiver(None, {"x": x}),
-            lambda: receiver({"x": x}, None),
-            lambda: receiver({"x": 3.0}, {"x": x}),
-            lambda: receiver({"x": x}, {"x": 3.0}),
-            lambda: receiver({"x": x}, {"x": x}, [x]),
-            lambda: receiver({3: x}, {"x": x}),
-            lambda: tf.estimator.export.TensorServingInputReceiver({"x": x}, x),
-        ):
-            try:
-                made = make()
-                record(type(made).__name__, list(made._fields))
-            except Exception as error:
-                record(error)
-
-
-def outputs_refuse(model_dir, record):
-    export = tf.estimator.export
-    with tf.Graph().as_default():
-        x, text = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.string, [None])
-        for make in (
-            lambda: export.PredictOutput(3.0),
-            lambda: export.PredictOutput({"a": 3.0}),
-            lambda: export.PredictOutput({3: x}),
-            lambda: export.ClassificationOutput(),
-            lambda: export.ClassificationOutput(scores=text),
-            lambda: export.ClassificationOutput(classes=x),
-            lambda: export.RegressionOutput(text),
-            lambda: export.RegressionOutput(None),
-        ):
-            models.attempt(record, make)
-
-
 def an_export_of_predictions_only(model_dir, record):
     estimator = models.trained(model_dir)
     path = estimator.export_saved_model("exports", _receiver_fn)

@@ -1,11 +1,11 @@
+"""Heads: the original's own code here, so one scenario for each kind."""
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 import tensorflow.compat.v2 as tf2
 from scenarios import models
 from tensorflow_estimator.python.estimator.canned import head as heads_of_v1
-from tensorflow_estimator.python.estimator.head import head_utils
 
-REDUCTION = tf2.keras.losses.Reduction
 X = np.linspace(-1.0, 1.0, 8, dtype=np.float32)
 WEIGHTS = np.array([1, 2, 0.5, 1, 1, 3, 1, 0.25], np.float32)
 
@@ -69,7 +69,6 @@ def _signatures(record, estimator, folder):
 
 BINARY = np.array([0, 1, 1, 0, 1, 0, 1, 1], np.int64)
 CLASSES = np.array([0, 2, 1, 1, 2, 0, 2, 1], np.int64)
-NAMES = np.array([b"bird", b"cat", b"dog"])
 LABELS = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0], [1, 1, 1]] * 2, np.int64)
 NUMBERS = np.linspace(0.5, 4.0, 8, dtype=np.float32)
 
@@ -78,87 +77,14 @@ def binary(model_dir, record):
     _through(model_dir, record, tf.estimator.BinaryClassHead, BINARY)
 
 
-def binary_with_everything(model_dir, record):
-    def make_head():
-        return tf.estimator.BinaryClassHead(
-            weight_column="weight",
-            thresholds=[0.25, 0.5],
-            label_vocabulary=["no", "yes"],
-            loss_reduction=REDUCTION.SUM,
-            name="answer",
-        )
-
-    names = np.array([b"no", b"yes"])[BINARY]
-    regularization = lambda: [tf.constant(0.25), tf.constant(0.5)]  # noqa: E731
-
-    def model_fn(features, labels, mode):
-        return make_head().create_estimator_spec(
-            features,
-            mode,
-            _logits(features, 1),
-            labels=labels,
-            train_op_fn=models.descent if mode == "train" else None,
-            regularization_losses=regularization(),
-            update_ops=[tf.no_op()],
-        )
-
-    estimator = models.estimator(model_dir, model_fn)
-    estimator.train(_input_fn(names), steps=3)
-    record(estimator.evaluate(_input_fn(names)))
-    record(_values(estimator.predict(_input_fn(names))))
-
-
-def binary_of_v1(model_dir, record):
-    make_head = heads_of_v1._binary_logistic_head_with_sigmoid_cross_entropy_loss
-    estimator = _through(model_dir, record, make_head, BINARY)
-    _signatures(record, estimator, "exports")
-
-
-def binary_of_v1_with_everything(model_dir, record):
-    def make_head():
-        return heads_of_v1._binary_logistic_head_with_sigmoid_cross_entropy_loss(
-            weight_column=tf.feature_column.numeric_column("weight", normalizer_fn=lambda w: w / 2),
-            thresholds=[0.25, 0.5],
-            label_vocabulary=["no", "yes"],
-            loss_reduction=tf.losses.Reduction.SUM_BY_NONZERO_WEIGHTS,
-            name="answer",
-        )
-
-    names = np.array([b"no", b"yes"])[BINARY]
-    _through(model_dir, record, make_head, names)
-
-
-def multi_class(model_dir, record):
-    estimator = _through(model_dir, record, lambda: tf.estimator.MultiClassHead(3), CLASSES)
-    _signatures(record, estimator, "exports")
-
-
-def multi_class_with_names(model_dir, record):
-    def make_head():
-        return tf.estimator.MultiClassHead(
-            3, "weight", label_vocabulary=["bird", "cat", "dog"], name="pet"
-        )
-
-    _through(model_dir, record, make_head, NAMES[CLASSES])
-
-
 def multi_class_of_v1(model_dir, record):
     def make_head():
         return heads_of_v1._multi_class_head_with_softmax_cross_entropy_loss(
             3, "weight", label_vocabulary=["bird", "cat", "dog"]
         )
 
-    estimator = _through(model_dir, record, make_head, NAMES[CLASSES])
+    estimator = _through(model_dir, record, make_head, np.array([b"bird", b"cat", b"dog"])[CLASSES])
     _signatures(record, estimator, "exports")
-
-
-def multi_label(model_dir, record):
-    def make_head():
-        return tf.estimator.MultiLabelHead(
-            3, "weight", thresholds=[0.5], classes_for_class_based_metrics=[0, 2]
-        )
-
-    _through(model_dir, record, make_head, LABELS)
 
 
 def multi_label_of_names(model_dir, record):
@@ -180,37 +106,9 @@ def multi_label_of_names(model_dir, record):
     record(estimator.evaluate(input_fn))
 
 
-def regression(model_dir, record):
-    estimator = _through(model_dir, record, tf.estimator.RegressionHead, NUMBERS)
-    _signatures(record, estimator, "exports")
-
-
 def regression_of_two_with_weights(model_dir, record):
     numbers = np.stack([NUMBERS, -NUMBERS], 1)
     _through(model_dir, record, lambda: tf.estimator.RegressionHead(2, "weight"), numbers)
-
-
-def regression_of_v1(model_dir, record):
-    numbers = np.stack([NUMBERS, -NUMBERS], 1)
-    make_head = lambda: heads_of_v1._regression_head("weight", 2)  # noqa: E731
-    estimator = _through(model_dir, record, make_head, numbers)
-    _signatures(record, estimator, "exports")
-
-
-def poisson_regression(model_dir, record):
-    _through(model_dir, record, tf.estimator.PoissonRegressionHead, NUMBERS)
-
-
-def logistic_regression(model_dir, record):
-    shares = np.linspace(0.0, 1.0, 8, dtype=np.float32)
-    _through(model_dir, record, tf.estimator.LogisticRegressionHead, shares)
-
-
-def a_loss_of_ones_own(model_dir, record):
-    def loss_fn(labels, logits, features):
-        return tf.square(labels - logits) * features["x"]
-
-    _through(model_dir, record, lambda: tf.estimator.BinaryClassHead(loss_fn=loss_fn), BINARY)
 
 
 def several_heads(model_dir, record):
@@ -274,12 +172,6 @@ def eagerly(model_dir, record):
         record({key: value.numpy() for key, value in predictions.items()})
         metrics = head.update_metrics(head.metrics(), features, logits, labels)
         record({key: float(metric.result()) for key, metric in sorted(metrics.items())})
-
-
-def the_head_of_a_classifier(model_dir, record):
-    for n_classes in 2, 3:
-        head = head_utils.binary_or_multi_class_head(n_classes, None, None, REDUCTION.SUM)
-        record(type(head).__name__, head.logits_dimension, head.loss_reduction, head.name)
 
 
 def _error(record, function, *args, **kwargs):

@@ -2,69 +2,6 @@ import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
-def calls_in_training(model_dir, record):
-    models.estimator(model_dir).train(models.batches(), hooks=[models.Recording(record)], steps=3)
-
-
-def calls_in_an_evaluation(model_dir, record):
-    models.estimator(model_dir).evaluate(
-        models.batches(), hooks=[models.Recording(record)], steps=3
-    )
-
-
-def calls_until_the_data_ends(model_dir, record):
-    """The run in which the data ends has no after_run; end is called."""
-    estimator = models.estimator(model_dir)
-    estimator.train(models.batches(2), hooks=[models.Recording(record, "train")])
-    estimator.evaluate(models.batches(2), hooks=[models.Recording(record, "evaluate")])
-    list(estimator.predict(models.batches(2), hooks=[models.Recording(record, "predict")]))
-
-
-def order_of_two_hooks(model_dir, record):
-    hooks = [models.Recording(record, name) for name in ("first", "second")]
-    models.estimator(model_dir).train(models.batches(), hooks=hooks, steps=2)
-
-
-def order_of_hooks_from_everywhere(model_dir, record):
-    def more(spec):
-        return {
-            "training_hooks": [models.Recording(record, "spec")],
-            "training_chief_hooks": [models.Recording(record, "chief")],
-        }
-
-    models.estimator(model_dir, models.spec_of(more)).train(
-        models.batches(),
-        hooks=[models.Recording(record, "user")],
-        steps=2,
-        saving_listeners=[models.Listener(record)],
-    )
-
-
-def evaluation_hooks_in_the_spec(model_dir, record):
-    def more(spec):
-        return {"evaluation_hooks": [models.Recording(record, "spec")]}
-
-    models.estimator(model_dir, models.spec_of(evaluation=more)).evaluate(
-        models.batches(), hooks=[models.Recording(record, "user")], steps=2
-    )
-
-
-def request_stop_in_training(model_dir, record):
-    hooks = [models.Recording(record, "first", stop_after=2), models.Recording(record, "second")]
-    models.estimator(model_dir).train(models.batches(), hooks=hooks, steps=10)
-
-
-def request_stop_in_an_evaluation(model_dir, record):
-    """An evaluation that a hook ends has the results of the batches until then."""
-    hook = models.Recording(record, stop_after=2)
-    return models.estimator(model_dir).evaluate(models.batches(), hooks=[hook], steps=10)
-
-
-def request_stop_in_a_prediction(model_dir, record):
-    hook = models.Recording(record, stop_after=2)
-    return list(models.estimator(model_dir).predict(models.batches(), hooks=[hook]))
-
-
 def request_stop_in_before_run(model_dir, record):
     """request_stop in before_run: the step is still made."""
 
@@ -158,13 +95,6 @@ def a_hook_fetches_by_name(model_dir, record):
     models.estimator(model_dir, model_fn).train(models.batches(), hooks=[Fetches()], steps=1)
 
 
-def a_hook_fetches_the_loss(model_dir, record):
-    hook = models.Fetching(record, "named:0")
-    estimator = models.estimator(model_dir, models.named_loss_model_fn)
-    estimator.train(models.batches(), hooks=[hook], steps=3)
-    estimator.evaluate(models.batches(), hooks=[hook], steps=2)
-
-
 def _scaled(features, labels, mode):
     scale = tf.placeholder_with_default(1.0, [], name="scale")
     loss = models.loss_of(features, labels) * scale
@@ -251,18 +181,6 @@ def variables_in_step(model_dir, record):
             record("after", run_context.session.run(self.w))
 
     models.estimator(model_dir).train(models.batches(), hooks=[Reads()], steps=3)
-
-
-def listeners_of_saving(model_dir, record):
-    models.estimator(model_dir, save_checkpoints_steps=2).train(
-        models.batches(), steps=5, saving_listeners=[models.Listener(record)]
-    )
-
-
-def a_listener_stops_training(model_dir, record):
-    models.estimator(model_dir, save_checkpoints_steps=2).train(
-        models.batches(), steps=9, saving_listeners=[models.Listener(record, stop_at=4)]
-    )
 
 
 def a_listener_of_the_wrong_type(model_dir, record):

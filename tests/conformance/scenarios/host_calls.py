@@ -71,31 +71,9 @@ def writes_summaries(model_dir, record):
     models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=5)
 
 
-def writes_summaries_in_two_calls(model_dir, record):
-    fn = _with_host_call(_writes(model_dir), _step_and_loss)
-    estimator = models.tpu_estimator(model_dir, fn)
-    estimator.train(models.tpu_batches(), steps=2)
-    estimator.train(models.tpu_batches(), steps=2)
-
-
-def writes_summaries_in_an_evaluation(model_dir, record):
-    fn = _with_host_call(_writes(model_dir + "/eval_host"), _step_and_loss, ("eval",))
-    return models.tpu_estimator(model_dir, fn).evaluate(models.tpu_batches(), steps=3)
-
-
 def writes_nothing_if_so_told(model_dir, record):
     fn = _with_host_call(_writes(model_dir, condition=False), _step_and_loss)
     models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=3)
-
-
-def writes_every_second_step(model_dir, record):
-    """record_if(tensor): the summary is in a branch."""
-
-    def function(step, loss):
-        return _writes(model_dir, tf.equal(step[0] % 2, 0))(step, loss)
-
-    fn = _with_host_call(function, _step_and_loss)
-    models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=5)
 
 
 def writer_in_the_model_fn(model_dir, record):
@@ -111,56 +89,6 @@ def writer_in_the_model_fn(model_dir, record):
     models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=4)
 
 
-def writer_with_an_explicit_init(model_dir, record):
-    def function(step, loss):
-        summary = tf.compat.v2.summary
-        writer = summary.create_file_writer(model_dir + "/v2")
-        with writer.as_default(), summary.record_if(True):
-            summary.scalar("loss_on_host", loss[0], step=step[0])
-        with tf.control_dependencies([writer.init()]):
-            return tf.group(tf.summary.all_v2_summary_ops())
-
-    fn = _with_host_call(function, _step_and_loss)
-    models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=4)
-
-
-def effects_in_a_branch(model_dir, record):
-    def function(step):
-        def branch(name):
-            return lambda: tf.py_func(models.noted(record, name), [step], tf.int32)
-
-        return tf.cond(step[0] > 1, branch("late"), branch("early"))
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
-    estimator.train(models.tpu_batches(), steps=4)
-
-
-def effects_in_a_branch_without_a_value(model_dir, record):
-    def function(step):
-        def late():
-            with tf.control_dependencies(
-                [tf.py_func(models.noted(record, "late"), [step], tf.int32)]
-            ):
-                return tf.no_op()
-
-        return tf.cond(step[0] > 1, late, tf.no_op)
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
-    estimator.train(models.tpu_batches(), steps=4)
-
-
-def effects_in_a_loop(model_dir, record):
-    def function(step):
-        def body(i):
-            with tf.control_dependencies([tf.py_func(models.noted(record), [step, i], tf.int32)]):
-                return i + 1
-
-        return tf.while_loop(lambda i: i < 2, body, [0], parallel_iterations=1)
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
-    estimator.train(models.tpu_batches(), steps=2)
-
-
 def variables_of_a_call(model_dir, record):
     """A local variable counts the calls; it is not in checkpoints."""
 
@@ -174,34 +102,12 @@ def variables_of_a_call(model_dir, record):
     estimator.train(models.tpu_batches(), steps=2)
 
 
-def several_results(model_dir, record):
-    def function(step):
-        first = tf.py_func(models.noted(record, "first"), [step], tf.int32)
-        with tf.control_dependencies([first]):
-            second = tf.py_func(models.noted(record, "second"), [step], tf.int32)
-        return [first, tf.group(second)]
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
-    estimator.train(models.tpu_batches(), steps=2)
-
-
 def nothing_returned(model_dir, record):
     def function(step):
         record("called", len(step.shape))
 
     estimator = models.tpu_estimator(model_dir, _with_host_call(function))
     estimator.train(models.tpu_batches(), steps=2)
-
-
-def prints_in_a_call(model_dir, record):
-    def function(step):
-        with tf.control_dependencies([tf.print("host", step, output_stream="file://print.txt")]):
-            return tf.identity(step)
-
-    estimator = models.tpu_estimator(model_dir, _with_host_call(function))
-    estimator.train(models.tpu_batches(), steps=3)
-    with open("print.txt") as file:
-        return file.read()
 
 
 def a_call_that_fails(model_dir, record):

@@ -40,101 +40,56 @@ def _through(model_dir, record, input_fn, modes=("train", "eval", "infer")):
         predictions.close()
 
 
-def a_dataset_of_a_tensor(model_dir, record):
-    _through(model_dir, record, lambda: tf.data.Dataset.from_tensors(tf.ones([2, 3])).repeat(4))
+Pair = collections.namedtuple("Pair", ["first", "second"])
+TYPES = ("float16", "float64", "int8", "uint8", "int32", "bool")
+ELEMENTS = {
+    "tensor": lambda: tf.ones([2, 3]),
+    "pair": lambda: (tf.ones([2]), tf.ones([2], tf.int64)),
+    "dicts": lambda: (
+        {"a": tf.ones([2]), "b": tf.ones([2, 1])},
+        {"l": tf.ones([2]), "m": tf.ones([2])},
+    ),
+    "without_labels": lambda: {"a": tf.ones([2])},
+    "nested": lambda: (
+        {"a": {"b": tf.ones([2]), "c": (tf.ones([1]), tf.ones([2]))}},
+        tf.ones([2]),
+    ),
+    "three": lambda: (tf.ones([2]), tf.ones([2]), tf.ones([2])),
+    "named_tuple": lambda: (Pair(tf.ones([2]), tf.ones([3])), tf.ones([2])),
+}
+ODD_ELEMENTS = {
+    "sparse": lambda: {"s": tf.SparseTensor([[0, 1], [1, 0]], [1.0, 2.0], [2, 3])},
+    "ragged": lambda: {"r": tf.ragged.constant([[1.0, 2.0], [3.0]]), "d": tf.ones([2])},
+    "strings": lambda: {"s": tf.constant(["a", "b"])},
+    "many_types": lambda: {name: tf.cast(tf.ones([2]), name) for name in TYPES},
+    "keys_that_are_no_strings": lambda: {1: tf.ones([2]), 0: tf.ones([3])},
+}
+RETURNED = {
+    "pair": lambda: ({"a": tf.ones([2])}, tf.ones([2])),
+    "without_labels": lambda: tf.ones([2, 2]),
+    "list_of_two": lambda: [{"a": tf.ones([2])}, tf.ones([2])],
+    "no_features": lambda: ({}, None),
+    "an_empty_dict": lambda: {},
+    "labels_only": lambda: (None, tf.ones([2])),
+}
 
 
-def a_dataset_of_a_pair(model_dir, record):
-    def input_fn():
-        return tf.data.Dataset.from_tensors((tf.ones([2]), tf.ones([2], tf.int64))).repeat(4)
-
-    _through(model_dir, record, input_fn)
-
-
-def a_dataset_of_dicts(model_dir, record):
-    def input_fn():
-        element = (
-            {"a": tf.ones([2]), "b": tf.ones([2, 1])},
-            {"l": tf.ones([2]), "m": tf.ones([2])},
-        )
-        return tf.data.Dataset.from_tensors(element).repeat(4)
-
-    _through(model_dir, record, input_fn)
+def elements_of_datasets(model_dir, record):
+    for name, make in ELEMENTS.items():
+        dataset_of = models.endless(make)
+        models.attempt(record, _through, f"{model_dir}_{name}", record, dataset_of)
 
 
-def a_dataset_of_a_dict_without_labels(model_dir, record):
-    _through(model_dir, record, lambda: tf.data.Dataset.from_tensors({"a": tf.ones([2])}).repeat(4))
+def odd_elements_of_datasets(model_dir, record):
+    for name, make in ODD_ELEMENTS.items():
+        dataset_of = models.endless(lambda make=make: (make(), tf.ones([2])))
+        models.attempt(record, _through, f"{model_dir}_{name}", record, dataset_of)
 
 
-def a_dataset_of_nested_dicts(model_dir, record):
-    def input_fn():
-        element = ({"a": {"b": tf.ones([2]), "c": (tf.ones([1]), tf.ones([2]))}}, tf.ones([2]))
-        return tf.data.Dataset.from_tensors(element).repeat(4)
-
-    _through(model_dir, record, input_fn)
-
-
-def a_dataset_of_three(model_dir, record):
-    def input_fn():
-        return tf.data.Dataset.from_tensors((tf.ones([2]), tf.ones([2]), tf.ones([2]))).repeat(4)
-
-    _through(model_dir, record, input_fn)
-
-
-def a_dataset_of_named_tuples(model_dir, record):
-    Pair = collections.namedtuple("Pair", ["first", "second"])
-
-    def input_fn():
-        return tf.data.Dataset.from_tensors(
-            (Pair(tf.ones([2]), tf.ones([3])), tf.ones([2]))
-        ).repeat()
-
-    _through(model_dir, record, input_fn)
-
-
-def a_dataset_of_sparse_features(model_dir, record):
-    def input_fn():
-        sparse = tf.SparseTensor([[0, 1], [1, 0]], [1.0, 2.0], [2, 3])
-        return tf.data.Dataset.from_tensors(
-            ({"s": sparse, "d": tf.ones([2])}, tf.ones([2]))
-        ).repeat()
-
-    _through(model_dir, record, input_fn)
-
-
-def a_dataset_of_ragged_features(model_dir, record):
-    def input_fn():
-        ragged = tf.ragged.constant([[1.0, 2.0], [3.0]])
-        return tf.data.Dataset.from_tensors(
-            ({"r": ragged, "d": tf.ones([2])}, tf.ones([2]))
-        ).repeat()
-
-    _through(model_dir, record, input_fn)
-
-
-def a_dataset_of_strings(model_dir, record):
-    def input_fn():
-        return tf.data.Dataset.from_tensors(({"s": tf.constant(["a", "b"])}, tf.ones([2]))).repeat()
-
-    _through(model_dir, record, input_fn)
-
-
-def a_dataset_of_many_types(model_dir, record):
-    def input_fn():
-        types = ("float16", "float64", "int8", "uint8", "int32", "bool", "complex64")
-        features = {name: tf.cast(tf.ones([2]), name) for name in types if name != "complex64"}
-        return tf.data.Dataset.from_tensors((features, tf.ones([2]))).repeat()
-
-    _through(model_dir, record, input_fn)
-
-
-def keys_that_are_not_strings(model_dir, record):
-    def input_fn():
-        return tf.data.Dataset.from_tensors(
-            ({1: tf.ones([2]), 0: tf.ones([3])}, tf.ones([2]))
-        ).repeat()
-
-    _through(model_dir, record, input_fn)
+def tensors(model_dir, record):
+    """input_fn may return tensors, which are computed anew in each step."""
+    for name, make in RETURNED.items():
+        models.attempt(record, _through, f"{model_dir}_{name}", record, make)
 
 
 def unknown_shapes(model_dir, record):
@@ -148,20 +103,6 @@ def unknown_shapes(model_dir, record):
         )
 
     _through(model_dir, record, input_fn)
-
-
-def tensors(model_dir, record):
-    """input_fn may return tensors, which are computed anew in each step."""
-
-    _through(model_dir, record, lambda: ({"a": tf.ones([2])}, tf.ones([2])))
-
-
-def tensors_without_labels(model_dir, record):
-    _through(model_dir, record, lambda: tf.ones([2, 2]))
-
-
-def a_list_of_two(model_dir, record):
-    _through(model_dir, record, lambda: [{"a": tf.ones([2])}, tf.ones([2])])
 
 
 def random_tensors(model_dir, record):
@@ -212,21 +153,9 @@ def an_iterator_that_a_hook_initializes(model_dir, record):
     record(list(estimator.predict(input_fn, hooks=[hook])))
 
 
-def no_features(model_dir, record):
-    _through(model_dir, record, lambda: ({}, None), modes=("train",))
-
-
 def nothing(model_dir, record):
     _through(model_dir, record, lambda: None, modes=("train",))
     _through(model_dir + "_pair", record, lambda: (None, None), modes=("train",))
-
-
-def an_empty_dict(model_dir, record):
-    _through(model_dir, record, lambda: {}, modes=("train",))
-
-
-def labels_only(model_dir, record):
-    _through(model_dir, record, lambda: (None, tf.ones([2])), modes=("train",))
 
 
 def arrays_of_numpy(model_dir, record):

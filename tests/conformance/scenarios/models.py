@@ -21,6 +21,11 @@ def batches(count=None, size=2, features="x"):
     return input_fn
 
 
+def endless(make):
+    """An input_fn: the element that `make` gives, again and again."""
+    return lambda: tf.data.Dataset.from_tensors(make()).repeat()
+
+
 def tpu_batches(count=None):
     return lambda params: batches(count, params["batch_size"])()
 

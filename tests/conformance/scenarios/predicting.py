@@ -127,15 +127,6 @@ def endless_predictions_without_a_dataset(model_dir, record):
     return [next(predictions) for _ in range(5)]
 
 
-def prediction_hooks_in_the_spec(model_dir, record):
-    def hooks(spec):
-        return {"prediction_hooks": [models.Recording(record, "spec")]}
-
-    estimator = models.estimator(model_dir, models.spec_of(prediction=hooks))
-    user = models.Recording(record, "user")
-    return len(list(estimator.predict(models.batches(2), hooks=[user])))
-
-
 def predictions_of_no_data(model_dir, record):
     return list(models.trained(model_dir).predict(models.batches(0)))
 

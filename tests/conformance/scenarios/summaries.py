@@ -53,10 +53,6 @@ def save_summary_steps_none(model_dir, record):
     models.estimator(model_dir, save_summary_steps=None).train(models.batches(), steps=3)
 
 
-def no_summaries_at_all(model_dir, record):
-    models.trained(model_dir, 3, save_summary_steps=0, log_step_count_steps=0)
-
-
 def loss_summary_of_ones_own(model_dir, record):
     """A summary named `loss` in model_fn stands for the estimator's."""
 
@@ -155,17 +151,6 @@ def v2_summaries_initialized_by_hand(model_dir, record):
         return spec._replace(train_op=train_op, training_hooks=[Flushes()])
 
     models.estimator(model_dir, model_fn).train(models.batches(), steps=4)
-
-
-def events_of_an_evaluation(model_dir, record):
-    estimator = models.trained(model_dir)
-    estimator.evaluate(models.batches(), steps=2)
-    estimator.train(models.batches(), steps=1)
-    estimator.evaluate(models.batches(), steps=2)
-
-
-def session_log_of_checkpoints(model_dir, record):
-    models.estimator(model_dir, save_checkpoints_steps=2).train(models.batches(), steps=5)
 
 
 def image_metric_is_written(model_dir, record):

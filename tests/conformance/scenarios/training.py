@@ -132,14 +132,6 @@ def nan_loss_ends_training(model_dir, record):
     models.estimator(model_dir, model_fn, save_checkpoints_steps=2).train(models.batches(), steps=5)
 
 
-def initial_step_of_the_log(model_dir, record):
-    models.estimator(model_dir, log_step_count_steps=3).train(models.batches(), steps=7)
-
-
-def no_log_of_steps(model_dir, record):
-    models.estimator(model_dir, log_step_count_steps=None).train(models.batches(), steps=7)
-
-
 def params_reach_the_model_fn(model_dir, record):
     def model_fn(features, labels, mode, params, config):
         record(mode, params, config.model_dir, config.save_summary_steps)
@@ -234,13 +226,6 @@ def steps_and_max_steps(model_dir, record):
     estimator = models.estimator(model_dir)
     for steps in ({"steps": 1, "max_steps": 1}, {"steps": 0}, {"max_steps": 0}, {"steps": -1}):
         models.attempt(record, estimator.train, models.batches(), **steps)
-
-
-def train_without_checkpoints(model_dir, record):
-    estimator = models.trained(
-        model_dir, 3, save_checkpoints_steps=None, save_checkpoints_secs=None
-    )
-    return estimator.latest_checkpoint()
 
 
 def learning_rate_by_global_step(model_dir, record):

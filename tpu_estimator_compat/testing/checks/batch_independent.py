@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.testing.checks import arrays, evidence
-from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.checks import evidence
+from tpu_estimator_compat.testing.checks.finding import Finding, close, raise_if_any
 from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.testing.running import of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
@@ -68,14 +68,14 @@ def check_batch_independent(
             "check_batch_independent needs two examples at least that differ from each other. Got "
             f"{subject.batch_size}, {'equal' if subject.batch_size > 1 else 'no more'}."
         )
-    close = functools.partial(arrays.close, rtol=rtol, atol=atol)
-    findings = _of_predictions(subject, close)
+    is_close = functools.partial(close, rtol=rtol, atol=atol)
+    findings = _of_predictions(subject, is_close)
     if padding is not None:
-        findings += _of_metrics(subject, padding, close)
+        findings += _of_metrics(subject, padding, is_close)
     raise_if_any("check_batch_independent", findings)
 
 
-def _of_predictions(subject: Subject, close: Close) -> list[Finding]:
+def _of_predictions(subject: Subject, is_close: Close) -> list[Finding]:
     size = subject.batch_size
     whole = of_subject(subject, ModeKeys.PREDICT)
     findings: dict[str, Finding] = {}
@@ -85,7 +85,7 @@ def _of_predictions(subject: Subject, close: Close) -> list[Finding]:
         one = np.flatnonzero(kept)[0 if kept[0] else -1]
         alone = of_subject(_taken(subject, np.where(kept, np.arange(size), one)), ModeKeys.PREDICT)
         for key, value in whole.predictions.items():
-            if not close(value[kept], alone.predictions[key][kept]):
+            if not is_close(value[kept], alone.predictions[key][kept]):
                 findings.setdefault(key, _finding(whole, alone, key, kept))
     if not findings:
         return []
@@ -104,7 +104,7 @@ def _taken(subject: Subject, rows: np.ndarray) -> Subject:
     return dataclasses.replace(subject, features=features, labels=labels)
 
 
-def _of_metrics(subject: Subject, padding: Mapping[str, Any], close: Close) -> list[Finding]:
+def _of_metrics(subject: Subject, padding: Mapping[str, Any], is_close: Close) -> list[Finding]:
     given = subject.features if isinstance(subject.features, dict) else {}
     if missing := sorted(padding.keys() - given.keys()):
         raise ValueError(f"padding names {missing}, but features are {sorted(given) or 'no dict'}.")
@@ -114,7 +114,7 @@ def _of_metrics(subject: Subject, padding: Mapping[str, Any], close: Close) -> l
         padded = _padded(subject, padding, is_rolled)
         found = of_subject(padded, ModeKeys.EVAL).metrics
         for name in expected.keys() - set(_NO_METRICS):
-            if not close(np.asarray(expected[name]), np.asarray(found[name])):
+            if not is_close(np.asarray(expected[name]), np.asarray(found[name])):
                 findings[name] = Finding(
                     f"{name}: {expected[name]:g} of {subject.batch_size} examples, "
                     f"{found[name]:g} with padding.",

@@ -6,8 +6,7 @@ from typing import Any
 
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing.checks import evidence
-from tpu_estimator_compat.testing.checks.arrays import differing, equal
-from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.checks.finding import Finding, differing, equal, raise_if_any
 from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.testing.running import of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject

@@ -13,8 +13,7 @@ from tpu_estimator_compat.engine.capture.user_functions import BATCH_SIZE_KEY
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.estimator import export
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.testing.checks.arrays import close
-from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.checks.finding import Finding, close, raise_if_any
 from tpu_estimator_compat.testing.results import Arrays
 from tpu_estimator_compat.testing.running import PREDICTIONS, of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject

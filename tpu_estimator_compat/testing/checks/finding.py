@@ -1,4 +1,4 @@
-"""A finding of a check, and the AssertionError that tells of all."""
+"""What checks find: comparisons of arrays, a finding, and the AssertionError that tells of all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import dataclasses
 import textwrap
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import sources
+from tpu_estimator_compat.testing.results import Arrays
 from tpu_estimator_compat.tools.reports.sources import place, printable
 
 _MOST_SHOWN = 10
@@ -48,3 +50,20 @@ def raise_if_any(check: str, findings: Sequence[Finding]) -> None:
     if len(findings) > _MOST_SHOWN:
         shown.append(f"and {len(findings) - _MOST_SHOWN} more.")
     raise AssertionError("\n".join([f"{check} found {len(findings)} fault(s):", *shown]))
+
+
+def equal(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether arrays are equal bit for bit; NaN equals NaN."""
+    return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+def differing(first: Arrays, second: Arrays) -> list[str]:
+    """Names of the arrays that are not equal."""
+    return [name for name, value in first.items() if not equal(value, second[name])]
+
+
+def close(one: np.ndarray, other: np.ndarray, rtol: float, atol: float) -> bool:
+    """Whether floats differ by rounding only; integers, bools and text must be equal."""
+    if one.dtype.kind not in "fc":
+        return np.array_equal(one, other)
+    return np.allclose(one, other, rtol, atol, equal_nan=True)

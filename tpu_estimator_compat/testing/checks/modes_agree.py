@@ -8,8 +8,7 @@ import numpy as np
 
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing.checks import evidence
-from tpu_estimator_compat.testing.checks.arrays import differing
-from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.checks.finding import Finding, differing, raise_if_any
 from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.testing.running import of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
