@@ -105,7 +105,7 @@ def _elsewhere(row: DeadName) -> bool:
     if f"{row.served_by}.".startswith(_NAMESPACES):
         return True
     if row.served_by.partition(".")[0] == _OURS:
-        return row.served_by.replace(":", ".").startswith(_TESTED)
+        return f"{row.served_by}.".replace(":", ".").startswith(_TESTED)
     last = row.name.rpartition(".")[2]
     today = row.served_by.replace(":", ".").rpartition(".")[2]
     return today == RENAMED.get(last, last) or row.served_by in MODULES
