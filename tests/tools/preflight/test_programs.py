@@ -111,12 +111,12 @@ def checked(monkeypatch):
     """The dispatches that preflight would compile."""
     found = []
 
-    def noted(self, planned):
-        found.append(real(self, planned))
+    def noted(planned, step):
+        found.append(real(planned, step))
         return found[-1]
 
-    real = programs.Programs._dispatch
-    monkeypatch.setattr(programs.Programs, "_dispatch", noted)
+    real = programs.dispatch_of
+    monkeypatch.setattr(programs, "dispatch_of", noted)
     return found
 
 

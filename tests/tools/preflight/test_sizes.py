@@ -5,7 +5,7 @@ from tensorflow.python.tpu.ops import tpu_ops
 import tpu_estimator_compat as tec
 from tpu_estimator_compat.engine.jax.lowering.findings import Kind, Severity
 from tpu_estimator_compat.tools.preflight import sizes
-from tpu_estimator_compat.tools.preflight.report import Depth
+from tpu_estimator_compat.tools.preflight.report import Depth, Verdict
 
 from . import models
 from .asking import report
@@ -105,3 +105,17 @@ def test_shapes_are_written_as_the_compiler_does(dtype, name):
     with tf.Graph().as_default():
         handle = tf.raw_ops.VarHandleOp(dtype=dtype, shape=[64, 10])
     assert sizes.shape_of(handle.op) == f"{name}[64,10]"
+
+
+@pytest.mark.slow
+def test_a_batch_too_large_is_told_with_its_lines(wide):
+    found = wide(2**12)
+    [finding] = found.findings
+    assert finding.kind is Kind.MEMORY
+    assert found.verdict is Verdict.FAILS
+    assert found.hbm < found.memory.total < 1.2 * found.hbm
+    assert found.layers[-1].name == "second"
+    assert sum(x.temporaries for x in found.layers) <= found.memory.temporaries
+    largest = found.buffers[0]
+    assert largest.size >= 2**12 * 2**22
+    assert largest.source.code == 'hidden = tf.nn.relu(features["x"] @ first)'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat import environment
@@ -13,18 +14,28 @@ from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
 from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.preflight import compiler, sizes, targets
-from tpu_estimator_compat.tools.preflight.attribution import Attribution
 from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error, Place
-from tpu_estimator_compat.tools.preflight.planned import PlannedTopology
-from tpu_estimator_compat.tools.preflight.planned_mode import NoStepError, PlannedMode
-from tpu_estimator_compat.tools.preflight.programs import Program, Programs, stops
-from tpu_estimator_compat.tools.preflight.report import Depth, Memory, Report, Verdict
-from tpu_estimator_compat.tools.preflight.search import search
+from tpu_estimator_compat.tools.preflight.planned_mode import (
+    NoStepError,
+    PlannedMode,
+    PlannedTopology,
+)
+from tpu_estimator_compat.tools.preflight.programs import Program, Progress, program_of, stops
+from tpu_estimator_compat.tools.preflight.report import (
+    Depth,
+    LargestBatch,
+    Memory,
+    Report,
+    Verdict,
+)
 from tpu_estimator_compat.tools.preflight.targets.gpu import MEMORY_SHARE
 from tpu_estimator_compat.tools.preflight.targets.target import Target
 from tpu_estimator_compat.tools.reports import numbers
 
-Progress = Callable[[str, float], None]
+_NEAR = 16
+"""A search ends at an interval of 1/16 of its lower end: each try is a compilation."""
+_MOST = 2**20
+"""The largest batch that is tried."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,51 +58,58 @@ def check(planned: PlannedMode, names: Sequence[str], options: Options) -> list[
     """Checks a mode on each topology; ValueError for unknown names."""
     environment.require_xla_for_cpu("preflight")
     found = [targets.parse(name, options.memory_share) for name in names]
-    programs = Programs(planned, options.depth, options.progress)
+
+    @functools.cache
+    def program(topology: PlannedTopology, share: int | None = None) -> Program:
+        return program_of(planned, topology, share, options.depth, options.progress)
+
     with eager.eager_mode():
-        return [_Check(planned, target, programs, options).report() for target in found]
+        return [_Check(planned, target, program, options).report() for target in found]
 
 
+@dataclasses.dataclass(frozen=True)
 class _Check:
-    def __init__(self, planned: PlannedMode, target: Target, programs: Programs, options: Options):
-        self._planned = planned
-        self._target = target
-        self._programs = programs
-        self._options = options
-        self._topology = PlannedTopology.of(target, planned.replicas(target.devices))
+    planned: PlannedMode
+    target: Target
+    program: Callable[..., Program]
+    options: Options
+
+    @functools.cached_property
+    def topology(self) -> PlannedTopology:
+        return PlannedTopology.of(self.target, self.planned.replicas(self.target.devices))
 
     def report(self) -> Report:
         report = Report(
-            self._target.name,
-            self._planned.mode,
-            self._target.devices,
-            self._topology.num_replicas,
-            self._topology.num_hosts,
+            self.target.name,
+            self.planned.mode,
+            self.target.devices,
+            self.topology.num_replicas,
+            self.topology.num_hosts,
             None,
-            self._target.hbm,
-            self._options.depth,
-            notes=[*self._planned.remarks, *self._on_cores()],
-            kind=self._target.kind,
-            memory_share=self._target.memory_share,
-            fits_below=self._target.fits_below,
-            peak_flops=self._target.peak_flops,
+            self.target.hbm,
+            self.options.depth,
+            notes=[*self.planned.remarks, *self._on_cores()],
+            kind=self.target.kind,
+            memory_share=self.target.memory_share,
+            fits_below=self.target.fits_below,
+            peak_flops=self.target.peak_flops,
         )
         try:
-            program = self._programs.get(self._topology)
+            program = self.program(self.topology)
         except NoStepError as error:
             report.findings.append(error.finding)
             return report
         self._describe(report, program)
-        if self._options.depth >= Depth.COMPILE:
+        if self.options.depth >= Depth.COMPILE:
             self._compile_into(report, program)
-        if self._options.largest_batch:
+        if self.options.largest_batch:
             self._search_into(report)
         if report.verdict is Verdict.UNKNOWN and not report.unknown:
             report.unknown = f"Not compiled: the requested depth is {report.asked.name.lower()}."
         return report
 
     def _on_cores(self) -> list[str]:
-        cores = self._planned.cores_per_replica
+        cores = self.planned.cores_per_replica
         if cores == 1:
             return []
         return [
@@ -103,7 +121,7 @@ class _Check:
     def _describe(self, report: Report, program: Program) -> None:
         step = program.step
         variables = sizes.variables(step)
-        report.batch_size = self._planned.batch_size(self._topology, None)
+        report.batch_size = self.planned.batch_size(self.topology, None)
         report.reached = Depth.SCAN if program.dispatch is None else Depth.LOWER
         report.findings += program.findings
         report.seconds.update(program.seconds)
@@ -119,25 +137,25 @@ class _Check:
             report.findings.append(_APART)
         if too_large := self._too_large(report.variable_bytes + report.input_bytes):
             report.findings.append(too_large)
-            report.buffers = Attribution(program.step).largest_variables()
+            report.buffers = sizes.Attribution(program.step).largest_variables()
 
     def _trains_apart(self, report: Report) -> bool:
         """Whether replicas train without exchanging anything."""
         found = report.collectives
         exchanged = found and (found.all_reduces or found.others)
-        return self._planned.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
+        return self.planned.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
 
     def _too_large(self, least: int) -> Finding | None:
         """A finding if `least` bytes, without padding and temporaries, exceed the memory."""
-        cores = self._planned.cores_per_replica
-        if least <= self._target.hbm * cores:
+        cores = self.planned.cores_per_replica
+        if least <= self.target.hbm * cores:
             return None
         whose = "a device" if cores == 1 else f"each of {cores} devices"
         return Finding(
             Severity.FAILS,
             Kind.MEMORY,
             f"Variables and input alone need {numbers.size(least)}, of "
-            f"{numbers.size(self._target.hbm)} that {whose} of {self._target.name} has.",
+            f"{numbers.size(self.target.hbm)} that {whose} of {self.target.name} has.",
             _ADVICE_ON_MEMORY,
         )
 
@@ -147,21 +165,21 @@ class _Check:
         if program.dispatch is None:
             report.unknown = "The step could not be lowered to StableHLO."
         else:
-            compiled = self._compile(program.dispatch, f"Compiling for {self._target.name}")
+            compiled = self._compile(program.dispatch, f"Compiling for {self.target.name}")
             _put_into(report, compiled, program)
 
     def _compile(self, dispatch: Dispatch, what: str) -> Compiled:
         return compiler.compile(
             dispatch,
-            self._target,
-            self._topology.num_replicas,
-            time_limit=self._options.time_limit,
-            progress=lambda seconds: self._options.progress(what, seconds),
+            self.target,
+            self.topology.num_replicas,
+            time_limit=self.options.time_limit,
+            progress=lambda seconds: self.options.progress(what, seconds),
         )
 
     def _search_into(self, report: Report) -> None:
         """Adds the largest batch of one replica, or a note, if the depth asks for the search."""
-        if not report.batch_size or self._options.depth < Depth.COMPILE:
+        if not report.batch_size or self.options.depth < Depth.COMPILE:
             return
         if report.unknown or any(f.kind is not Kind.MEMORY and stops(f) for f in report.findings):
             report.notes.append("The largest batch was not searched for: see the findings above.")
@@ -171,7 +189,7 @@ class _Check:
     def _fits(self, batch: int, report: Report) -> bool | None:
         """Whether a batch of one replica fits; None, with a note, where that is unknown."""
         try:
-            program = self._programs.get(self._topology, batch)
+            program = self.program(self.topology, batch)
         except NoStepError as error:
             report.notes.append(f"A batch of {batch} cannot be checked: {error.finding.message}")
             return None
@@ -187,15 +205,44 @@ class _Check:
         if program.dispatch is None:
             report.notes.append(f"A batch of {batch} cannot be checked: it is not lowered.")
             return None
-        what = f"Compiling a batch of {batch} for {self._target.name}"
+        what = f"Compiling a batch of {batch} for {self.target.name}"
         compiled = self._compile(program.dispatch, what)
         if compiled.error is Error.NONE and compiled.memory:
-            most = self._target.fits_below
+            most = self.target.fits_below
             return most is None or compiled.memory.total <= most
         if compiled.error is Error.TOO_LARGE:
             return False
         report.notes.append(f"A batch of {batch} could not be checked: {compiled.message}")
         return None
+
+
+def search(fits: Callable[[int], bool | None], start: int) -> LargestBatch:
+    """Doubles or halves the batch until the limit lies between two sizes, then bisects.
+
+    Batches between the result's `fits` and `fails` are not tried. If `fits()` returns None, for
+    unknown, the search ends.
+    """
+    tried: list[int] = []
+    low, high, batch = 0, None, start
+    while batch:
+        tried.append(batch)
+        answer = fits(batch)
+        if answer is None:
+            break
+        low, high = (batch, high) if answer else (low, batch)
+        batch = _next(low, high)
+    return LargestBatch(low, high, tuple(tried))
+
+
+def _next(low: int, high: int | None) -> int:
+    """The next batch to try; 0 where the interval is small enough."""
+    if high is None:
+        return low * 2 if low * 2 <= _MOST else 0
+    if not low:
+        return high // 2
+    if high - low <= max(1, low // _NEAR):
+        return 0
+    return (low + high) // 2
 
 
 _APART = Finding(
@@ -214,7 +261,7 @@ def _put_into(report: Report, compiled: Compiled, program: Program) -> None:
     report.seconds["compile"] = compiled.seconds
     report.compiler = compiled.compiler.partition(",")[0]
     report.cached = compiled.cached
-    whose = Attribution(program.step)
+    whose = sizes.Attribution(program.step)
     if compiled.error not in (Error.NONE, Error.TOO_LARGE, Error.REFUSED):
         report.unknown = compiled.message
         if op := whose.operation_in(compiled.message):
@@ -255,7 +302,7 @@ def _memory_of(compiled: Compiled) -> Memory | None:
     return Memory(arguments, outputs, 0, temporaries, 0)
 
 
-def _refusal(compiled: Compiled, whose: Attribution) -> Finding:
+def _refusal(compiled: Compiled, whose: sizes.Attribution) -> Finding:
     words = f"The compiler refuses the step: {compiled.message}"
     op = whose.operation_in(compiled.message)
     if op is None:
