@@ -8,7 +8,7 @@ import pytest
 from tpu_estimator_compat.tools.compare.attribution import attributed
 from tpu_estimator_compat.tools.compare.evidence import Evidence
 from tpu_estimator_compat.tools.compare.report import Curve, Report, Side, Stage, Verdict
-from tpu_estimator_compat.tools.compare.showing import document
+from tpu_estimator_compat.tools.compare.showing import shown
 
 from .evidences import changed, evidence, judged
 
@@ -48,8 +48,8 @@ def test_each_kind(kind, by):
     compared = [report.loss] if kind == "loss" else getattr(report, kind)
     assert [each.by for each in compared if each.by] == [by]
     assert report.first_difference.by == by
-    assert f", by {by}" in document(report).text(200)
-    assert f", by {by}" in document(report).page()
+    assert f", by {by}" in shown(report).text(200)
+    assert f", by {by}" in shown(report).page()
     assert report.notes[-1].endswith(
         "differ from 2.15.1 in the same way, and else by this package."
     )
@@ -112,5 +112,5 @@ def test_sessions_that_fail():
 def test_sessions_in_the_originals_place():
     """The line below the verdict says so."""
     report = dataclasses.replace(judged(evidence()), instead="With sessions, since there is <no>.")
-    assert document(report).text().splitlines()[1] == "  With sessions, since there is <no>."
-    assert "<p>With sessions, since there is &lt;no&gt;.</p>" in document(report).page()
+    assert shown(report).text().splitlines()[1] == "  With sessions, since there is <no>."
+    assert "<p>With sessions, since there is &lt;no&gt;.</p>" in shown(report).page()

@@ -14,7 +14,7 @@ from tpu_estimator_compat.tools.compare.report import (
     Side,
     Verdict,
 )
-from tpu_estimator_compat.tools.compare.showing import document
+from tpu_estimator_compat.tools.compare.showing import shown
 
 from .evidences import evidence, judged
 
@@ -62,9 +62,9 @@ def test_other_shape_or_dtype():
 def test_failures_are_shown_with_their_tracebacks():
     old = Side("original", "/a", failure=Failure("script", "ImportError: no x", "Traceback\nno x"))
     new = Side("new", "/b", failure=Failure("time", "it took more than 1 s (--time-limit)"))
-    shown = document(Report(Verdict.UNKNOWN, "could not be judged", old, new)).text(80)
-    assert "original: ImportError: no x\n  | Traceback\n  | no x" in shown
-    assert "new: it took more than 1 s" in shown
+    text = shown(Report(Verdict.UNKNOWN, "could not be judged", old, new)).text(80)
+    assert "original: ImportError: no x\n  | Traceback\n  | no x" in text
+    assert "new: it took more than 1 s" in text
 
 
 def test_equal_runs_are_the_same():

@@ -7,7 +7,7 @@ import pytest
 from tpu_estimator_compat import __main__
 from tpu_estimator_compat.tools.compare import comparing, environment
 from tpu_estimator_compat.tools.compare.report import Report
-from tpu_estimator_compat.tools.compare.showing import document
+from tpu_estimator_compat.tools.compare.showing import shown
 
 from .evidences import changed, evidence, judged
 
@@ -92,5 +92,5 @@ def test_writes_a_page_besides(capsys, script, monkeypatch, tmp_path):
     monkeypatch.setattr(comparing, "with_original", lambda *_: report)
     written = tmp_path / "report.html"
     assert compare("--original-python", sys.executable, "--html", str(written), script) == 0
-    assert capsys.readouterr().out == document(report).text() + "\n"
-    assert written.read_text() == document(report.without_folders()).page()
+    assert capsys.readouterr().out == shown(report).text() + "\n"
+    assert written.read_text() == shown(report.without_folders()).page()

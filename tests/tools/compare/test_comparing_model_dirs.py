@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.tools.compare import comparing
 from tpu_estimator_compat.tools.compare.report import Report, Stage, Verdict
-from tpu_estimator_compat.tools.compare.showing import document
+from tpu_estimator_compat.tools.compare.showing import shown
 
 
 def write(
@@ -43,7 +43,7 @@ def old(tmp_path) -> pathlib.Path:
 
 def compared(old: pathlib.Path, new: pathlib.Path) -> Report:
     report = comparing.directories(old, new)
-    assert Report.from_json(document(report).json()) == report
+    assert Report.from_json(shown(report).json()) == report
     return report
 
 

@@ -4,7 +4,7 @@ import math
 import pytest
 
 from tpu_estimator_compat.tools.compare.report import Failure, Report, Side, Verdict
-from tpu_estimator_compat.tools.compare.showing import document
+from tpu_estimator_compat.tools.compare.showing import shown
 
 from .reports import curve, made
 
@@ -20,7 +20,7 @@ def test_json_gives_the_report_back():
         loss=curve("loss", 1.0, math.inf, math.nan, first_step=2),
         instead="with sessions",
     )
-    text = document(report).json()
+    text = shown(report).json()
     assert repr(Report.from_json(text)) == repr(report)  # NaN is not equal to itself
     said = json.loads(text, parse_constant=refuse)
     assert (said["version"], said["exit_code"], said["verdict"]) == (1, 1, "diverges")

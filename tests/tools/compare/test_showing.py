@@ -16,7 +16,7 @@ from tpu_estimator_compat.tools.compare.report import (
     Stage,
     Verdict,
 )
-from tpu_estimator_compat.tools.compare.showing import document
+from tpu_estimator_compat.tools.compare.showing import shown
 
 from .reports import STEPS, array, curve, made
 
@@ -51,19 +51,19 @@ def numbers(value):
 
 def test_figures_are_those_of_the_json():
     report = made()
-    shown = {float(figure) for figure in Parsed(document(report).page()).figures}
-    known = {float(number) for number in numbers(json.loads(document(report).json()))}
+    figures = {float(figure) for figure in Parsed(shown(report).page()).figures}
+    known = {float(number) for number in numbers(json.loads(shown(report).json()))}
     # Only ratios of speeds are the page's own.
-    assert shown - known <= {30.0 / 12.5, 4.0 / 5.0, 5.0 / 6.0, 0.5}
+    assert figures - known <= {30.0 / 12.5, 4.0 / 5.0, 5.0 / 6.0, 0.5}
     compared = (*report.variables, *report.evaluations, report.first_step[0].values)
     wanted = {c.largest for c in compared}
-    assert wanted | {0.8125, 0.75, 10.0, 1e-6, 0.5 / 3} <= shown
+    assert wanted | {0.8125, 0.75, 10.0, 1e-6, 0.5 / 3} <= figures
 
 
 def test_the_text_says_the_same_numbers():
     report = made()
-    texts = Parsed(document(report).page()).texts
-    words = document(report).text(100).split()
+    texts = Parsed(shown(report).page()).texts
+    words = shown(report).text(100).split()
     compared = [*report.variables, *report.evaluations, report.loss]
     for number in (f"{c.largest:.1e}" for c in compared):
         assert number in words
@@ -82,39 +82,39 @@ def test_both_scripts_are_named_and_no_deleted_folder():
         for side, name in ((report.old, "old.py"), (report.new, "moved.py"))
     )
     report = dataclasses.replace(report, old=old, new=new)
-    texts = Parsed(document(report).page()).texts
+    texts = Parsed(shown(report).page()).texts
     assert {"old.py --flag=1", "moved.py --flag=1", "/old", "/new"} <= {*texts}
     assert ["script", "old.py", "moved.py"] in [
-        line.split() for line in document(report).text().split("\n")
+        line.split() for line in shown(report).text().split("\n")
     ]
     report = report.without_folders()
-    assert not {"/old", "/new"} & {*Parsed(document(report).page()).texts}
-    assert Report.from_json(document(report).json()) == report
+    assert not {"/old", "/new"} & {*Parsed(shown(report).page()).texts}
+    assert Report.from_json(shown(report).json()) == report
 
 
 def test_curves_can_be_read_at_each_step():
-    text = document(made()).page()
+    text = shown(made()).page()
     lines = re.findall(r'data-lines="([^"]*)"', text)
     first = json.loads(lines[0].replace("&quot;", '"'))
     assert first == [["TensorFlow 2.15.1", ["1", "2", "3"]], ["ours", ["1", "2", "3.5"]]]
 
 
 def test_it_needs_nothing_else():
-    found = Parsed(document(made()).page())
+    found = Parsed(shown(made()).page())
     assert not found.loaded
     assert not {"link", "img", "iframe"} & set(found.tags)
-    assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org)", document(made()).page())
+    assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org)", shown(made()).page())
 
 
 def test_texts_are_texts():
-    text = document(made()).page()
+    text = shown(made()).page()
     assert "--flag=&lt;b&gt;" in text
     assert "diverges <from> step 3 & on" in Parsed(text).text
     assert "x = a < b" in Parsed(text).text
 
 
 def test_stages_before_the_difference_have_passed():
-    states = re.findall(r'<li(?: class="(\w+)")?>([a-z ]+)</li>', document(made()).page())
+    states = re.findall(r'<li(?: class="(\w+)")?>([a-z ]+)</li>', shown(made()).page())
     before = [("good", "input"), ("good", "forward"), ("good", "gradient")]
     after = [("faint", stage.value) for stage in list(Stage)[4:]]
     assert states[: len(Stage)] == [*before, ("bad", "update"), *after]
@@ -122,7 +122,7 @@ def test_stages_before_the_difference_have_passed():
 
 def test_long_tables_are_folded_and_whole():
     variables = tuple(array(f"v{n}", 1e-9 * n) for n in range(100))
-    text = document(made(variables=variables)).page()
+    text = shown(made(variables=variables)).page()
     assert "60 more" in Parsed(text).text
     assert all(f">v{n}<" in text for n in range(100))
 
@@ -131,7 +131,7 @@ def test_equal_runs():
     report = made(
         verdict=Verdict.SAME, first_difference=None, loss=curve("loss", 1.0, 2.0, 3.0), scalars=()
     )
-    text = Parsed(document(report).page()).text
+    text = Parsed(shown(report).page()).text
     assert "The two are equal at each of 3 steps." in text
     assert "What differs first" not in text
 
@@ -142,7 +142,7 @@ def test_failures_stand_side_by_side():
         for name in ("one", "two")
     ]
     report = Report(Verdict.UNKNOWN, "no verdict", *sides, unknown="Neither run came to its end.")
-    text = Parsed(document(report).page()).text
+    text = Parsed(shown(report).page()).text
     for part in ("Traceback of one", "Traceback of two", "Neither run came to its end."):
         assert part in text
 
@@ -150,7 +150,7 @@ def test_failures_stand_side_by_side():
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_losses_that_are_not_finite(bad):
     loss = dataclasses.replace(curve("loss", 1.0, bad, 3.0), agreement=Agreement.DIFFERENT)
-    text = document(made(loss=loss)).page()
+    text = shown(made(loss=loss)).page()
     [_, path] = re.findall(r'<path d="([^"]*)" class="line (?:old|new)"', text)[:2]
     assert path.count("M") == 2  # a gap between two points
     assert f"&quot;{bad:.6g}&quot;" in text
@@ -159,4 +159,4 @@ def test_losses_that_are_not_finite(bad):
 def test_nothing_finite():
     nan = Curve(STEPS, (math.nan,) * 3)
     loss = CurveComparison("loss", Agreement.EQUAL, nan, nan, STEPS, (0.0,) * 3, (1e-6,) * 3)
-    assert "loss: no finite values." in Parsed(document(made(loss=loss)).page()).text
+    assert "loss: no finite values." in Parsed(shown(made(loss=loss)).page()).text

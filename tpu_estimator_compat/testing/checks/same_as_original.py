@@ -19,7 +19,7 @@ from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.compare import comparing, environment, runs
 from tpu_estimator_compat.tools.compare.report import Report
-from tpu_estimator_compat.tools.compare.showing import document
+from tpu_estimator_compat.tools.compare.showing import shown
 
 _SCRIPT = """\
 import numpy as np
@@ -121,7 +121,7 @@ def _path_of_imports(model_fn: Callable[..., Any]) -> dict[str, str]:
 def _raise_unless_same(report: Report) -> None:
     __tracebackhide__ = True
     if report.verdict.exit_code:
-        raise AssertionError(f"check_same_as_original: {report.summary}\n{document(report).text()}")
+        raise AssertionError(f"check_same_as_original: {report.summary}\n{shown(report).text()}")
 
 
 def _script(subject: Subject, folder: pathlib.Path, steps: int) -> str:

@@ -149,9 +149,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _UNKNOWN
     if report is None:
         return _UNKNOWN
-    from tpu_estimator_compat.tools.compare.showing import document
+    from tpu_estimator_compat.tools.compare.showing import shown
 
-    return document(report).show(json=arguments.json, html=arguments.html)
+    return shown(report).show(json=arguments.json, html=arguments.html)
 
 
 def _of_dirs(arguments: argparse.Namespace) -> Report:

@@ -1,6 +1,6 @@
 """The report of a comparison of two runs, as immutable values.
 
-The report is plain data, without TensorFlow; `showing.document` shows it. Its JSON is an object:
+The report is plain data, without TensorFlow; `showing.shown` shows it. Its JSON is an object:
 `version`, `exit_code`, and the fields of `Report` under their names, enums as their values.
 """
 

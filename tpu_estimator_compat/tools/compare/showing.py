@@ -63,7 +63,7 @@ _KINDS = {
 """Kinds of arrays, with their titles on the page."""
 
 
-def document(report: Report) -> Document:
+def shown(report: Report) -> Document:
     return Document(
         "Compare",
         report.verdict,
