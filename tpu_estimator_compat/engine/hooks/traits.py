@@ -21,7 +21,7 @@ from tpu_estimator_compat.engine.hooks.early_stopping import (
     StopOnPredicateHook,
     StopWithChiefHook,
 )
-from tpu_estimator_compat.engine.hooks.nan import LossNanHook
+from tpu_estimator_compat.engine.hooks.limits import LossNanHook
 from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook, ProgressBarHook
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.spec import HostCallHook, SummaryWritersHook

@@ -16,12 +16,11 @@ from tpu_estimator_compat.config import IterationsPerLoopCounter
 from tpu_estimator_compat.engine.checkpoint import CheckpointSource
 from tpu_estimator_compat.engine.hooks import Schedule, preemption, split_hooks
 from tpu_estimator_compat.engine.inputs import DeployedInput
-from tpu_estimator_compat.engine.modes import initial_values
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import sum_over_replicas
 from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import evaluation_plan
-from tpu_estimator_compat.engine.modes.ready_mode import make_ready
+from tpu_estimator_compat.engine.modes.ready_mode import make_ready, warn_if_untrained
 from tpu_estimator_compat.engine.modes.training import writer_hooks
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
@@ -81,7 +80,7 @@ class Evaluation:
         started = time.perf_counter()
         with self._captured.in_graph(), preemption.evaluating():
             if variables is None and not self._request.source.path:
-                initial_values.warn_if_untrained(self._captured, self.scaffold)
+                warn_if_untrained(self._captured, self.scaffold)
             scaffold = self._scaffold_with(variables)
             restored, results = self._loop(scaffold)
         logging.info("Inference Time : %0.5fs", time.perf_counter() - started)

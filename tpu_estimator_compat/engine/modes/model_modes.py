@@ -23,9 +23,9 @@ from tpu_estimator_compat.engine.checkpoint import (
 )
 from tpu_estimator_compat.engine.checkpoint.state import named
 from tpu_estimator_compat.engine.hooks import keras_callbacks
-from tpu_estimator_compat.engine.modes import initial_values, preparation, runtimes
+from tpu_estimator_compat.engine.modes import preparation, runtimes
 from tpu_estimator_compat.engine.modes.plans import plan_without_hooks
-from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
+from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready, warn_if_untrained
 from tpu_estimator_compat.engine.modes.rules import Rules
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator
@@ -132,7 +132,7 @@ class ModelModes:
         creator.create_session()
         self._checkpoint = creator.restored
         if new and mode.captured.mode != ModeKeys.TRAIN and not creator.restored:
-            initial_values.warn_if_untrained(mode.captured, mode.scaffold)
+            warn_if_untrained(mode.captured, mode.scaffold)
 
     @property
     def _source(self) -> CheckpointSource:

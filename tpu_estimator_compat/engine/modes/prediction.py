@@ -13,11 +13,10 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.checkpoint import CheckpointSource
 from tpu_estimator_compat.engine.hooks import split_hooks
 from tpu_estimator_compat.engine.inputs import DeployedInput
-from tpu_estimator_compat.engine.modes import initial_values
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import prediction_plan
-from tpu_estimator_compat.engine.modes.ready_mode import make_ready
+from tpu_estimator_compat.engine.modes.ready_mode import make_ready, warn_if_untrained
 from tpu_estimator_compat.engine.modes.training import writer_hooks
 from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
@@ -59,7 +58,7 @@ def predict(
         mode = make_ready(captured, *prediction_plan(captured, wanted))
         model.modes.drive(mode)
         if not source.path:
-            initial_values.warn_if_untrained(captured, mode.scaffold)
+            warn_if_untrained(captured, mode.scaffold)
         creator = SessionCreator(lambda: mode.step_session(deployed_input), mode.scaffold, source)
         writers = writer_hooks(captured) if summary_ops_v2.summary_writer_initializer_op() else []
     fetches = mode.outputs

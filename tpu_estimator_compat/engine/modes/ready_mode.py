@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint.writing import add_default_saver
+from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
 from tpu_estimator_compat.engine.modes import runtimes
@@ -26,6 +28,7 @@ from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.spec import ModeKeys
 
 GraphKeys = tf.compat.v1.GraphKeys
+_SHOWN = 3  # names of untrained variables in a warning
 
 
 @dataclasses.dataclass
@@ -132,3 +135,33 @@ def _with_metrics_initialized(
         return scaffold
     both = tf.group(scaffold.local_init_op, tf.compat.v1.train.Scaffold.default_local_init_op())
     return tf.compat.v1.train.Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
+
+
+def warn_if_untrained(captured: CapturedMode, scaffold: tf.compat.v1.train.Scaffold) -> None:
+    """Warns where, without a checkpoint, trainable variables have their initializers' values.
+
+    Initializers that read a file, as with `init_from_checkpoint` and warm starts, do not count. An
+    `init_fn` may assign any values: with one there is no warning.
+    """
+    trainable = captured.graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)
+    drawn = [v.op.name for v in trainable if not _is_read(v)]
+    if not drawn or scaffold.init_fn is not None:
+        return
+    more = ", ..." if len(drawn) > _SHOWN else ""
+    logging.warning(
+        "There is no checkpoint in model_dir %s: %d of %d trainable variables have the values of "
+        "their initializers, for mode %s (%s%s). Train first, or name a checkpoint_path.",
+        captured.config.model_dir,
+        len(drawn),
+        len(trainable),
+        captured.mode,
+        ", ".join(drawn[:_SHOWN]),
+        more,
+    )
+
+
+def _is_read(variable: tf.Variable) -> bool:  # from a file
+    return any(
+        op.type == "RestoreV2"
+        for op in graph_ops.ancestors([graph_ops.as_operation(variable.initializer)], ())
+    )

@@ -30,11 +30,10 @@ from tpu_estimator_compat.engine.checkpoint import (
     training_in,
 )
 from tpu_estimator_compat.engine.hooks import Schedule, split_hooks, traits
-from tpu_estimator_compat.engine.hooks.nan import LossNanHook
+from tpu_estimator_compat.engine.hooks.limits import LossNanHook, StepLimit
 from tpu_estimator_compat.engine.hooks.preemption import Preemption
 from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook, progress_bar
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
-from tpu_estimator_compat.engine.hooks.step_limit import StepLimit
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode

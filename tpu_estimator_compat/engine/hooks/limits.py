@@ -1,12 +1,30 @@
-"""Warnings and errors about a training that does not reach its last step."""
+"""Errors and warnings of a training that cannot go on, or does not reach its last step."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 _MOST_STANDING = 500  # steps without a new global step: some models accumulate gradients
+
+
+class LossNanHook(tf.compat.v1.train.NanTensorHook):
+    """Raises at a NaN in the loss, with a note on the step; the inner loop ends there by itself."""
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        try:
+            super().after_run(run_context, run_values)
+        except tf.compat.v1.train.NanLossDuringTrainingError as error:
+            error.add_note(
+                f"The loss of step {run_context.session.global_step()} is NaN. A checkpoint of "
+                "that step has NaN in its variables: go on from an earlier one. Lower the learning "
+                "rate, clip gradients, or find the first NaN with tf.debugging.check_numerics in "
+                "model_fn."
+            )
+            raise
 
 
 class StepLimit:
