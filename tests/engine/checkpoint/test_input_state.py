@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from support.jax_estimators import variables
 from support.legacy_models import examples, make_estimator, train_input_fn
 
 
@@ -29,10 +30,6 @@ def ragged(params):
     return dataset.repeat().shuffle(3)
 
 
-def values(estimator):
-    return {n: estimator.get_variable_value(n) for n in estimator.get_variable_names()}
-
-
 def same(one, other):
     assert one.keys() == other.keys()
     return all(np.array_equal(one[n], other[n]) for n in one)
@@ -50,13 +47,13 @@ def test_parts_equal_the_whole(tmp_path, strategy, use_tpu, replicas, input_fn):
         )
 
     make("whole").train(input_fn, max_steps=20)
-    whole = values(make("whole"))
+    whole = variables(make("whole"))
     for steps in (7, 8, 20):  # one short of a loop, in the middle of an epoch
         make("parts", save_input_state=True).train(input_fn, max_steps=steps)
-    assert same(values(make("parts")), whole)
+    assert same(variables(make("parts")), whole)
     for steps in (7, 20):  # otherwise the data begin anew, and that can be seen
         make("others", save_input_state=False).train(input_fn, max_steps=steps)
-    assert not same(values(make("others")), whole)
+    assert not same(variables(make("others")), whole)
 
 
 def test_files_come_and_go_with_their_checkpoints(tmp_path):
@@ -81,7 +78,7 @@ def test_a_damaged_position_falls_back_to_the_checkpoint_before(tmp_path, caplog
         return make_estimator(tmp_path, save_input_state=True, save_checkpoints_steps=4)
 
     make().train(shuffled, steps=8)
-    whole = values(make())
+    whole = variables(make())
     path = tmp_path / "model.ckpt-8.input-00000-of-00001.data-00000-of-00001"
     path.write_bytes(path.read_bytes()[:10])
     make().train(shuffled, max_steps=9)

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import on, variables
-from support.legacy_models import adam, finite_input_fn, logits_of, train_input_fn
+from support.legacy_models import Fetching, adam, finite_input_fn, logits_of, train_input_fn
 from tensorflow.python.ops import random_ops
 
 import tpu_estimator_compat as tpu
@@ -163,13 +163,6 @@ def dropping_model_fn(features, labels, mode, params):
     return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
 
 
-class Fetching(tf.train.SessionRunHook):
-    """Fetches tensors of the step, so that steps are made one by one by another program."""
-
-    def before_run(self, run_context):
-        return tf.train.SessionRunArgs(["noise:0", "random_normal:0"])
-
-
 def _trained(model_dir, *, stops=(14,), loop=5, hooks=()):
     for stop in stops:
         keras.utils.set_random_seed(3)
@@ -190,7 +183,8 @@ def test_training_repeats_itself_however_it_is_cut(tmp_path):
     expected = _trained(tmp_path / "expected")
     ways = {
         "restarted": {"stops": (6, 14), "loop": 3},
-        "fetching": {"hooks": [Fetching()], "loop": 1},
+        # Steps that fetch more are made one by one, by another program.
+        "fetching": {"hooks": [Fetching(["noise:0", "random_normal:0"])], "loop": 1},
     }
     for way, arguments in ways.items():
         found = _trained(tmp_path / way, **arguments)

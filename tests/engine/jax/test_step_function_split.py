@@ -7,6 +7,7 @@ import shutil
 import jax
 import numpy as np
 import pytest
+from support.jax_estimators import variables
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
@@ -119,9 +120,7 @@ class Trained:
 def train(directory, cores, steps=5, **kwargs):
     estimator, observer = make(directory, cores, **kwargs), Observer()
     estimator.train(input_fn, max_steps=steps, hooks=[observer])
-    names = estimator.get_variable_names()
-    variables = {name: estimator.get_variable_value(name) for name in names}
-    return estimator, Trained(observer.losses, variables, observer)
+    return estimator, Trained(observer.losses, variables(estimator), observer)
 
 
 @pytest.fixture(scope="module")

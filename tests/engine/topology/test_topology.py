@@ -8,51 +8,47 @@ from support.legacy_models import make_estimator, train_input_fn
 from support.simulated_tpu.runtime import SimulatedTPU, simulated
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine import topology
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.topology import chosen_topology, jax_devices, tpu_system
 from tpu_estimator_compat.environment import RUNTIME_VARIABLE
 from tpu_estimator_compat.spec import ModeKeys
 
 
+def topology_of(mode="train", tpu_semantics=True, **config):
+    return chosen_topology.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
+
+
 def test_cores_in_this_machine(chip):
-    where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=True)
+    where = topology_of()
     assert isinstance(where.strategy, tf2.distribute.TPUStrategy)
     assert (where.num_replicas, where.num_hosts, where.hosts) == (2, 1, [0])
     # Initialising a TPU again would lose its variables: evaluation uses the same strategy.
-    again = topology.resolve(tpu.RunConfig(), ModeKeys.EVAL, tpu_semantics=True)
+    again = topology_of(ModeKeys.EVAL)
     assert again.strategy is where.strategy
 
 
 def test_a_resolver_in_the_config(chip):
     resolver = tf2.distribute.cluster_resolver.TPUClusterResolver("local")
-    config = tpu.RunConfig(cluster=resolver)
-    where = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
-    assert where.num_replicas == 2
+    assert topology_of(cluster=resolver).num_replicas == 2
 
 
 def test_cores_that_share_a_replica(chip):
-    config = tpu.RunConfig(tpu_config=tpu.TPUConfig(num_cores_per_replica=2))
-    where = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
-    assert where.num_replicas == 1
+    assert topology_of(tpu_config=tpu.TPUConfig(num_cores_per_replica=2)).num_replicas == 1
 
 
 def test_chips_of_one_core():
     with simulated(SimulatedTPU((1, 2, 1, 1))):
-        config = tpu.RunConfig(tpu_config=tpu.TPUConfig(num_cores_per_replica=2))
-        where = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
-        assert where.num_replicas == 1
+        assert topology_of(tpu_config=tpu.TPUConfig(num_cores_per_replica=2)).num_replicas == 1
 
 
 def test_too_few_cores(chip):
-    config = tpu.RunConfig(tpu_config=tpu.TPUConfig(num_cores_per_replica=4))
     with pytest.raises(ValueError, match="num_cores_per_replica: 4, num cores in the system: 2"):
-        topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
+        topology_of(tpu_config=tpu.TPUConfig(num_cores_per_replica=4))
 
 
 def test_the_strategy_is_made_eagerly_whatever_the_script_does(chip):
     with tf2.Graph().as_default():
-        where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=True)
+        where = topology_of()
     assert where.num_replicas == 2
 
 
@@ -172,13 +168,7 @@ def test_tpu_strategy_without_a_tpu():
     assert made.num_replicas_in_sync == len(tf2.config.list_logical_devices("CPU"))
     with made.scope():
         assert tf2.distribute.get_strategy() is made.strategy
-    config = tpu.RunConfig(train_distribute=made)
-    where = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=False)
-    assert where.strategy is made.strategy
-
-
-def topology_of(mode="train", tpu_semantics=True, **config):
-    return chosen_topology.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
+    assert topology_of(tpu_semantics=False, train_distribute=made).strategy is made.strategy
 
 
 def test_the_default_is_auto(monkeypatch):
@@ -233,12 +223,11 @@ def test_it_says_so_where_it_has_no_effect(tmp_path, caplog):
 
 def test_explicit_comes_first(monkeypatch, strategy):
     monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.3:8470")
-    config = tpu.RunConfig(train_distribute=strategy(2))
     for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
-        assert topology.resolve(config, mode, tpu_semantics=True).num_replicas == 2
+        assert topology_of(mode, train_distribute=strategy(2)).num_replicas == 2
 
 
 def test_without_tpu_semantics_no_tpu_is_looked_for(monkeypatch):
     monkeypatch.setenv("TPU_NAME", "grpc://10.0.0.3:8470")
-    where = topology.resolve(tpu.RunConfig(), ModeKeys.TRAIN, tpu_semantics=False)
+    where = topology_of(tpu_semantics=False)
     assert where.num_replicas == 1

@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.jax.lowering.scan import scan
 from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
 from tpu_estimator_compat.engine.jax.meshes import REPLICA
 from tpu_estimator_compat.engine.jax.module import DynamicShapeError
-from tpu_estimator_compat.engine.jax.step_function import Dispatched, Drawing, Placed, StepFunction
+from tpu_estimator_compat.engine.jax.step_function import Dispatched, Placed, StepFunction
 from tpu_estimator_compat.engine.jax.variables import DeviceStore
 from tpu_estimator_compat.engine.step.host_function import HostFunction
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -100,10 +100,6 @@ class JaxStep:
                 found = [f for f in scan(self._step) if f.kind is Kind.DYNAMIC_SHAPE]
                 raise refused(found, str(error)) from None
         return self._functions[most]
-
-    def place(self, feeds: Sequence[np.ndarray], steps: int, most: int, drawing: Drawing) -> Placed:
-        """Sends the arguments of the next call of `function(most)` to the devices."""
-        return self.function(most).place(feeds, steps, drawing)
 
     def dispatch(self, placed: Placed, most: int) -> Dispatched:
         """Starts the steps of `placed` with the stored variables; does not wait."""

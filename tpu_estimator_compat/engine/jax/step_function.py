@@ -29,23 +29,12 @@ _BY_REPLICA, _BY_STEP = 0x9E3779B9, 0x85EBCA6B
 
 
 @dataclasses.dataclass(frozen=True)
-class Drawing:
-    """The key and position from which a dispatch draws its random numbers.
-
-    `key` has 63 bits and is the same for all steps; `position` is the number of the dispatch's
-    first step in the training.
-    """
-
-    key: int
-    position: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Placed:
     """The arguments of a dispatch besides variables, on their way to the devices.
 
     `feeds` has per feed an array [most, replicas * batch, ...]; `numbers` is int64 [steps to make,
-    key, position].
+    key, position]. Random numbers are drawn from the key, which has 63 bits and is the same for all
+    steps, and the position, the number of the dispatch's first step in the training.
     """
 
     feeds: list[jax.Array]
@@ -122,12 +111,12 @@ class StepFunction:
             donate_argnums=0,
         )
 
-    def place(self, feeds: Sequence[np.ndarray], steps: int, drawing: Drawing) -> Placed:
+    def place(self, feeds: Sequence[np.ndarray], steps: int, key: int, position: int) -> Placed:
         """Sends the arguments of a dispatch to the devices; does not wait.
 
         `feeds` has per feed an array [most, replicas * batch, ...] of this process's replicas.
         """
-        numbers = np.asarray([steps, drawing.key, drawing.position], np.int64)
+        numbers = np.asarray([steps, key, position], np.int64)
         with jax.enable_x64(True):
             if jax.process_count() == 1:
                 *placed, numbers = jax.device_put(

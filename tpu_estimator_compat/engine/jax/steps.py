@@ -13,7 +13,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.jax.step import JaxStep, Values
-from tpu_estimator_compat.engine.jax.step_function import Dispatched, Drawing, Placed
+from tpu_estimator_compat.engine.jax.step_function import Dispatched, Placed
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.jax.variables import DeviceStore
 from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training
@@ -151,7 +151,7 @@ class Steps:
         if missing := most - chunk.steps:  # zeros for steps that are not made
             filling = [np.zeros((missing, *array.shape[1:]), array.dtype) for array in feeds]
             feeds = list(map(np.concatenate, zip(feeds, filling, strict=True)))
-        return step.place(feeds, chunk.steps, most, Drawing(self.key, self._position))
+        return step.function(most).place(feeds, chunk.steps, self.key, self._position)
 
     def dispatch(
         self, step: JaxStep, chunk: Chunk, most: int, placed: Placed | None = None
