@@ -1,7 +1,6 @@
 import functools
 import pathlib
 import signal
-import socket
 import time
 
 import numpy as np
@@ -226,33 +225,6 @@ def test_a_worker_that_never_comes(tmp_path):
     assert "could not join the other workers" in found["error"]
     assert "No connection with localhost:" in found["error"]
     assert "session_creation_timeout_secs" in found["error"]
-
-
-def test_a_chief_that_never_comes(tmp_path):
-    with Cluster(tmp_path, 3) as cluster:
-        cluster.start("lonely", only=[1, 2], model_dir=str(tmp_path / "model"))
-        for found in cluster.results():
-            assert "No connection with localhost:" in found["error"]
-
-
-def test_workers_may_start_in_any_order_and_strangers_may_call(tmp_path):
-    with Cluster(tmp_path, 2) as cluster:
-        cluster.start("train", model_dir=str(tmp_path / "model"), steps=5, delay_chief=3)
-        chief, worker = cluster.processes
-        port = cluster.ports[0]
-        wait_for(lambda: "waits for the other workers" in worker.log)
-        wait_for(lambda: stranger(port))
-        assert chief.result()["step"] == worker.result()["step"] == 5
-
-
-def stranger(port):
-    """Whether somebody listens; he is told nonsense."""
-    try:
-        with socket.create_connection(("localhost", port), 1) as connection:
-            connection.sendall(b"GET / HTTP/1.1\n")
-            return True
-    except OSError:
-        return False
 
 
 def test_a_process_that_uses_tensorflow_too_early(tmp_path):

@@ -82,9 +82,7 @@ def momentum(loss, params):
     return optimizer.minimize(loss, global_step=tf.train.get_global_step())
 
 
-def train(model_dir, steps=25, v1_behavior=False, delay_chief=0, **kwargs):
-    if delay_chief and not is_worker_1():
-        time.sleep(delay_chief)
+def train(model_dir, steps=25, v1_behavior=False, **kwargs):
     if v1_behavior:
         tf.disable_v2_behavior()
     est = make(model_dir, momentum, **kwargs)
