@@ -125,7 +125,7 @@ def quick_release():
 @pytest.fixture
 def tuned(monkeypatch):
     """`tuned(few_steps=2)`: what is made from now on goes by these numbers of `Tuning`."""
-    from tpu_estimator_compat.engine.runtime import tuning
+    from tpu_estimator_compat.engine.functions import tuning
 
     def of(**numbers) -> None:
         monkeypatch.setattr(tuning, "NUMBERS", tuning.Tuning(**numbers))

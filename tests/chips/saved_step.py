@@ -14,10 +14,10 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from chips import run_step
+from tpu_estimator_compat.engine.functions import tuning
 from tpu_estimator_compat.engine.jax import meshes
 from tpu_estimator_compat.engine.jax.module import operations
 from tpu_estimator_compat.engine.jax.step_function import StepFunction
-from tpu_estimator_compat.engine.runtime import tuning
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 SMALL = 2**16  # bytes of an array up to which it is saved, not drawn

@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 from tpu_estimator_compat.embedding import sharding
 from tpu_estimator_compat.embedding.lookup import Occurrences
 from tpu_estimator_compat.embedding.tables import default_initializer
-from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.cluster.workers import Workers
 from tpu_estimator_compat.engine.state import sharded_variables, shards
 from tpu_estimator_compat.engine.state.shards import Shard
 

@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.engine.files import cache_files
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
-from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
 from tpu_estimator_compat.estimator import exporters
 

@@ -29,7 +29,7 @@ FAST_TESTS = [
     ("tensorflow-2.19", STEPS),
     ("tensorflow-2.19", AROUND_STEPS),
     # Its Python is that of tensorflow 2.20. What 2.19 and 2.21 offer to everybody, 2.20 offers too.
-    ("tensorflow-tpu", ("engine/runtime", "engine/loop", "engine/topology")),
+    ("tensorflow-tpu", ("engine/functions", "engine/loop", "engine/topology")),
 ]
 
 IMPORT = """

@@ -7,8 +7,8 @@ import struct
 import time
 from collections.abc import Sequence
 
-from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
-from tpu_estimator_compat.engine.topology import rendezvous
+from tpu_estimator_compat.engine.cluster import addresses as cluster_addresses
+from tpu_estimator_compat.engine.cluster import rendezvous
 
 LONG = 120.0  # seconds
 

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from support import TESTS, python_path
-from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.tools.compare.environment import lock
 
 REQUIREMENTS = (

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.tools.compare.environment import lock
 
 from .installations import requirements

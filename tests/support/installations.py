@@ -19,7 +19,7 @@ import tempfile
 
 import pytest
 
-from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.tools.compare.environment import Unavailable, lock
 
 ROOT = pathlib.Path(__file__).parents[2]

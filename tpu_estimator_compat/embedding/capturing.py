@@ -22,8 +22,8 @@ from tpu_estimator_compat.embedding.features import FeatureInput, UsedColumns, i
 from tpu_estimator_compat.embedding.interception import Interception
 from tpu_estimator_compat.embedding.lookup import Occurrences
 from tpu_estimator_compat.embedding.resolved_spec import Embedding, Table
+from tpu_estimator_compat.engine.cluster.workers import Workers
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.state import shards
 from tpu_estimator_compat.engine.state.shards import Shard
 from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders

@@ -11,7 +11,7 @@ from tpu_estimator_compat.config.arguments import check_type
 from tpu_estimator_compat.embedding import resolved_spec
 from tpu_estimator_compat.embedding.capturing import CapturedTables
 from tpu_estimator_compat.embedding.config import EmbeddingConfigSpec
-from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.cluster.workers import Workers
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 
 

@@ -27,6 +27,7 @@ from tpu_estimator_compat.engine.checkpoint import (
     latest,
     read_newest,
 )
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode
@@ -35,13 +36,7 @@ from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.modes.rules import InputFn, ModelFn, Rules
 from tpu_estimator_compat.engine.original import choice
-from tpu_estimator_compat.engine.runtime import eager
-from tpu_estimator_compat.engine.topology import (
-    Topology,
-    check_steps,
-    join_cluster,
-    takes_session,
-)
+from tpu_estimator_compat.engine.topology import Topology, check_steps, join_cluster, takes_session
 from tpu_estimator_compat.estimator import finishing, overrides
 from tpu_estimator_compat.estimator.exporting import Exporting
 from tpu_estimator_compat.estimator.model_dir import with_model_dir

@@ -13,8 +13,8 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config.arguments import check_callable, check_type
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.hooks.early_stopping import events
-from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.estimator import original
 
 Results = dict[str, Any]

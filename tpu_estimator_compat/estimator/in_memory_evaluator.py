@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import check_input_fn, check_type
 from tpu_estimator_compat.engine.checkpoint import CheckpointSource
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.modes import preparation
 from tpu_estimator_compat.engine.modes.evaluation import Evaluation
 from tpu_estimator_compat.engine.modes.rules import InputFn
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.environment import TENSORFLOW
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.keras_model import calls

@@ -18,7 +18,7 @@ from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.capture.capture import new_graph
 from tpu_estimator_compat.engine.checkpoint import latest
 from tpu_estimator_compat.engine.checkpoint.state import is_whole
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.estimator import keras_model_fn
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.model_dir import with_model_dir

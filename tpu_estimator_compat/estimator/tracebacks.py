@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.cluster.group import MachineLostError
 from tpu_estimator_compat.engine.graph.sources import is_users
-from tpu_estimator_compat.engine.runtime.group import MachineLostError
 
 _TOLD_IN_WORDS = (
     tf.errors.OpError,

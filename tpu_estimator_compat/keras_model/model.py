@@ -19,11 +19,11 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.config.arguments import as_list
 from tpu_estimator_compat.engine.checkpoint import check_writable, latest, training_in
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.hooks.preemption import Preemption, PreemptionCallback
 from tpu_estimator_compat.engine.loop.replica_runner import ReplicaRunner
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step.program import StepProgram
 from tpu_estimator_compat.keras_model import calls, elements, optimizer_view, switches
 from tpu_estimator_compat.keras_model.adopted import AdoptedVariable, GraphMetric

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step import learning_rate
 from tpu_estimator_compat.spec import ModeKeys
 

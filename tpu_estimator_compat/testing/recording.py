@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture.patches import Function, patched
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph.graph_ops import ancestors, as_operation
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import components
 from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
 from tpu_estimator_compat.testing.subject import Subject

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint import latest
 from tpu_estimator_compat.engine.checkpoint.state import exists
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 
 Values = Mapping[str, np.ndarray]
 WeightMap = Mapping[str, Any]

@@ -4,8 +4,8 @@ import tensorflow.compat.v1 as tf
 from tensorflow.compiler.tf2xla.python import xla
 from tensorflow.python.tpu.ops import tpu_ops
 
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
 

@@ -7,8 +7,8 @@ from support.legacy_models import make_estimator, train_input_fn
 from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
+from tpu_estimator_compat.engine.functions import tuning
 from tpu_estimator_compat.engine.hooks import Schedule
-from tpu_estimator_compat.engine.runtime import tuning
 
 
 class Wants:

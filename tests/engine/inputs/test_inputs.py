@@ -6,6 +6,7 @@ import tensorflow as tf
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine import topology as topology_lib
+from tpu_estimator_compat.engine.functions import functions
 from tpu_estimator_compat.engine.inputs import (
     DeployedInput,
     deploy,
@@ -14,7 +15,6 @@ from tpu_estimator_compat.engine.inputs import (
     pipeline_configs,
 )
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
-from tpu_estimator_compat.engine.runtime import functions
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
 

@@ -7,9 +7,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.capture import graph_building
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.loop.replica_runner import ReplicaRunner
 from tpu_estimator_compat.engine.loop.runner import RunLimits
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions.tuner import Call, Tuner
+from tpu_estimator_compat.engine.functions.tuning import DEFAULT, SINGLE_THREADED
 from tpu_estimator_compat.engine.loop.collect_loop import CollectLoop
-from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED
 
 from .steps import PlainStep
 

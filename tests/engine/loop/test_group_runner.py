@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
+from tpu_estimator_compat.engine.cluster.group import Group, MachineLostError, State
 from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
-from tpu_estimator_compat.engine.runtime.group import Group, MachineLostError, State
 
 
 class Places:

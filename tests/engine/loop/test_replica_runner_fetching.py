@@ -5,10 +5,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
+from tpu_estimator_compat.engine.functions import eager
+from tpu_estimator_compat.engine.functions.tuner import Call, Tuner
+from tpu_estimator_compat.engine.functions.tuning import DEFAULT, SINGLE_THREADED
 from tpu_estimator_compat.engine.loop.replica_runner import FetchingStep
-from tpu_estimator_compat.engine.runtime import eager
-from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED
 
 STEPS = 100
 

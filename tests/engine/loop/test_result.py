@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions.tuner import Tuner
 from tpu_estimator_compat.engine.loop.device_loop import Loop
 from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training
-from tpu_estimator_compat.engine.runtime.tuner import Tuner
 
 from .steps import PlainStep
 

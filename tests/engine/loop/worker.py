@@ -19,7 +19,7 @@ from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator
-from tpu_estimator_compat.engine.runtime import tuning
+from tpu_estimator_compat.engine.functions import tuning
 
 GLOBAL_BATCH = 16
 

@@ -20,7 +20,7 @@ from support.legacy_models import (
 from tensorflow.python.eager import context
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.runtime.traces import TRACES
+from tpu_estimator_compat.engine.functions.traces import TRACES
 from tpu_estimator_compat.engine.state.variables import VariableStore
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.engine.runtime import eager, functions, traces
+from tpu_estimator_compat.engine.functions import eager, functions, traces
 
 
 @pytest.mark.parametrize("use_resource", [True, False])

@@ -5,7 +5,7 @@ import gc
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.state.variables import VariableStore, components
 

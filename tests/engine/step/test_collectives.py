@@ -16,9 +16,9 @@ from tensorflow.python.ops import gen_tpu_ops
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
 from tpu_estimator_compat.engine.jax.lowering.xla_collectives import rewrites
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step import collectives
 from tpu_estimator_compat.engine.step.collectives import StableHloOp
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram

@@ -6,7 +6,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
 
-from tpu_estimator_compat.engine.runtime.tuning import Tuning
+from tpu_estimator_compat.engine.functions.tuning import Tuning
 from tpu_estimator_compat.engine.step.host_queue import HostCallQueue
 from tpu_estimator_compat.engine.step.program import StepProgram
 

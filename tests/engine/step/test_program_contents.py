@@ -3,7 +3,7 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.program import build_step
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams

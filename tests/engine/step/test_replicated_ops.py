@@ -9,8 +9,8 @@ from tensorflow.python.tpu.ops import tpu_ops
 from tpu_estimator_compat.v1.contrib.tpu.python.tpu import tpu as legacy_tpu
 
 import tpu_estimator_compat as tpu
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.jax.lowering.replica_step import replica_step
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step import replicated_ops
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram

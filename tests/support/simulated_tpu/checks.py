@@ -19,10 +19,10 @@ from support.simulated_tpu.rewrite import (
     definition,
     groups_of,
 )
+from tpu_estimator_compat.engine.functions.functions import register_functions
 from tpu_estimator_compat.engine.graph import graph_def
 from tpu_estimator_compat.engine.jax.lowering import xla_collectives
 from tpu_estimator_compat.engine.jax.lowering.step_module import Array, StepModule
-from tpu_estimator_compat.engine.runtime.functions import register_functions
 from tpu_estimator_compat.environment import has_xla_for_cpu
 
 _HERE = "/job:localhost/replica:0/task:0/device:CPU:0"

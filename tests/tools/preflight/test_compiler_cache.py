@@ -3,8 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.engine.jax.lowering.step_module import Array, Dispatch, StepModule
-from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools.preflight import compiler, targets
 from tpu_estimator_compat.tools.preflight.compiled import Error
 from tpu_estimator_compat.tools.preflight.targets import tpu

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint.state import UNREADABLE, candidates, exists
-from tpu_estimator_compat.engine.runtime import op_errors, user_files
+from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.functions import op_errors
 
 _SHOWN = 10
 

@@ -16,7 +16,8 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint.saving import appearing_at_once
-from tpu_estimator_compat.engine.runtime import eager, user_files
+from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.tf_internals import gen_dataset_ops
 
 _IGNORE_STATEFUL, _FAIL_IF_STATEFUL = 1, 2  # tf.data's policies for ops with a state of their own

@@ -19,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint import state
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.tf_internals import file_io
 
 # Folders of earlier releases have no token.

@@ -12,7 +12,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.runtime import eager, user_files
+from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.tf_internals import OBJECT_GRAPH_PROTO_KEY, object_graph_key_mapping
 
 Result = TypeVar("Result")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint.saving import remove_unfinished
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 
 
 @contextlib.contextmanager

@@ -19,10 +19,10 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.checkpoint.saving import appearing_at_once
+from tpu_estimator_compat.engine.functions import eager, op_errors
+from tpu_estimator_compat.engine.functions.cancelling import cancelled_by
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import key
-from tpu_estimator_compat.engine.runtime import eager, op_errors
-from tpu_estimator_compat.engine.runtime.cancelling import cancelled_by
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import HostFunction, as_numpy
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams

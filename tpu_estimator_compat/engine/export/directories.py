@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.tf_internals import (
     MAX_DIRECTORY_CREATION_ATTEMPTS,
     get_temp_export_dir,

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.capture.capture import new_graph
 from tpu_estimator_compat.engine.checkpoint import diagnosis
 from tpu_estimator_compat.engine.export import directories
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
 from tpu_estimator_compat.tf_internals import export_utils, graph_view
 from tpu_estimator_compat.tf_internals import object_checkpoint as checkpoint_lib

@@ -19,9 +19,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import op_errors
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
-from tpu_estimator_compat.engine.runtime import op_errors
 from tpu_estimator_compat.tf_internals import error_interpolation
 
 _LIBRARIES = (

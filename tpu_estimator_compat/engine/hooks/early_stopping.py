@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 
 
 class StopOnPredicateHook(tf.compat.v1.train.SessionRunHook):

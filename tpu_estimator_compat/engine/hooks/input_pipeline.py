@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint import saving as checkpoint_saving
 from tpu_estimator_compat.engine.checkpoint import state
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.tf_internals import _convert_external_state_policy_to_enum, iterator_ops
 
 

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 from keras.src.utils.python_utils import is_default
 
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.functions import eager
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 

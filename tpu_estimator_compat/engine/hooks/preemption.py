@@ -17,9 +17,9 @@ import keras
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.runtime import process_exit
-from tpu_estimator_compat.engine.runtime.cancelling import cancelled_by
-from tpu_estimator_compat.engine.runtime.signal_watch import SignalWatch
+from tpu_estimator_compat.engine.functions.cancelling import cancelled_by
+from tpu_estimator_compat.engine.signals import process_exit
+from tpu_estimator_compat.engine.signals.signal_watch import SignalWatch
 
 _NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _PATIENCE = 3.0  # seconds without computation, after which a signal cancels a step

@@ -18,8 +18,8 @@ from tensorflow.core.util.event_pb2 import SessionLog
 from tpu_estimator_compat.engine.checkpoint import input_state
 from tpu_estimator_compat.engine.checkpoint.input_state import InputState
 from tpu_estimator_compat.engine.checkpoint.writing import SaveFunctions, Snapshot, available_memory
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.graph.graph_text import write_text
-from tpu_estimator_compat.engine.runtime import user_files
 from tpu_estimator_compat.engine.session.step_session import StepSession
 
 _EVENTS = "events.out.tfevents."

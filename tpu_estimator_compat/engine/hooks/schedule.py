@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
+from tpu_estimator_compat.engine.functions import tuning
+from tpu_estimator_compat.engine.functions.tuner import Pace
 from tpu_estimator_compat.engine.hooks import traits
 from tpu_estimator_compat.engine.loop.runner import RunLimits
-from tpu_estimator_compat.engine.runtime import tuning
-from tpu_estimator_compat.engine.runtime.tuner import Pace
 
 
 class Schedule:

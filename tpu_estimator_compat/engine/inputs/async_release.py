@@ -17,7 +17,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import eager, functions, process_exit
+from tpu_estimator_compat.engine.functions import eager, functions
+from tpu_estimator_compat.engine.signals import process_exit
 from tpu_estimator_compat.engine.state.resources import Resource
 from tpu_estimator_compat.tf_internals import context
 

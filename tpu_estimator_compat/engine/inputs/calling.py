@@ -15,8 +15,8 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.capture import graph_building
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import HostFunction
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram

@@ -12,10 +12,11 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.capture.capture import Element, placeholders
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.inputs.async_release import end_iterators
 from tpu_estimator_compat.engine.inputs.calling import CalledInput
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode, Plain
-from tpu_estimator_compat.engine.runtime import eager, workers
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import (

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import functions
 from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.jax.lowering import replacements, xla_collectives
 from tpu_estimator_compat.engine.jax.lowering.scan import supported_ops
-from tpu_estimator_compat.engine.runtime import functions
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step import collectives
 from tpu_estimator_compat.engine.step.cut import Part, StepParts

@@ -14,7 +14,7 @@ from importlib import metadata
 from typing import Any
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.engine.files import cache_files
 
 OLDEST, NEWEST = "0.10.2", "0.12.0.1"
 """The oldest and newest tried release of JAX; the extra `jax` installs one in between."""

@@ -18,8 +18,8 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.capture.patches import patched
+from tpu_estimator_compat.engine.functions import profiles
 from tpu_estimator_compat.engine.jax import installation
-from tpu_estimator_compat.engine.runtime import profiles
 from tpu_estimator_compat.tf_internals import profiler_v2
 
 _interface: Any = profiler_v2._pywrap_profiler

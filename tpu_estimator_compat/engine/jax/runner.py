@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph.graph_ops import key
 from tpu_estimator_compat.engine.jax.elements import Elements
 from tpu_estimator_compat.engine.jax.step import JaxStep
 from tpu_estimator_compat.engine.jax.steps import NOTHING, Finishing, LossSum, StartedSteps, Steps
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
 

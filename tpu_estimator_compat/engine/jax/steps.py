@@ -11,13 +11,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.functions import tuning
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.jax.step import JaxStep, Values
 from tpu_estimator_compat.engine.jax.step_function import Dispatched, Placed
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.jax.variables import DeviceStore
 from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training
-from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 from jax.sharding import NamedSharding, PartitionSpec
 
-from tpu_estimator_compat.engine.runtime import eager
-from tpu_estimator_compat.engine.runtime.group import Group
+from tpu_estimator_compat.engine.cluster.group import Group
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.state.variables import VariableStore, empty
 
 

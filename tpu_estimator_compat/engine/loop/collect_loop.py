@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import eager, functions, tuning
-from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
+from tpu_estimator_compat.engine.functions import eager, functions, tuning
+from tpu_estimator_compat.engine.functions.tuner import Call, Tuner
 from tpu_estimator_compat.engine.step.program import StepProgram
 
 

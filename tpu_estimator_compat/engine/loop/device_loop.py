@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import eager, functions, tuning
+from tpu_estimator_compat.engine.functions.traces import Contents, Handles
+from tpu_estimator_compat.engine.functions.tuner import Call, Tuner
 from tpu_estimator_compat.engine.loop.result import LoopResult, ends_training
-from tpu_estimator_compat.engine.runtime import eager, functions, tuning
-from tpu_estimator_compat.engine.runtime.traces import Contents, Handles
-from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
 from tpu_estimator_compat.engine.step.host_queue import HostCallQueue
 from tpu_estimator_compat.engine.step.program import StepProgram
 

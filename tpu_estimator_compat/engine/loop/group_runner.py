@@ -1,4 +1,4 @@
-"""The base of runners on several machines: implements the protocol of `runtime/group.py`."""
+"""The base of runners on several machines: implements the protocol of `cluster/group.py`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.loop.runner import Runner
-from tpu_estimator_compat.engine.runtime.group import (
+from tpu_estimator_compat.engine.cluster.group import (
     AT_THE_END,
     AT_THE_START,
     BEFORE_A_STEP,
@@ -19,6 +18,7 @@ from tpu_estimator_compat.engine.runtime.group import (
     check_even_data,
     check_none_failed,
 )
+from tpu_estimator_compat.engine.loop.runner import Runner
 
 AGroup = TypeVar("AGroup", bound=Group)
 

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.functions import eager, functions, tuning
+from tpu_estimator_compat.engine.functions.traces import Contents
+from tpu_estimator_compat.engine.functions.tuner import Tuner
 from tpu_estimator_compat.engine.graph.graph_ops import key
 from tpu_estimator_compat.engine.loop.collect_loop import CollectLoop
 from tpu_estimator_compat.engine.loop.device_loop import DeviceLoop
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
-from tpu_estimator_compat.engine.runtime import eager, functions, tuning, workers
-from tpu_estimator_compat.engine.runtime.traces import Contents
-from tpu_estimator_compat.engine.runtime.tuner import Tuner
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import as_numpy, is_handle
 from tpu_estimator_compat.engine.step.plan import StepPlan

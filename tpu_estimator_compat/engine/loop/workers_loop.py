@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.cluster.group import CHIEF, State
+from tpu_estimator_compat.engine.cluster.workers import Workers
+from tpu_estimator_compat.engine.functions import eager, functions
+from tpu_estimator_compat.engine.functions.tuner import Call, Tuner
 from tpu_estimator_compat.engine.loop.device_loop import Loop
 from tpu_estimator_compat.engine.loop.result import LoopResult
-from tpu_estimator_compat.engine.runtime import eager, functions, workers
-from tpu_estimator_compat.engine.runtime.group import CHIEF, State
-from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
-from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.step.program import StepProgram
 
 
 class WorkersLoop(Loop):
     """Runs n steps together with other machines, each of which has its own data.
 
-    Before each step the machines exchange their states; see `runtime/group.py`. The loss is the
+    Before each step the machines exchange their states; see `cluster/group.py`. The loss is the
     same on all machines.
 
     Args:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.cluster.group import State, check_nothing_fed
+from tpu_estimator_compat.engine.cluster.workers import Workers
+from tpu_estimator_compat.engine.functions import eager, functions
 from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.loop.workers_loop import WorkersLoop
-from tpu_estimator_compat.engine.runtime import eager, functions, workers
-from tpu_estimator_compat.engine.runtime.group import State, check_nothing_fed
-from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.state.sharded_variables import ShardedVariables
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import as_numpy

@@ -16,9 +16,10 @@ from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.engine.capture import graph_building
 from tpu_estimator_compat.engine.capture.capture import Element
 from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.functions import placement
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
-from tpu_estimator_compat.engine.runtime import placement, user_files
 from tpu_estimator_compat.engine.state import shards
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders

@@ -6,9 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.state.variables import components
 from tpu_estimator_compat.spec import is_keras_metric, keras_metric_pair
 

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint import CheckpointSource
+from tpu_estimator_compat.engine.functions import tuning
 from tpu_estimator_compat.engine.hooks import split_hooks
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
@@ -18,7 +19,6 @@ from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import prediction_plan
 from tpu_estimator_compat.engine.modes.ready_mode import make_ready, warn_if_untrained
 from tpu_estimator_compat.engine.modes.training import writer_hooks
-from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
 from tpu_estimator_compat.engine.session.session_creator import QueueThreads, SessionCreator
 from tpu_estimator_compat.engine.session.step_session import StepSession

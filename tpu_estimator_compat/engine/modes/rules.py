@@ -19,11 +19,11 @@ from tpu_estimator_compat.config import (
 from tpu_estimator_compat.config.arguments import check_steps
 from tpu_estimator_compat.engine import inputs
 from tpu_estimator_compat.engine.capture import user_functions
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.cluster.workers import Workers
 from tpu_estimator_compat.engine.inputs import pipeline_configs
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode, Invocation, TPUInputMode
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
-from tpu_estimator_compat.engine.runtime import workers
-from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.engine.topology import Topology, TPUStrategy
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec

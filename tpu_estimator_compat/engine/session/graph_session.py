@@ -14,13 +14,13 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import warn_of_idle_fields
 from tpu_estimator_compat.engine.checkpoint.writing import session_function
+from tpu_estimator_compat.engine.functions import eager, placement, profiles
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
 from tpu_estimator_compat.engine.loop.runner import Runner
 from tpu_estimator_compat.engine.refs import resource_graph
-from tpu_estimator_compat.engine.runtime import eager, placement, profiles
 from tpu_estimator_compat.engine.session import feeds as feeds_lib
 from tpu_estimator_compat.engine.session.fetches import FetchHandlers
 from tpu_estimator_compat.engine.state.variables import READY_KEYS, VariableStore, components

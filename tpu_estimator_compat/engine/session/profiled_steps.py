@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.engine.runtime import profiles
+from tpu_estimator_compat.engine.functions import profiles
 
 _STEPS = 10  # the profile ends after the run that reaches this number of steps
 _SECONDS = 5.0  # a profile also ends after this time: TensorFlow sets no limit

@@ -15,10 +15,11 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint import diagnosis, saving
 from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
-from tpu_estimator_compat.engine.runtime import process_exit, user_files
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.session import initializers
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
+from tpu_estimator_compat.engine.signals import process_exit
 from tpu_estimator_compat.tf_internals import ChiefSessionCreator, session_manager
 
 AnySession = TypeVar("AnySession", bound=GraphSession)

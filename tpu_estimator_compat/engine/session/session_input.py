@@ -11,7 +11,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint import input_state
 from tpu_estimator_compat.engine.inputs import AsyncRelease, DeployedInput
-from tpu_estimator_compat.engine.runtime.worker_thread import StillBlockedError, WorkerThread
+from tpu_estimator_compat.engine.signals.worker_thread import StillBlockedError, WorkerThread
 
 Result = TypeVar("Result")
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.cluster.group import State
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.inputs import DeployedInput
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
-from tpu_estimator_compat.engine.runtime import eager
-from tpu_estimator_compat.engine.runtime.group import State
 from tpu_estimator_compat.engine.session.graph_session import RunnerSession
 from tpu_estimator_compat.engine.session.profiled_steps import ProfiledSteps
 from tpu_estimator_compat.engine.session.session_input import SessionInput

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import functions
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops, importing
-from tpu_estimator_compat.engine.runtime import functions
 
 _ITERATORS = frozenset({"Iterator", "IteratorV2", "OneShotIterator"})
 

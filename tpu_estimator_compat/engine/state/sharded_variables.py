@@ -15,9 +15,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import eager, user_files
-from tpu_estimator_compat.engine.runtime.group import CHIEF
-from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.cluster.group import CHIEF
+from tpu_estimator_compat.engine.cluster.workers import Workers
+from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.state.shards import Shard
 from tpu_estimator_compat.engine.state.variables import VariableStore, components
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.cluster.group import Group
+from tpu_estimator_compat.engine.functions import eager, functions, op_errors, placement
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.runtime import eager, functions, op_errors, placement
-from tpu_estimator_compat.engine.runtime.group import Group
 from tpu_estimator_compat.engine.state.resources import Resource
 from tpu_estimator_compat.tf_internals import context, resource_variable_ops, tensor_shape
 

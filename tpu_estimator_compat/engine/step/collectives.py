@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.functions import placement
 from tpu_estimator_compat.engine.graph import graph_def
 from tpu_estimator_compat.engine.graph.graph_def import NodeDef
-from tpu_estimator_compat.engine.runtime import placement, workers
 from tpu_estimator_compat.tf_internals import distribute_utils, smart_cond
 
 Groups = tuple[tuple[int, ...], ...]

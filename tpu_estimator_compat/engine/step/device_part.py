@@ -9,9 +9,10 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture.capture import Structure, check_element, plain_element
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.functions import functions, placement
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.runtime import functions, placement, workers
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step import cut as step_cut
 from tpu_estimator_compat.engine.step import replicated_ops

@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import eager, functions
-from tpu_estimator_compat.engine.runtime.traces import Contents
+from tpu_estimator_compat.engine.functions import eager, functions
+from tpu_estimator_compat.engine.functions.traces import Contents
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram

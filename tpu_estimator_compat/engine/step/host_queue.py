@@ -14,9 +14,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import eager, functions, tuning
+from tpu_estimator_compat.engine.functions.tuner import Call, Tuner
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.runtime import eager, functions, tuning
-from tpu_estimator_compat.engine.runtime.tuner import Call, Tuner
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.cluster.workers import Workers
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.runtime.workers import Workers
 from tpu_estimator_compat.engine.step.host_stage import HostStage
 from tpu_estimator_compat.engine.step.joining import exchange_name
 from tpu_estimator_compat.engine.step.plan import StepPlan

@@ -10,8 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import workers
-from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.cluster.workers import Workers
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
 

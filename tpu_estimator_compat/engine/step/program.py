@@ -9,10 +9,10 @@ import tensorflow as tf
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.capture.capture import Structure
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.functions.traces import Contents, Handles, Holder
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.runtime import workers
-from tpu_estimator_compat.engine.runtime.traces import Contents, Handles, Holder
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step import cut as step_cut
 from tpu_estimator_compat.engine.step.cut import StepParts

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import functions, placement
 from tpu_estimator_compat.engine.graph import (
     graph_def,
     graph_ops,
@@ -22,7 +23,6 @@ from tpu_estimator_compat.engine.graph import (
 )
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.refs import resource_graph
-from tpu_estimator_compat.engine.runtime import functions, placement
 from tpu_estimator_compat.engine.step import collectives, replicated_ops, stage_functions, stages
 from tpu_estimator_compat.tf_internals import tensor_shape
 

@@ -14,8 +14,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
+from tpu_estimator_compat.engine.functions import functions
 from tpu_estimator_compat.engine.graph import graph_def
-from tpu_estimator_compat.engine.runtime import functions
 from tpu_estimator_compat.tf_internals import handle_data_util, op_def_registry
 
 FEWEST_OPS = 500

@@ -21,8 +21,9 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import ParameterServerStrategy, RunConfig
-from tpu_estimator_compat.engine.runtime import workers
-from tpu_estimator_compat.engine.topology import cluster, jax_devices, local, tpu_system
+from tpu_estimator_compat.engine.cluster import joining as cluster
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.topology import jax_devices, local, tpu_system
 from tpu_estimator_compat.engine.topology.replicas import SessionTopology, Topology
 from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
 from tpu_estimator_compat.environment import AUTO, JAX, SESSION, TENSORFLOW

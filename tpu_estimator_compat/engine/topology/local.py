@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.functions import eager
 
 
 @functools.cache

@@ -6,8 +6,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import workers
-from tpu_estimator_compat.engine.runtime.workers import Workers
+from tpu_estimator_compat.engine.cluster import workers
+from tpu_estimator_compat.engine.cluster.workers import Workers
 from tpu_estimator_compat.environment import SESSION, TENSORFLOW
 
 

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.topology import jax_devices
 from tpu_estimator_compat.engine.topology.computation_shapes import computation_shape
 from tpu_estimator_compat.spec import ModeKeys

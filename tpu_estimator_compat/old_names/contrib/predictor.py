@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.estimator import Estimator
 
 _DEFAULT_KEY = tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY

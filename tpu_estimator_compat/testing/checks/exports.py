@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture.user_functions import BATCH_SIZE_KEY
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.estimator import export
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing.checks.finding import Finding, close, raise_if_any

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.tools import child_process
 
 _ORIGINALS = pathlib.Path(__file__).with_name("originals")

@@ -7,8 +7,8 @@ import pathlib
 import tempfile
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
 
 CHECK = "caches"

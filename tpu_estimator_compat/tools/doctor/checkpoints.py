@@ -28,7 +28,7 @@ def observe(folder: str) -> dict[str, Any]:
     import tensorflow as tf
 
     from tpu_estimator_compat.engine.checkpoint import latest
-    from tpu_estimator_compat.engine.runtime import user_files
+    from tpu_estimator_compat.engine.files import user_files
     from tpu_estimator_compat.tools.doctor import models
 
     def train(steps: int) -> models.Values:

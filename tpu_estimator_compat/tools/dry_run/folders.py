@@ -10,7 +10,7 @@ import threading
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint import latest
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 
 
 class Folders:

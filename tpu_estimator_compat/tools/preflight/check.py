@@ -8,10 +8,10 @@ import functools
 from collections.abc import Callable, Sequence
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.preflight import compiler, sizes, targets
 from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error, Place

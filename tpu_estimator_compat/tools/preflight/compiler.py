@@ -20,8 +20,8 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.engine.runtime import cache_files
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.preflight.compiled import Compiled, Error, RawBuffer
 from tpu_estimator_compat.tools.preflight.compiler_dump import STEP, CompilerDump

@@ -7,11 +7,11 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator
 
+from tpu_estimator_compat.engine.functions import tuning
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity
 from tpu_estimator_compat.engine.jax.lowering.scan import scan
 from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lower, refusals
 from tpu_estimator_compat.engine.jax.lowering.step_module import Dispatch
-from tpu_estimator_compat.engine.runtime import tuning
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.preflight.planned_mode import (
     PlannedMode,

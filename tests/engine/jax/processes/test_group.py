@@ -5,9 +5,9 @@ import time
 import jax
 import pytest
 
+from tpu_estimator_compat.engine.cluster.group import MachineLostError, State
 from tpu_estimator_compat.engine.jax.processes import group as process_group
 from tpu_estimator_compat.engine.jax.processes.group import Processes
-from tpu_estimator_compat.engine.runtime.group import MachineLostError, State
 
 
 class Store:

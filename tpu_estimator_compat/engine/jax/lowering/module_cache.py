@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.jax import installation
 from tpu_estimator_compat.engine.jax.lowering.findings import Severity, refused
@@ -16,7 +17,6 @@ from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.engine.jax.lowering.scan import scan
 from tpu_estimator_compat.engine.jax.lowering.stablehlo import LoweringError, lower, refusals
 from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
-from tpu_estimator_compat.engine.runtime import cache_files
 
 
 def lowered(step: ReplicaStep, shapes: Mapping[Key, tuple[int, ...]]) -> StepModule:

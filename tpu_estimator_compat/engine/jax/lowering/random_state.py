@@ -16,10 +16,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph import graph_def as graph_defs
 from tpu_estimator_compat.engine.graph.graph_def import GraphDef, NodeDef
 from tpu_estimator_compat.engine.jax.lowering.step_module import RANDOM_STATE as NAME
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step import random_streams
 from tpu_estimator_compat.engine.step.random_streams import ALGORITHM, FROM_STATE
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import eager, functions
 from tpu_estimator_compat.engine.graph.graph_def import NodeDef, Rewrites
 from tpu_estimator_compat.engine.graph.sources import Sources
 from tpu_estimator_compat.engine.jax.lowering import sparse_updates
-from tpu_estimator_compat.engine.runtime import eager, functions
 from tpu_estimator_compat.tf_internals import context
 
 

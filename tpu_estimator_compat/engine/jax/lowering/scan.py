@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops, sources
 from tpu_estimator_compat.engine.jax.lowering import replacements, xla_collectives
 from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Severity, advice
 from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
-from tpu_estimator_compat.engine.runtime import eager
 from tpu_estimator_compat.engine.step import collectives
 from tpu_estimator_compat.tf_internals import kernels
 

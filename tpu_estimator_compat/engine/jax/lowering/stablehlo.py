@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
+from tpu_estimator_compat.engine.functions import eager, functions
 from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.jax.lowering import random_state
@@ -23,7 +24,6 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Finding, Kind, Sev
 from tpu_estimator_compat.engine.jax.lowering.random_state import RandomState
 from tpu_estimator_compat.engine.jax.lowering.replica_step import ReplicaStep
 from tpu_estimator_compat.engine.jax.lowering.step_module import RANDOM_STATE, Array, StepModule
-from tpu_estimator_compat.engine.runtime import eager, functions
 
 _NOT_CONSTANT = re.compile(
     r"Input \d+ to node `([^`]+)` with op \w+ must be a compile-time constant"

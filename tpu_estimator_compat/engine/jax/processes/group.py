@@ -1,4 +1,4 @@
-"""The group of `runtime/group.py` between the processes of `jax.distributed`.
+"""The group of `cluster/group.py` between the processes of `jax.distributed`.
 
 They meet in the key-value store of JAX's coordinator, in the chief's process. This takes no device,
 so they can agree on a step while the previous step runs. Arrays travel from device to device.
@@ -24,7 +24,7 @@ import numpy as np
 from jax._src import distributed
 from jax.experimental import multihost_utils
 
-from tpu_estimator_compat.engine.runtime.group import (
+from tpu_estimator_compat.engine.cluster.group import (
     Group,
     MachineLostError,
     State,

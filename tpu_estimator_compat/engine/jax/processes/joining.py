@@ -9,9 +9,10 @@ from typing import Any
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
+from tpu_estimator_compat.engine.cluster import addresses as cluster_addresses
+from tpu_estimator_compat.engine.cluster import joining as cluster
 from tpu_estimator_compat.engine.jax import installation, profiler
-from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
-from tpu_estimator_compat.engine.topology import cluster, tpu_system
+from tpu_estimator_compat.engine.topology import tpu_system
 
 _HEARTBEAT_TIMEOUT = 30  # seconds without a heartbeat after which JAX ends all other processes
 _LONGEST_FAREWELL = 7 * 86400  # seconds that a process waits at its end for the others

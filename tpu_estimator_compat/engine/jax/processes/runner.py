@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.cluster.group import State, check_nothing_fed
+from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.jax.elements import Elements, staged
 from tpu_estimator_compat.engine.jax.processes.group import Processes, Record, lost_if_broken
 from tpu_estimator_compat.engine.jax.step import JaxStep, Wanted
@@ -20,8 +22,6 @@ from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.loop.group_runner import GroupRunner
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.loop.runner import RunLimits
-from tpu_estimator_compat.engine.runtime import eager
-from tpu_estimator_compat.engine.runtime.group import State, check_nothing_fed
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
 

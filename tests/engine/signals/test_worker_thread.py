@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tpu_estimator_compat.engine.runtime import process_exit, worker_thread
+from tpu_estimator_compat.engine.signals import process_exit, worker_thread
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from tpu_estimator_compat.engine.runtime import functions, traces
-from tpu_estimator_compat.engine.runtime.traces import Contents, Handles, Traces
+from tpu_estimator_compat.engine.functions import functions, traces
+from tpu_estimator_compat.engine.functions.traces import Contents, Handles, Traces
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import workers
+from tpu_estimator_compat.engine.cluster import workers
 
 
 def test_functions_that_send_and_receive_are_made_once():

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import cancelling
+from tpu_estimator_compat.engine.functions import cancelling
 from tpu_estimator_compat.tf_internals import AtomicFunction, InterpolateRuntimeError, context
 from tpu_estimator_compat.tf_internals import framework_config as config
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 from tensorflow.python.eager import context
 
-from tpu_estimator_compat.engine.runtime import functions
-from tpu_estimator_compat.engine.runtime.tuning import SINGLE_THREADED
+from tpu_estimator_compat.engine.functions import functions
+from tpu_estimator_compat.engine.functions.tuning import SINGLE_THREADED
 
 
 def test_a_function_of_an_iterator_is_traced_for_each_type_of_it():

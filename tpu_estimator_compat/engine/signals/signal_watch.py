@@ -14,8 +14,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from tpu_estimator_compat.engine.runtime import cancelling, process_exit
-from tpu_estimator_compat.engine.runtime.cancelling import Canceller
+from tpu_estimator_compat.engine.functions import cancelling
+from tpu_estimator_compat.engine.functions.cancelling import Canceller
+from tpu_estimator_compat.engine.signals import process_exit
 
 _INTERVAL = 0.2  # seconds between two checks of the main thread
 _BUSY = 0.2  # of a core: a process that uses less computes nothing

@@ -15,7 +15,7 @@ from support.callers import Caller, call, reset
 from support.ports import free_ports
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.engine.topology import rendezvous
+from tpu_estimator_compat.engine.cluster import rendezvous
 
 LONG = 30.0
 

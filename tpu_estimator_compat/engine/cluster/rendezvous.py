@@ -28,7 +28,7 @@ from typing import Any
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
+from tpu_estimator_compat.engine.cluster import addresses as cluster_addresses
 
 _NAME = "tpu_estimator_compat"
 _PAUSE = 0.1  # seconds between attempts to connect

@@ -12,9 +12,10 @@ from tensorflow.compat.v1 import logging
 from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
 
 from tpu_estimator_compat.config import RunConfig, TaskType
-from tpu_estimator_compat.engine.runtime import eager, process_exit
-from tpu_estimator_compat.engine.topology import addresses as cluster_addresses
-from tpu_estimator_compat.engine.topology import rendezvous
+from tpu_estimator_compat.engine.cluster import addresses as cluster_addresses
+from tpu_estimator_compat.engine.cluster import rendezvous
+from tpu_estimator_compat.engine.functions import eager
+from tpu_estimator_compat.engine.signals import process_exit
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.tf_internals import context
 

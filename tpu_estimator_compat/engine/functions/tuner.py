@@ -14,8 +14,8 @@ import collections
 import dataclasses
 import math
 
-from tpu_estimator_compat.engine.runtime import tuning
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
+from tpu_estimator_compat.engine.functions import tuning
+from tpu_estimator_compat.engine.functions.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
 _SHORTEST = 1e-9  # seconds; clocks are coarse
 

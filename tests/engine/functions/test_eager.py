@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python import tf2
 
-from tpu_estimator_compat.engine.runtime import eager
+from tpu_estimator_compat.engine.functions import eager
 
 
 def test_threads_may_leave_a_graph_that_they_share_in_any_order(monkeypatch):

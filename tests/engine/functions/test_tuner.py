@@ -5,9 +5,9 @@ from unittest import mock
 
 import pytest
 
-from tpu_estimator_compat.engine.runtime import tuning
-from tpu_estimator_compat.engine.runtime.tuner import Call, Pace, Tuner
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED, Tuning
+from tpu_estimator_compat.engine.functions import tuning
+from tpu_estimator_compat.engine.functions.tuner import Call, Pace, Tuner
+from tpu_estimator_compat.engine.functions.tuning import DEFAULT, SINGLE_THREADED, Tuning
 
 
 class Machine:

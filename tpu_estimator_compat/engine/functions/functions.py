@@ -12,9 +12,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.engine.runtime import profiles
-from tpu_estimator_compat.engine.runtime.traces import TRACES, Contents, Traced
-from tpu_estimator_compat.engine.runtime.tuning import DEFAULT, SINGLE_THREADED
+from tpu_estimator_compat.engine.functions import profiles
+from tpu_estimator_compat.engine.functions.traces import TRACES, Contents, Traced
+from tpu_estimator_compat.engine.functions.tuning import DEFAULT, SINGLE_THREADED
 from tpu_estimator_compat.tf_internals import PolymorphicFunction, context
 
 _NAMELESS = (

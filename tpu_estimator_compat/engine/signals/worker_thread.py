@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from tpu_estimator_compat.engine.runtime import cancelling, process_exit
+from tpu_estimator_compat.engine.functions import cancelling
+from tpu_estimator_compat.engine.signals import process_exit
 
 Result = TypeVar("Result")
 

@@ -10,7 +10,7 @@ from support.legacy_models import make_estimator, train_input_fn
 from tensorflow.profiler import experimental
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.runtime import profiles
+from tpu_estimator_compat.engine.functions import profiles
 from tpu_estimator_compat.engine.session import profiled_steps
 from tpu_estimator_compat.environment import PROFILE_VARIABLE
 

@@ -45,7 +45,7 @@ Evaluation and prediction run on one machine, with one exception: JAX processes 
 call within a minute (`Processes.together`) share it, and follow the same table. If a machine leaves
 there while others are READY, the others raise an error: their result is not complete.
 
-Two transports implement `Group`. `runtime/workers.py`, between machines of a
+Two transports implement `Group`. `cluster/workers.py`, between machines of a
 MultiWorkerMirroredStrategy: TensorFlow's collectives. Places are names, and loops exchange states
 within their graph. `jax/processes/group.py`, between processes of JAX: the key-value store of JAX's
 coordinator. Meetings are numbered, and each machine also sends how many steps it can make.

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import op_errors
+from tpu_estimator_compat.engine.functions import op_errors
 
 BEFORE = "Graph execution error:\n\nDetected at node a/B defined at (most recent call last):\n"
 BEFORE += "<stack traces unavailable>\n"

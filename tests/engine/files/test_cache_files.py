@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.engine.runtime import cache_files
+from tpu_estimator_compat.engine.files import cache_files
 
 KB = 1000
 

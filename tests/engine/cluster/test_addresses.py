@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from tpu_estimator_compat.engine.topology import addresses
+from tpu_estimator_compat.engine.cluster import addresses
 
 
 @pytest.mark.parametrize(

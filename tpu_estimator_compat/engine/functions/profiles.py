@@ -16,7 +16,7 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import step_stats_pb2
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from tpu_estimator_compat.engine.runtime import user_files
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.tf_internals import profiler_v2, timeline_lib
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"

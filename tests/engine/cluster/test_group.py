@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import group
-from tpu_estimator_compat.engine.runtime.group import MachineLostError, State
+from tpu_estimator_compat.engine.cluster import group
+from tpu_estimator_compat.engine.cluster.group import MachineLostError, State
 
 
 def test_a_feed_is_refused_by_its_name():

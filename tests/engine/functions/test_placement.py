@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from tpu_estimator_compat.engine.runtime import placement
+from tpu_estimator_compat.engine.functions import placement
 
 
 def test_a_common_device(strategy):

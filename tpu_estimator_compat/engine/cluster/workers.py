@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.runtime import eager, functions, op_errors
-from tpu_estimator_compat.engine.runtime.group import (
+from tpu_estimator_compat.engine.cluster.group import (
     BEFORE_A_STEP,
     CHIEF,
     Group,
     MachineLostError,
     State,
 )
+from tpu_estimator_compat.engine.functions import eager, functions, op_errors
 from tpu_estimator_compat.tf_internals import CollectiveAllReduceExtended, collective_ops
 
 # Keys of groups, far from TensorFlow's keys, which begin at 1.

@@ -1,0 +1,1 @@
+"""Machines that train together: how they meet, and agree on every step."""

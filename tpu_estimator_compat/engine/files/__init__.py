@@ -1,0 +1,1 @@
+"""Files of users and caches: local or remote, complete or absent."""

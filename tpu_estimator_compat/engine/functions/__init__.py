@@ -1,0 +1,1 @@
+"""TensorFlow functions: their traces, executors and errors; how many steps a call makes."""

@@ -1,1 +1,0 @@
-"""The execution of functions: eager contexts, traces, executors, threads, other machines."""

@@ -1,0 +1,1 @@
+"""Signals while the main thread waits for TensorFlow, and the end of the process."""
