@@ -8,8 +8,7 @@ from tpu_estimator_compat.old_names.contrib.learn.export_strategy import (
     ExportStrategy,
     make_export_strategy,
 )
-from tpu_estimator_compat.old_names.contrib.learn.keys import ModeKeys
-from tpu_estimator_compat.old_names.contrib.learn.run_config import RunConfig, TaskType
+from tpu_estimator_compat.old_names.contrib.learn.run_config import ModeKeys, RunConfig, TaskType
 
 __all__ = [
     "Experiment",

@@ -1,4 +1,4 @@
-"""`tf.contrib.learn.RunConfig`, with which scripts also configured Estimators of `tf.estimator`."""
+"""`RunConfig` and `ModeKeys` of `tf.contrib.learn`, for Estimators of `tf.estimator`."""
 
 from __future__ import annotations
 
@@ -79,4 +79,17 @@ class RunConfig(_RunConfig):
         return self._tf_config
 
 
-__all__ = ["RunConfig", "TaskType"]
+class ModeKeys:
+    """Names of the modes of a model_fn; their values are those of `tf.estimator.ModeKeys`."""
+
+    TRAIN = "train"
+    EVAL = "eval"
+    INFER = "infer"
+
+    @classmethod
+    def validate(cls, key: str) -> None:
+        if key not in (cls.TRAIN, cls.EVAL, cls.INFER):
+            raise ValueError(f"Invalid mode {key}.")
+
+
+__all__ = ["ModeKeys", "RunConfig", "TaskType"]

@@ -18,36 +18,15 @@ class DecoupledWeightDecayExtension:
     def __init__(self, weight_decay: Any, **kwargs: Any):
         self._weight_decay = weight_decay
         self._decaying: set[Any] | None = None
+        self._of_minimize: Collection[Any] | None = None
         super().__init__(**kwargs)
 
     def minimize(
-        self,
-        loss: Any,
-        global_step: Any = None,
-        var_list: Any = None,
-        gate_gradients: int = tf.train.Optimizer.GATE_OP,
-        aggregation_method: int | None = None,
-        colocate_gradients_with_ops: bool = False,
-        name: str | None = None,
-        grad_loss: Any = None,
-        decay_var_list: Collection[Any] | None = None,
+        self, loss: Any, *args: Any, decay_var_list: Collection[Any] | None = None, **kwargs: Any
     ) -> tf.Operation:
         """`Optimizer.minimize`; the variables of `decay_var_list`, by default all, decay."""
-        grads_and_vars = self.compute_gradients(  # type: ignore[attr-defined]
-            loss,
-            var_list=var_list,
-            gate_gradients=gate_gradients,
-            aggregation_method=aggregation_method,
-            colocate_gradients_with_ops=colocate_gradients_with_ops,
-            grad_loss=grad_loss,
-        )
-        if not any(gradient is not None for gradient, _ in grads_and_vars):
-            variables = [str(variable) for _, variable in grads_and_vars]
-            raise ValueError(
-                "No gradients provided for any variable, check your graph for ops that do not "
-                f"support gradients, between variables {variables} and loss {loss}."
-            )
-        return self.apply_gradients(grads_and_vars, global_step, name, decay_var_list)
+        self._of_minimize = decay_var_list
+        return super().minimize(loss, *args, **kwargs)  # type: ignore[misc]
 
     def apply_gradients(
         self,
@@ -57,7 +36,8 @@ class DecoupledWeightDecayExtension:
         decay_var_list: Collection[Any] | None = None,
     ) -> tf.Operation:
         """`Optimizer.apply_gradients`; the variables of `decay_var_list`, by default all, decay."""
-        self._decaying = {v.ref() for v in decay_var_list} if decay_var_list else None
+        decaying, self._of_minimize = decay_var_list or self._of_minimize, None
+        self._decaying = {v.ref() for v in decaying} if decaying else None
         return super().apply_gradients(  # type: ignore[misc]
             grads_and_vars, global_step=global_step, name=name
         )

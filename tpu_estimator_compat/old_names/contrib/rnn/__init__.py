@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import rnn
 from tf_keras.src.layers.rnn import legacy_cell_wrappers, legacy_cells
 from tf_keras.src.layers.rnn.legacy_cells import LSTMStateTuple, RNNCell
 
@@ -27,6 +28,10 @@ _SAME = taken_over(
             RNNCell
         """,
         legacy_cell_wrappers: "DeviceWrapper DropoutWrapper ResidualWrapper",
+        rnn: """
+            best_effort_input_batch_size=_best_effort_input_batch_size
+            transpose_batch_time=_transpose_batch_time
+        """,
         tf.nn: "static_bidirectional_rnn static_rnn static_state_saving_rnn",
         cell_wrappers: """
             AttentionCellWrapper EmbeddingWrapper HighwayWrapper InputProjectionWrapper
@@ -38,28 +43,6 @@ _SAME = taken_over(
         lstm_variants: "CoupledInputForgetGateLSTMCell GLSTMCell PhasedLSTMCell",
     },
 )
-
-
-def best_effort_input_batch_size(flat_input: list[tf.Tensor]) -> Any:
-    """The batch size of inputs [time, batch, ...]: an int if static, else a tensor."""
-    for tensor in flat_input:
-        if tensor.shape.rank is None:
-            continue
-        if tensor.shape.rank < 2:
-            raise ValueError(f"Expected input tensor {tensor} to have rank at least 2")
-        size = tensor.shape.as_list()[1]
-        if size is not None:
-            return size
-    return tf.shape(flat_input[0])[1]
-
-
-def transpose_batch_time(x: tf.Tensor) -> tf.Tensor:
-    x = tf.convert_to_tensor(x)
-    rank = x.shape.rank
-    if rank is not None and rank < 2:
-        return x
-    rest = tf.range(2, tf.rank(x)) if rank is None else list(range(2, rank))
-    return tf.transpose(x, tf.concat([[1, 0], rest], 0) if rank is None else [1, 0, *rest])
 
 
 def _layers(cells_fw: Any, cells_bw: Any, states_fw: Any, states_bw: Any) -> Iterator[Any]:
@@ -199,8 +182,6 @@ class LayerNormBasicLSTMCell(LSTMState, RNNCell):
 __all__ = [
     *_SAME,
     "LayerNormBasicLSTMCell",
-    "best_effort_input_batch_size",
     "stack_bidirectional_dynamic_rnn",
     "stack_bidirectional_rnn",
-    "transpose_batch_time",
 ]

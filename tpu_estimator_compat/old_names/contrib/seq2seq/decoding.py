@@ -8,8 +8,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import control_flow_util, control_flow_util_v2
-
-from tpu_estimator_compat.old_names.contrib.rnn import transpose_batch_time
+from tensorflow.python.ops.rnn import _transpose_batch_time as transpose_batch_time
 
 
 class Decoder(abc.ABC):

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-
-from tpu_estimator_compat.old_names.contrib.rnn import transpose_batch_time
+from tensorflow.python.ops.rnn import _transpose_batch_time as transpose_batch_time
 
 
 class Helper(abc.ABC):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
+from tensorflow.python.ops.rnn import _transpose_batch_time as transpose_batch_time
 
-from tpu_estimator_compat.old_names.contrib.rnn import transpose_batch_time
 from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import (
     TrainingHelper,
     embedder,

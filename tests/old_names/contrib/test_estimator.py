@@ -3,7 +3,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat import estimator as estimators
-from tpu_estimator_compat.old_names.contrib.towers import TowerOptimizer, replicate_model_fn
+from tpu_estimator_compat.old_names.contrib.estimator import TowerOptimizer, replicate_model_fn
 
 X = np.random.RandomState(0).randn(8, 3).astype(np.float32)
 Y = X.sum(1, keepdims=True)
