@@ -1,6 +1,7 @@
 """Branches and loops that write to variables from outside, in sessions of TensorFlow.
 
-Its own branches, whose operations are in the graph around them, judge those that are captured.
+Its own branches, whose operations are in the graph around them, judge those that are captured;
+`tests/conformance/scenarios/branches.py` has more programs.
 """
 
 import numpy as np
@@ -18,15 +19,6 @@ def another_write_in_each_branch(v, u, step):
     taken = tf.cond(step > 1, lambda: tf.assign_add(u, v), lambda: tf.assign_sub(v, [0.5, 0.5]))
     with tf.control_dependencies([taken]):
         return [u * 2.0, v * 2.0]
-
-
-def a_read_around_a_branch_that_writes(v, u, step):
-    read = tf.identity(v)
-    before = read * 2.0
-    with tf.control_dependencies([before]):
-        written = tf.cond(step > 1, lambda: tf.assign_add(v, u + 3.0), lambda: tf.identity(v))
-    with tf.control_dependencies([written]):
-        return [before, read * 2.0]
 
 
 def a_part_within_a_branch_after_its_write(v, u, step):
@@ -90,14 +82,6 @@ def a_scatter_and_a_gather_in_a_branch(v, u, step):
     return [tf.cond(step > 1, write, lambda: tf.gather(u, [1, 0]))]
 
 
-def an_optimizer_in_a_branch(v, u, step):
-    loss = tf.reduce_sum(tf.square(v * [1.0, 2.0] - 3.0))
-    train = tf.train.MomentumOptimizer(0.01, 0.9)
-    taken = tf.cond(step < 3, lambda: train.minimize(loss, var_list=[v]), tf.no_op)
-    with tf.control_dependencies([taken]):
-        return [v * 2.0]
-
-
 def a_write_through_the_result_of_another(v, u, step):
     added = tf.assign_add(v, ONES)
     return [tf.cond(step > 1, lambda: tf.assign_add(added, ONES * 10.0), lambda: v * 0.0)]
@@ -105,14 +89,12 @@ def a_write_through_the_result_of_another(v, u, step):
 
 PROGRAMS = [
     another_write_in_each_branch,
-    a_read_around_a_branch_that_writes,
     a_part_within_a_branch_after_its_write,
     a_branch_that_returns_what_it_took,
     a_loop_that_looks_before_it_writes,
     a_loop_until_a_variable_is_large,
     a_branch_in_a_branch_in_a_loop,
     a_scatter_and_a_gather_in_a_branch,
-    an_optimizer_in_a_branch,
     a_write_through_the_result_of_another,
 ]
 

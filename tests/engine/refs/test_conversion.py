@@ -135,49 +135,6 @@ def test_a_result_of_a_write_sees_a_later_one():
     assert _assert_same(build) == [[10.0], [20.0]]
 
 
-def test_a_write_takes_the_value_of_a_read_at_its_time():
-    """As weights that are clipped after an update."""
-
-    def build():
-        weight = tf.get_variable("w", [2], initializer=tf.constant_initializer(0.5))
-        cached = tf.identity(weight)  # as a `caching_device` makes one
-        train = tf.train.GradientDescentOptimizer(1.0).minimize(tf.reduce_sum(cached * 2.0))
-        with tf.control_dependencies([train]):
-            clipped = weight.assign(tf.clip_by_value(cached, -0.1, 0.1))
-        with tf.control_dependencies([clipped]):
-            return [weight.initializer], [weight.read_value()]
-
-    judge = _assert_same(build)
-    np.testing.assert_array_equal(judge[1][0], np.float32([-0.1, -0.1]))
-
-
-def test_a_second_optimizer_sees_the_first_ones_update():
-    def build():
-        gen = tf.get_variable("gen", [], initializer=tf.ones_initializer())
-        disc = tf.get_variable("disc", [], initializer=tf.ones_initializer())
-        loss = tf.square(gen * disc - 3.0)
-        sgd = tf.train.GradientDescentOptimizer(0.01)
-        first = sgd.minimize(loss, var_list=[disc])
-        with tf.control_dependencies([first]):
-            second = sgd.minimize(-loss, var_list=[gen])
-        with tf.control_dependencies([second]):
-            reads = [gen.read_value(), disc.read_value()]
-        return [gen.initializer, disc.initializer], reads
-
-    _assert_same(build, steps=4)
-
-
-def test_a_variable_of_another_shape_after_a_write():
-    def build():
-        rows = tf.get_variable("rows", initializer=tf.zeros([1, 2]), validate_shape=False)
-        grown = tf.assign(rows, tf.concat([rows, tf.ones([1, 2])], 0), validate_shape=False)
-        with tf.control_dependencies([grown]):
-            return [rows.initializer], [tf.shape(rows.read_value())]
-
-    judge = _assert_same(build)
-    assert [step[0].tolist() for step in judge] == [[2, 2], [3, 2]]
-
-
 PARTS = {
     "reshape": lambda x: tf.reshape(x, [4]),
     "expand_dims": lambda x: tf.expand_dims(x, 0),

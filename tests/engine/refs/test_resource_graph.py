@@ -72,25 +72,6 @@ def test_a_ref_is_its_value_after_the_write_that_returned_it():
         assert session.run(converted.tensor(ref)) == 3.0
 
 
-def test_a_fed_variable_has_the_fed_value_in_all_reads():
-    """As `session.run(x, {w: value})` of a ref variable; other variables are as they are."""
-    with tf.Graph().as_default() as graph:
-        (w, start), (other, begin) = judged.variable("w", 1.0), judged.variable("other", 5.0)
-        read = tf.identity(w)
-        sum_ = tf.identity(read) * 2.0 + tf.identity(other)
-        fetched = [sum_, w]
-        converted = judged.on_resources(graph)
-    with tf.Session(graph=graph) as judge, tf.Session(graph=converted.graph) as session:
-        judge.run([start, begin])
-        session.run([converted.operation(each) for each in (start, begin)])
-        expected = judge.run(fetched, {w: 10.0})
-        feed = dict.fromkeys(converted.fed(w), 10.0)
-        assert session.run([converted.tensor(each) for each in fetched], feed) == expected
-        assert expected == [25.0, 10.0]
-        assert session.run(converted.tensor(sum_)) == 7.0
-        assert session.run(converted.tensor(sum_), {converted.fed(sum_)[0]: 3.0}) == 3.0
-
-
 def test_an_operation_is_on_no_device_and_with_no_other():
     """Colocation and devices are of the graph that the original ran."""
     with tf.Graph().as_default() as graph, tf.device("/job:worker/task:7"):
