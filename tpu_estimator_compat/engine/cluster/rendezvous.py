@@ -144,13 +144,16 @@ class _Chief:
         if len(words) != 4 or words[0] != _NAME:
             raise RefusedError("not a worker")
         _, version, cluster, _ = hello(self._addresses, 0)
+        index = int(words[3]) if words[3].isdecimal() else 0
         # Other versions may have another protocol, and build other graphs.
         if words[1] != version:
             raise RefusedError(f"another version of {_NAME}; the chief has {version}")
         if not hmac.compare_digest(words[2], cluster):
             secret = environment.SECRET_VARIABLE
             raise RefusedError(f"another cluster in TF_CONFIG, or another {secret}")
-        return int(words[3])
+        if not 0 < index < len(self._addresses):
+            raise RefusedError("no task of this cluster")
+        return index
 
     def _end_earlier(self, index: int, writer: asyncio.StreamWriter) -> None:
         """Refuses an earlier process of a worker that has been started again.
