@@ -1,7 +1,7 @@
 import pytest
 
 from tpu_estimator_compat.tools.doctor import caches
-from tpu_estimator_compat.tools.doctor.check_results import Status
+from tpu_estimator_compat.tools.doctor.report import Status
 
 
 @pytest.fixture

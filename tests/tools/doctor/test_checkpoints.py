@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from doctor.answers import all_well
 from tpu_estimator_compat.tools.doctor import checkpoints
-from tpu_estimator_compat.tools.doctor.check_results import Status
 from tpu_estimator_compat.tools.doctor.probing import Outcome
+from tpu_estimator_compat.tools.doctor.report import Status
 
 WELL = Outcome(all_well()[checkpoints.observe])
 

@@ -2,8 +2,8 @@ import pytest
 
 from doctor.answers import CPU, all_well
 from tpu_estimator_compat.tools.doctor import devices
-from tpu_estimator_compat.tools.doctor.check_results import Status
 from tpu_estimator_compat.tools.doctor.probing import Outcome
+from tpu_estimator_compat.tools.doctor.report import Status
 
 TPU = {"platform": "tpu", "kind": "TPU v5 lite", "used": 2e9, "limit": 16e9}
 

@@ -3,9 +3,9 @@ import pytest
 from doctor.answers import all_well, give
 from tpu_estimator_compat.engine.jax import installation as jax_installation
 from tpu_estimator_compat.tools.doctor import devices, sums, training, versions
-from tpu_estimator_compat.tools.doctor.check_results import Status
 from tpu_estimator_compat.tools.doctor.examination import Examination
 from tpu_estimator_compat.tools.doctor.probing import Outcome
+from tpu_estimator_compat.tools.doctor.report import Status
 
 DEAD = Outcome(None, "was ended by SIGSEGV. It wrote nothing.", "Look.")
 

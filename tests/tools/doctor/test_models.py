@@ -3,7 +3,7 @@
 import json
 
 from tpu_estimator_compat.tools.doctor import training
-from tpu_estimator_compat.tools.doctor.check_results import Status
+from tpu_estimator_compat.tools.doctor.report import Status
 
 # The figures are of no interest, and take most of the time.
 OBSERVE = """

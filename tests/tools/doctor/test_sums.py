@@ -5,7 +5,7 @@ import pytest
 from support.ports import free_ports
 
 from tpu_estimator_compat.tools.doctor import probing, sums
-from tpu_estimator_compat.tools.doctor.check_results import Status
+from tpu_estimator_compat.tools.doctor.report import Status
 
 ADD_UP = """
 import json

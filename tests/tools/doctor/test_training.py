@@ -8,7 +8,7 @@ import pytest
 
 from doctor.answers import trained
 from tpu_estimator_compat.tools.doctor import devices, sums, training
-from tpu_estimator_compat.tools.doctor.check_results import Status
+from tpu_estimator_compat.tools.doctor.report import Status
 
 
 def failures(answer, reference=None):

@@ -5,7 +5,7 @@ import pytest
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.tools.doctor import versions
-from tpu_estimator_compat.tools.doctor.check_results import Status
+from tpu_estimator_compat.tools.doctor.report import Status
 from tpu_estimator_compat.tools.doctor.versions import Installed
 
 SETUP = configparser.ConfigParser()

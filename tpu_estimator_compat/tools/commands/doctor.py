@@ -54,9 +54,8 @@ def _seconds(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tpu_estimator_compat.tools.doctor import check_results, report
+    from tpu_estimator_compat.tools.doctor import report
     from tpu_estimator_compat.tools.doctor.examination import Examination
-    from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
 
     try:
         if arguments.model_dir is not None and not arguments.model_dir.strip():
@@ -71,11 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         say(f"python -m tpu_estimator_compat {NAME}: error: {error}", error=True)
         return _UNKNOWN
-    if arguments.json:
-        print(report.as_json(found))
-    else:
-        print(report.table(found, color=are_colors_shown()))
-    return check_results.exit_status(found)
+    return report.document(found).show(json=arguments.json)
 
 
 def _progress(what: str) -> None:

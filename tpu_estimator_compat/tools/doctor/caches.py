@@ -9,7 +9,7 @@ import tempfile
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.files import cache_files
 from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
+from tpu_estimator_compat.tools.doctor.report import CheckResult, Status
 
 CHECK = "caches"
 _OF_JAX = "JAX_COMPILATION_CACHE_DIR"

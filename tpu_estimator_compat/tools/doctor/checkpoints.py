@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tpu_estimator_compat.tools.doctor import probing
-from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
+from tpu_estimator_compat.tools.doctor.report import CheckResult, Status
 
 CHECK = "checkpoint"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tpu_estimator_compat.engine.jax import installation as jax_installation
 from tpu_estimator_compat.tools.doctor import probing
-from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
+from tpu_estimator_compat.tools.doctor.report import CheckResult, Status
 
 CHECK = "devices"
 _JAX = jax_installation.RANGE

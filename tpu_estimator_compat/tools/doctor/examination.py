@@ -17,83 +17,74 @@ from tpu_estimator_compat.tools.doctor import (
     training,
     versions,
 )
-from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
+from tpu_estimator_compat.tools.doctor.report import CheckResult, Status
 
-Progress = Callable[[str], None]
-_ALONE = {"TF_CONFIG": None}
+Variables = Mapping[str, str | None]
+_ALONE: Variables = {"TF_CONFIG": None}
 _WAITING = 0.7  # part of a probe's time limit for which it waits for other processes
 
 
 class Examination:
     """All checks of this machine; without a `model_dir`, checkpoints go to a temporary folder."""
 
-    def __init__(self, model_dir: str | None, time_limit: float, progress: Progress):
+    def __init__(self, model_dir: str | None, time_limit: float, progress: Callable[[str], None]):
         self._model_dir = model_dir
         self._time_limit = time_limit
         self._progress = progress
-        self._platforms: dict[str, str] = {}
-        self._hosts: dict[str, int] = {}
 
     def results(self) -> Iterator[CheckResult]:
         """Runs the checks in turn; OSError if processes or temporary files cannot be made."""
         runtimes = ["tensorflow"]
         if jax_installation.is_installed() and environment.has_xla_for_cpu():
             runtimes.append("jax")
-        outcomes = {r: self._run(devices.observe, {"runtime": r}, _ALONE) for r in runtimes}
-        answers = {r: o.answer for r, o in outcomes.items() if o.answer is not None}
-        self._platforms = {runtime: answer["platform"] for runtime, answer in answers.items()}
-        self._hosts = {runtime: answer["hosts"] for runtime, answer in answers.items()}
-        yield from versions.check(max((a["chips"] for a in answers.values()), default=None))
+        outcomes = {r: self._run(devices.observe, {"runtime": r}) for r in runtimes}
+        seen = {r: o.answer for r, o in outcomes.items() if o.answer is not None}
+        yield from versions.check(max((a["chips"] for a in seen.values()), default=None))
         yield from (devices.judge(*item) for item in outcomes.items())
         yield from devices.judge_attached(outcomes)
         for runtime, name in devices.NAMES.items():
             if runtime not in runtimes:
                 yield _without_jax()
-            elif runtime not in answers:
+            elif runtime not in seen:
                 text = f"No step on {name}: its devices failed, see above"
                 yield CheckResult(training.CHECK, Status.NOT_MADE, text)
-        if "tensorflow" in answers:  # the checks below need TensorFlow
-            yield from self._with_tensorflow()
+        if "tensorflow" in seen:  # the checks below need TensorFlow
+            outcome = self._run(devices.observe_runtime, {})
+            yield _failure("runtime", '"auto"', outcome) or devices.judge_runtime(outcome.answer)
+            yield from self._training(seen)
+            yield from self._sums(seen)
+            yield from checkpoints.check(
+                self._model_dir, lambda arguments: self._run(checkpoints.observe, arguments)
+            )
         yield from caches.check()
 
-    def _with_tensorflow(self) -> Iterator[CheckResult]:
-        outcome = self._run(devices.observe_runtime, {}, _ALONE)
-        yield _failure("runtime", '"auto"', outcome) or devices.judge_runtime(outcome.answer)
-        yield from self._training()
-        yield from self._sums()
-        yield from checkpoints.check(
-            self._model_dir, lambda arguments: self._run(checkpoints.observe, arguments, _ALONE)
-        )
-
-    def _training(self) -> Iterator[CheckResult]:
+    def _training(self, seen: Mapping[str, Any]) -> Iterator[CheckResult]:
         arguments = {"runtime": "tensorflow", "reference": True}
-        reference = self._run(training.observe, arguments, _ALONE)
+        reference = self._run(training.observe, arguments)
         failure = _failure(training.CHECK, "TensorFlow on the CPU, use_tpu=False", reference)
         if failure:
             yield failure
             yield CheckResult(training.CHECK, Status.NOT_MADE, "There is nothing to compare with")
             return
         yield from training.judge_reference(reference.answer)
-        sides: list[tuple[str, str, dict[str, str]]] = [
-            (runtime, platform, {}) for runtime, platform in self._platforms.items()
-        ]
-        if self._platforms.get("jax", "cpu") != "cpu":
-            sides.append(("jax", "cpu", {"JAX_PLATFORMS": "cpu"}))
+        sides = [(runtime, found["platform"], _ALONE) for runtime, found in seen.items()]
+        if "jax" in seen and seen["jax"]["platform"] != "cpu":
+            sides.append(("jax", "cpu", {**_ALONE, "JAX_PLATFORMS": "cpu"}))
         for runtime, platform, variables in sides:
             side = f"{devices.NAMES[runtime]} on {platform}"
-            if (hosts := self._hosts[runtime]) > 1 and not variables:
+            if (hosts := seen[runtime]["hosts"]) > 1 and variables is _ALONE:
                 text = f"{side} spans {hosts} hosts; doctor tests single-host devices only"
                 yield CheckResult(training.CHECK, Status.NOT_MADE, text)
                 continue
             arguments = {"runtime": runtime, "reference": False}
-            outcome = self._run(training.observe, arguments, {**_ALONE, **variables})
+            outcome = self._run(training.observe, arguments, variables)
             failure = _failure(training.CHECK, side, outcome)
             yield from (
                 [failure] if failure else training.judge(side, outcome.answer, reference.answer)
             )
 
-    def _sums(self) -> Iterator[CheckResult]:
-        kinds: list[tuple[str, Mapping[str, None]]] = [("", _ALONE)]
+    def _sums(self, seen: Mapping[str, Any]) -> Iterator[CheckResult]:
+        kinds: list[tuple[str, Variables]] = [("", _ALONE)]
         tf_config = os.environ.get("TF_CONFIG", "")
         if tf_config and '"ps"' not in tf_config:
             kinds.append((", TF_CONFIG", {}))
@@ -103,8 +94,8 @@ class Examination:
                 text = "TF_CONFIG names parameter servers, whose workers exchange no sums"
             yield CheckResult(sums.CHECK, Status.NOT_MADE, text)
         for words, variables in kinds:
-            for runtime, platform in self._platforms.items():
-                side = f"{devices.NAMES[runtime]} on {platform}{words}"
+            for runtime, found in seen.items():
+                side = f"{devices.NAMES[runtime]} on {found['platform']}{words}"
                 arguments = {"runtime": runtime, "seconds": _WAITING * self._time_limit}
                 outcome = self._run(sums.observe, arguments, variables)
                 yield _failure(sums.CHECK, side, outcome) or sums.judge(side, outcome.answer)
@@ -113,7 +104,7 @@ class Examination:
         self,
         function: Callable[..., Any],
         arguments: Mapping[str, Any],
-        variables: Mapping[str, str | None],
+        variables: Variables = _ALONE,
     ) -> probing.Outcome:
         concern = function.__module__.rpartition(".")[2]
         self._progress(f"{concern} {arguments.get('runtime', '')}".strip())

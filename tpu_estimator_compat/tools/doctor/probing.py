@@ -1,18 +1,25 @@
-"""Runs a probe in a child process, which may hang or die."""
+"""Runs a probe in a child process, which may hang or die.
+
+The process is `python -m tpu_estimator_compat.tools.doctor.probing REQUEST`. REQUEST is a JSON
+object: a `module`, the name of a `function` in it, the function's `arguments`, and `answer`, the
+path of the file to write.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 import pathlib
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tpu_estimator_compat.tools import child_process
 
-_MODULE = "tpu_estimator_compat.tools.doctor.probe"
+_MODULE = "tpu_estimator_compat.tools.doctor.probing"
 _LAST_LINES = 4
 _STUCK = "It could not be killed: it waits for a driver that does not answer."
 _RESTART = "Restart the machine; if that does not help, take another one."
@@ -128,3 +135,17 @@ def tail(log: str) -> str:
     if not lines:
         return "It wrote nothing."
     return "Its last lines: " + " | ".join(lines)[-_LONGEST_TAIL:]
+
+
+def main(request: str) -> None:
+    """Writes the answer to a request, and returns: a crash at exit shows in the exit status."""
+    asked = json.loads(request)
+    path = pathlib.Path(asked["answer"])
+    function = getattr(importlib.import_module(asked["module"]), asked["function"])
+    answer = function(**asked["arguments"])
+    path.with_suffix(".part").write_text(json.dumps(answer))
+    path.with_suffix(".part").rename(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,77 +1,89 @@
-"""The results as text, as JSON, and as markdown that names no machine, person or folder."""
+"""The results of checks: as a document, and as markdown that names no machine, person or folder."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import getpass
-import json
 import os
 import pathlib
 import platform
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group
-from rich.table import Table
-
-from tpu_estimator_compat.tools.doctor.check_results import (
-    CheckResult,
-    Status,
-    exit_status,
-    verdict,
+from tpu_estimator_compat.tools.reports.document import (
+    Cell,
+    Document,
+    Lines,
+    Span,
+    Summary,
+    Table,
+    Tone,
+    Verdict,
 )
-from tpu_estimator_compat.tools.reports.terminal import Sheet, cell, grid
 
-_WIDEST = 100
 _BUCKET = re.compile(r"\b\w+://[^\s'\"),;]+")
 _ADDRESS = re.compile(
     r"\b(?!0\.)\d{1,3}(\.\d{1,3}){3}\b(?!\.)|\b[\w-]+(\.[\w-]+)*\.(internal|local|lan)\b"
 )
 _PATH = re.compile(r"(?<![\w<>])[/~](?!job:|device:)[\w.+@=-]+(?:/[\w.+@=*-]*)*")
 
-_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILURE: "red"}
+
+class Status(Verdict):
+    FIGURE = "figure", 0, Tone.PLAIN
+    NOT_MADE = "not made", 0, Tone.PLAIN
+    OK = "ok", 0, Tone.GOOD
+    WARNING = "warning", 0, Tone.WARN
+    FAILURE = "failure", 1, Tone.BAD
 
 
-def table(results: Sequence[CheckResult], width: int | None = None, *, color: bool = False) -> str:
-    """A row for each result, with the advice below its text; then the verdict."""
-    width = width or min(shutil.get_terminal_size((_WIDEST, 0)).columns, _WIDEST)
-    sheet = Sheet(width, color)
-    sheet.draw(
-        grid(
-            (cell(f.status, _STYLES.get(f.status, "")), f.check, Group(cell(f.text), *_advice(f)))
-            for f in results
-        )
-    )
-    sheet.blank()
-    sheet.add(verdict(results))
-    return str(sheet)
+@dataclasses.dataclass(frozen=True)
+class CheckResult:
+    """The result of a check, such as "versions": one line of the report, and a remedy."""
+
+    check: str
+    status: Status
+    text: str
+    advice: str = ""
 
 
-def _advice(result: CheckResult) -> list[Table]:
-    return [grid([("->", result.advice)], gap=1)] if result.advice else []
-
-
-def as_json(results: Sequence[CheckResult]) -> str:
-    """One object: `findings`, `verdict`, `exit_status`."""
-    fields = {
-        "findings": [dataclasses.asdict(result) for result in results],
-        "verdict": verdict(results),
-        "exit_status": exit_status(results),
+def document(results: Sequence[CheckResult]) -> Document:
+    """A row for each result; the JSON's object has `findings`, `verdict` and `exit_status`."""
+    status = Status.worst(result.status for result in results)
+    counts = collections.Counter(result.status for result in results)
+    shown = (Status.OK, Status.WARNING, Status.FAILURE, Status.NOT_MADE)
+    told = ", ".join(f"{counts[status]} {status.value}" for status in shown if counts[status])
+    failed = status is Status.FAILURE
+    said = "do not trust this installation yet" if failed else "no check failed"
+    summary = f"{said}: {told}."
+    data = {
+        "findings": results,
+        "verdict": f"Doctor: {summary}",
+        "exit_status": status.exit_code,
     }
-    return json.dumps(fields, indent=1)
+    return Document("Doctor", status, [Table(list(map(_row, results))), Summary(summary)], data)
+
+
+def _row(result: CheckResult) -> tuple[Cell, ...]:
+    status = Span(result.status.value, result.status.tone)
+    text: Cell = result.text
+    if result.advice:
+        text = Lines([text, Table([("->", result.advice)], gap=1)])
+    return status, result.check, text
 
 
 def markdown(results: Sequence[CheckResult], model_dir: str | None) -> str:
     """A report for an issue, without the names of hosts and users, addresses and paths."""
     rows = ["| | check | what | what to do |", "|---|---|---|---|"]
     for result in results:
-        cells = [result.status, result.check, result.text, result.advice]
+        cells = [result.status.value, result.check, result.text, result.advice]
         rows.append("| " + " | ".join(_cell(private(cell, model_dir)) for cell in cells) + " |")
     system = f"{platform.system()} {platform.machine()}"
-    return "\n".join(["# doctor", "", verdict(results), "", f"{system}.", "", *rows, ""])
+    return "\n".join(
+        ["# doctor", "", document(results).data["verdict"], "", f"{system}.", "", *rows, ""]
+    )
 
 
 def _cell(text: str) -> str:

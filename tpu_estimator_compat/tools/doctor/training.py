@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
+from tpu_estimator_compat.tools.doctor.report import CheckResult, Status
 
 CHECK = "training"
 _LOOP, _LOOPS = 50, 8

@@ -10,7 +10,7 @@ from typing import Any
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.jax import installation as jax_installation
-from tpu_estimator_compat.tools.doctor.check_results import CheckResult, Status
+from tpu_estimator_compat.tools.doctor.report import CheckResult, Status
 
 _CHECK = "versions"
 _OWN = "tpu_estimator_compat"
