@@ -29,7 +29,7 @@ from tpu_estimator_compat.old_names.legacy.python_numpy import (
     python2,
     python_names,
 )
-from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
+from tpu_estimator_compat.old_names.legacy.python_path import PythonPath, below
 
 _ROOTS = frozenset({"tensorflow", "tensorflow_estimator", "tensorflow_core"})
 _ROOTS_OF_PACKAGES = _ROOTS | {"keras"}
@@ -108,11 +108,11 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             return True
         folders = [*self.folders, *self.python_path.folders]
         if path is not None:
-            return any(_below(entry, folders) for entry in path)
+            return any(below(entry, folders) for entry in path)
         return any(
             os.path.exists(os.path.join(entry or os.curdir, top + ending))
             for entry in sys.path
-            if _below(entry or os.curdir, folders)
+            if below(entry or os.curdir, folders)
             for ending in ("", ".py")
         )
 
@@ -122,7 +122,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             return True
         if not spec.has_location or not spec.origin:
             return False
-        if _below(spec.origin, self.folders) or self.python_path.is_own(top, spec.origin):
+        if below(spec.origin, self.folders) or self.python_path.is_own(top, spec.origin):
             return True
         return self.old_packages is not None and self.old_packages.has(top, spec.origin)
 
@@ -132,7 +132,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         if top in self.packages:
             return True
         old, origin = self.old_packages, str(namespace.get("__file__"))
-        is_own = top in self.own or _below(origin, self.folders)
+        is_own = top in self.own or below(origin, self.folders)
         return not is_own and old is not None and old.has(top, origin)
 
     def prepare(
@@ -200,32 +200,6 @@ def compiled(source: bytes, path: str, *, numpy: bool) -> tuple[types.CodeType, 
     return compile(code, path, "exec", dont_inherit=True), shown(tree, path)
 
 
-def _below(path: str, folders: Iterable[str]) -> bool:
-    """Whether a path is in one of the folders, but not in site-packages below it."""
-    real = _real(path)
-    for folder in folders:
-        start = folder.rstrip(os.sep) + os.sep
-        if real == folder or real.startswith(start):
-            rest = real[len(start) :].split(os.sep)
-            if not {"site-packages", "dist-packages"}.intersection(rest):
-                return True
-    return False
-
-
-def _real(path: str) -> str:
-    """The real path; real paths of folders are cached, as each module of a folder asks for it."""
-    folder, name = os.path.split(path)
-    if not os.path.isabs(folder) or not name or name in (os.curdir, os.pardir):
-        return os.path.realpath(path)
-    path = os.path.join(_real_folder(folder), name)
-    return os.path.realpath(path) if os.path.islink(path) else path
-
-
-@functools.lru_cache(maxsize=1024)
-def _real_folder(absolute: str) -> str:
-    return os.path.realpath(absolute)
-
-
 class _Loader(importlib.machinery.SourceFileLoader):
     def __init__(self, fullname: str, path: str, imports: LegacyImports):
         super().__init__(fullname, path)
@@ -271,18 +245,8 @@ class _Prepared(importlib.abc.Loader):
 @functools.cache
 def of_copies(meaning: Dialect = Dialect.V1) -> Callable[..., Any]:
     """The `__import__` of copied packages, which finds old names of TensorFlow and Python."""
-
-    def import_(
-        name: str, globals: Any, locals: Any, fromlist: Sequence[str], level: int = 0
-    ) -> Any:
-        top = name.partition(".")[0]
-        if level == 0 and top == "tensorflow":
-            return imported(name, fromlist, meaning)
-        found = builtins.__import__(name, globals, locals, fromlist, level)
-        dropped_there = level == 0 and (name == top or not fromlist)
-        return (python_names.module(top) if dropped_there else None) or found
-
-    return import_
+    roots = frozenset({"tensorflow"})
+    return functools.partial(LegacyImports().import_, meaning=meaning, roots=roots)
 
 
 def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any:

@@ -30,9 +30,8 @@ def become_v1(package: types.ModuleType) -> None:
     """Turns a package into the `tf` of TensorFlow 1, with importable submodules."""
     package.__class__ = Namespace
     assert isinstance(package, Namespace)
-    path = package.__path__
-    package.become("tf", (tf.compat.v1, tf), {"compat": _compat(package)})
-    package.__path__ = path
+    root = Namespace(V1, "tf", (tf.compat.v1, tf), {"compat": _compat(package)})
+    package.__dict__.update({name: vars(root)[name] for name in vars(root) if name[:2] != "__"})
     exchanging_optimizers.APIS.append(package)
     graph_building.ask_for_dimension_values()
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):

@@ -39,16 +39,6 @@ class Namespace(types.ModuleType):
         super().__init__(
             name, f"`{path}` for legacy code; see tpu_estimator_compat.old_names.legacy."
         )
-        self.become(path, bases, children, alive_first)
-
-    def become(
-        self,
-        path: str,
-        bases: tuple[Any, ...],
-        children: dict[str, Any] | None = None,
-        alive_first: bool = False,
-    ) -> None:
-        """Initializes an existing module as the constructor does."""
         self.__dict__.update(
             __path__=[],
             _path=path,

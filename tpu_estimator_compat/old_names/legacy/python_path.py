@@ -14,6 +14,7 @@ import os
 import sys
 import urllib.parse
 import urllib.request
+from collections.abc import Iterable
 
 _INSTALLED = {"site-packages", "dist-packages"}
 _OF_TENSORFLOW = {"keras", "tensorflow", "tensorflow_estimator", "tf_keras"}
@@ -34,7 +35,7 @@ class PythonPath:
         if top in _OF_TENSORFLOW:
             return False
         for folder in self.folders:
-            if _is_below(origin, folder) and not _INSTALLED & {*_parts(origin, folder)}:
+            if below(origin, [folder]):
                 return not self._is_installed(top, folder)
         return False
 
@@ -43,7 +44,7 @@ class PythonPath:
             if os.path.realpath(str(found.locate_file(""))) == folder:
                 return True
             project = _editable_project(found)
-            if project is not None and _is_below(folder, project):
+            if project is not None and below(folder, [project]):
                 return True
         return False
 
@@ -66,9 +67,27 @@ def _editable_project(found: importlib.metadata.Distribution) -> str | None:
     return os.path.realpath(urllib.request.url2pathname(path))
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return _parts(path, folder)[0] != os.pardir
+def below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is in one of the folders, but not in site-packages below it."""
+    real = _real(path)
+    for folder in folders:
+        start = folder.rstrip(os.sep) + os.sep
+        if real == folder or real.startswith(start):
+            rest = real[len(start) :].split(os.sep)
+            if not _INSTALLED.intersection(rest):
+                return True
+    return False
 
 
-def _parts(path: str, folder: str) -> list[str]:
-    return os.path.relpath(os.path.realpath(path), folder).split(os.sep)
+def _real(path: str) -> str:
+    """The real path; real paths of folders are cached, as each module of a folder asks for it."""
+    folder, name = os.path.split(path)
+    if not os.path.isabs(folder) or not name or name in (os.curdir, os.pardir):
+        return os.path.realpath(path)
+    path = os.path.join(_real_folder(folder), name)
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
+@functools.lru_cache(maxsize=1024)
+def _real_folder(absolute: str) -> str:
+    return os.path.realpath(absolute)
