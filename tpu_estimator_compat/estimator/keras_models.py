@@ -1,31 +1,48 @@
 """`model_to_estimator`: an estimator for a Keras 2 model, as `tf.keras.estimator` had it.
 
-For each mode, the model is cloned into the captured graph, where tf_keras builds loss, metrics and
-updates as in TensorFlow 1. The estimator sees an ordinary model_fn.
+For each mode, the original's model_fn clones the model into the captured graph, where tf_keras
+builds loss, metrics and updates as in TensorFlow 1. The estimator sees an ordinary model_fn.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import types
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 import tf_keras
 from tensorflow.compat.v1 import logging
+from tf_keras.src.utils import losses_utils
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.capture.capture import new_graph
 from tpu_estimator_compat.engine.checkpoint import latest
 from tpu_estimator_compat.engine.checkpoint.state import is_whole
 from tpu_estimator_compat.engine.files import user_files
-from tpu_estimator_compat.estimator import keras_model_fn
+from tpu_estimator_compat.estimator import original
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.model_dir import with_model_dir
 from tpu_estimator_compat.keras_model import calls
-from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
 
 FORMATS = ("checkpoint", "saver")
+
+
+class _TensorFlow(types.ModuleType):
+    """TensorFlow for the original's module: with Keras 2, and outputs named alike on replicas."""
+
+    keras = tf_keras
+    distribute = types.SimpleNamespace(has_strategy=lambda: False)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(tf, name)
+
+
+_keras_lib: Any = original.module("keras_lib")
+_keras_lib.tf = _TensorFlow("tensorflow")
+_keras_lib.tf.compat = types.SimpleNamespace(v1=tf.compat.v1, v2=_keras_lib.tf)
 
 
 @calls.observed
@@ -71,10 +88,24 @@ def model_to_estimator(
     keras_model = _chosen(keras_model, keras_model_path, custom_objects)
     object_based = _is_object_based(checkpoint_format, keras_model)
     _check_compiled(keras_model)
-    kinds = {"metric_names_map": metric_names_map, "export_outputs": export_outputs}
-    model_fn = keras_model_fn.make(keras_model, custom_objects, object_based=object_based, **kinds)
+    model_fn = _keras_lib._create_keras_model_fn(
+        keras_model, custom_objects, object_based, metric_names_map, export_outputs
+    )
     first = _start(keras_model, custom_objects, config, object_based)
-    return Estimator(model_fn, config=config, warm_start_from=first)
+    return Estimator(_with_whole_loss(model_fn), config=config, warm_start_from=first)
+
+
+def _with_whole_loss(make: Callable[..., EstimatorSpec]) -> Callable[..., EstimatorSpec]:
+    """Reports the whole loss; under a strategy the model minimizes a replica's share of it."""
+
+    def model_fn(features: Any, labels: Any, mode: str) -> EstimatorSpec:
+        spec = make(features, labels, mode)
+        share = losses_utils.scale_loss_for_distribution(1.0)
+        if mode == ModeKeys.PREDICT or share == 1.0:
+            return spec
+        return spec._replace(loss=spec.loss / share)
+
+    return model_fn
 
 
 def model_to_estimator_v1(
@@ -113,16 +144,7 @@ def _check_model(model: Any, custom_objects: Mapping[str, Any] | None) -> None:
             "under tpu_estimator_compat.v1 and in scripts that `run` starts; or train it with its "
             "own `fit`; or call its layers in a model_fn."
         )
-    if model._is_graph_network or isinstance(model, tf_keras.Sequential):
-        return
-    try:
-        with tf_keras.utils.CustomObjectScope(custom_objects or {}):
-            type(model).from_config(model.get_config())
-    except NotImplementedError:
-        raise ValueError(
-            "Subclassed `Model`s passed to `model_to_estimator` must implement `Model.get_config` "
-            "and `Model.from_config`."
-        ) from None
+    _keras_lib._assert_valid_model(model, custom_objects)
 
 
 def _loaded(path: str | None, custom_objects: Mapping[str, Any] | None) -> Any:
@@ -159,31 +181,24 @@ def _first_checkpoint(
     )  # never empty: with_model_dir fills it in
     if (newest := latest(folder)) and is_whole(newest):
         return newest
-    weights = model.get_weights() if _has_weights(model) else None
+    weights = model.get_weights() if _keras_lib._any_weight_initialized(model) else None
     tf.io.gfile.makedirs(folder)
     path = os.path.join(folder, "keras_model.ckpt")
     with new_graph(config.tf_random_seed):
-        clone = keras_model_fn.clone(ModeKeys.TRAIN, model, custom_objects)
+        clone = _keras_lib._clone_and_build_model(ModeKeys.TRAIN, model, custom_objects)
         clone._make_train_function()  # creates the optimizer's variables
         with tf.compat.v1.Session(config=config.session_config) as session:
             if weights:
                 clone.set_weights(weights)
             tf_keras.__internal__.backend.initialize_variables(session)
             if object_based:
-                keras_model_fn.track_global_step(clone)
+                step = tf.compat.v1.train.get_global_step()
+                clone._track_trackable(step, "estimator_global_step")
                 clone.save_weights(path)
             else:
                 tf.compat.v1.train.Saver().save(session, path)
     user_files.sync_tree(folder)
     return path
-
-
-def _has_weights(model: Any) -> bool:
-    """Whether the weights have values; in graph mode a session must have initialized them."""
-    if tf.compat.v1.executing_eagerly_outside_functions():
-        return True
-    weights = [weight for layer in model.layers for weight in layer.weights]
-    return any(hasattr(weight, "_keras_initialized") for weight in weights)
 
 
 def _check_given(keras_model: Any, keras_model_path: Any, custom_objects: Any) -> None:
