@@ -6,16 +6,17 @@ each other names both. Other folders read configurations; none changes them. Beg
 `run_config.py`, and for TPUs with `tpu_config.py`.
 """
 
-from tpu_estimator_compat.config.iterations import (
-    IterationsPerLoopCounter,
-    check_positive_integer,
-    parse_iterations_per_loop,
-)
 from tpu_estimator_compat.config.run_config import RunConfig
 from tpu_estimator_compat.config.run_config_checks import ParameterServerStrategy
 from tpu_estimator_compat.config.session_config import default_session_config, warn_of_idle_fields
 from tpu_estimator_compat.config.task import TaskType
-from tpu_estimator_compat.config.tpu_config import InputPipelineConfig, TPUConfig
+from tpu_estimator_compat.config.tpu_config import (
+    InputPipelineConfig,
+    IterationsPerLoopCounter,
+    TPUConfig,
+    check_positive_integer,
+    parse_iterations_per_loop,
+)
 from tpu_estimator_compat.config.tpu_run_config import RunConfig as TPURunConfig
 
 __all__ = [

@@ -1,8 +1,8 @@
 """Embedding tables with their own optimizers; each step looks rows up and updates them on the host.
 
 This door implements `embedding_config_spec` and `tf.tpu.experimental.embedding_column`. The engine
-sees tables only as a host stage of the step (`engine/step/host_stage.py`); `TPUEstimator` uses
-`plug.py`. Begin with `config.py`, then `capturing.py`.
+sees tables only as a host stage of the step (`engine/step/host_stage.py`). Begin with `config.py`,
+then `capturing.py`.
 """
 
 from tpu_estimator_compat.embedding.config import EmbeddingConfigSpec

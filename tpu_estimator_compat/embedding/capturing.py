@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.embedding import lookup, optimizers, sharding
+from tpu_estimator_compat.embedding import lookup, optimizers, resolved_spec, sharding
+from tpu_estimator_compat.embedding.config import EmbeddingConfigSpec
 from tpu_estimator_compat.embedding.features import FeatureInput, UsedColumns, ids_of, weights_of
 from tpu_estimator_compat.embedding.interception import Interception
 from tpu_estimator_compat.embedding.lookup import Occurrences
@@ -27,11 +29,18 @@ from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.state import shards
 from tpu_estimator_compat.engine.state.shards import Shard
 from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders
-from tpu_estimator_compat.engine.step.host_stage import HostStage
+from tpu_estimator_compat.engine.step.host_stage import HostStage, HostStageBuilder
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import tpu_columns, tpu_columns_v2
 
 _WHILE_MODEL_FN = "embedding_tables"
+
+
+def host_stage(
+    spec: EmbeddingConfigSpec,
+) -> Callable[[str, int | None, Workers | None], HostStageBuilder]:
+    """A function of (mode, batch_size, group) that makes the builder of a mode's host stage."""
+    return functools.partial(CapturedTables, resolved_spec.resolve(spec))
 
 
 class CapturedTables:

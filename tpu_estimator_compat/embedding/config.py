@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tpu_estimator_compat.config import InputPipelineConfig, TPUConfig
+from tpu_estimator_compat.config.arguments import check_type
 from tpu_estimator_compat.embedding.parameters import SUPPORTED, OptimizationParameters
 from tpu_estimator_compat.embedding.tables import FeatureConfig, TableConfig
 from tpu_estimator_compat.tf_internals import columns_v1, columns_v2, tpu_columns_v2
@@ -183,3 +185,26 @@ def _check_dicts(features: Mapping[str, Any], tables: Mapping[str, Any]) -> None
             raise TypeError(
                 f"Config for table {name} must be of type `TableConfig`. Got {type(table)}"
             )
+
+
+def check_allowed(spec: Any, tpu_config: TPUConfig, use_tpu: bool, eval_on_tpu: bool) -> None:
+    """Raises for an embedding spec that the estimator's other arguments do not allow."""
+    wanted = "an EmbeddingConfigSpec of tf.estimator.tpu.experimental"
+    check_type(spec, "embedding_config_spec", EmbeddingConfigSpec, wanted)
+    input_mode = tpu_config.per_host_input_for_training
+    allowed = (InputPipelineConfig.PER_HOST_V1, InputPipelineConfig.PER_HOST_V2)
+    if use_tpu and input_mode not in allowed:
+        raise ValueError(
+            "Only PER_HOST_V1 and PER_HOST_V2 is supported when using TPU Embedding; got "
+            f"{input_mode}. Set TPUConfig.per_host_input_for_training."
+        )
+    if use_tpu and tpu_config.input_partition_dims is not None:
+        raise NotImplementedError(
+            "TPUConfig.input_partition_dims and embedding_config_spec: input that tables take "
+            "cannot be split over the cores of a replica. Set one of them to None."
+        )
+    if not (use_tpu and eval_on_tpu) and spec.partition_strategy == "mod":
+        raise ValueError(
+            "Mod sharding of embedding tables not supported on CPU. Got use_tpu="
+            f"{use_tpu} and eval_on_tpu={eval_on_tpu} with partition_strategy='mod'; take 'div'."
+        )

@@ -37,9 +37,9 @@ from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.modes.rules import InputFn, ModelFn, Rules
 from tpu_estimator_compat.engine.original import choice
 from tpu_estimator_compat.engine.topology import Topology, check_steps, join_cluster, takes_session
-from tpu_estimator_compat.estimator import finishing, overrides
+from tpu_estimator_compat.estimator import finishing
+from tpu_estimator_compat.estimator.construction import check_overrides, with_model_dir
 from tpu_estimator_compat.estimator.exporting import Exporting
-from tpu_estimator_compat.estimator.model_dir import with_model_dir
 from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.keras_model.model import ModelFnModel
 from tpu_estimator_compat.spec import (
@@ -326,7 +326,7 @@ class Estimator(Exporting):
     # Subclasses, and scripts with graphs of their own, call these methods by the original's names.
 
     def _assert_members_are_not_overridden(self) -> None:
-        overrides.check(Estimator, self)
+        check_overrides(Estimator, self)
 
     def _create_global_step(self, graph: tf.Graph) -> Any:
         return tf.compat.v1.train.create_global_step(graph)

@@ -22,8 +22,8 @@ from tpu_estimator_compat.engine.checkpoint import latest
 from tpu_estimator_compat.engine.checkpoint.state import is_whole
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.estimator import original
+from tpu_estimator_compat.estimator.construction import with_model_dir
 from tpu_estimator_compat.estimator.estimator import Estimator
-from tpu_estimator_compat.estimator.model_dir import with_model_dir
 from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys
 

@@ -13,7 +13,9 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import TPUConfig, TPURunConfig, check_positive_integer
 from tpu_estimator_compat.config.arguments import check_number, check_params, check_type
-from tpu_estimator_compat.embedding import EmbeddingConfigSpec, plug
+from tpu_estimator_compat.embedding import EmbeddingConfigSpec
+from tpu_estimator_compat.embedding.capturing import host_stage
+from tpu_estimator_compat.embedding.config import check_allowed
 from tpu_estimator_compat.engine.capture.user_functions import (
     RESERVED_PARAMS_KEYS,
     USE_TPU_KEY,
@@ -114,7 +116,7 @@ class TPUEstimator(Preflighting, Estimator):
             pipeline_configs.check_config(config.tpu_config)
         _check_are_numbers(*sizes)
         if embedding_config_spec is not None:
-            plug.check(embedding_config_spec, config.tpu_config, use_tpu, eval_on_tpu)
+            check_allowed(embedding_config_spec, config.tpu_config, use_tpu, eval_on_tpu)
         _check_takes_params(check_model_fn(model_fn, params))
         self._use_tpu = use_tpu
         super().__init__(
@@ -129,7 +131,7 @@ class TPUEstimator(Preflighting, Estimator):
         self._batch_axis = batch_axis
         self._host_stage = None
         if embedding_config_spec is not None and use_tpu:
-            self._host_stage = plug.host_stage(embedding_config_spec)
+            self._host_stage = host_stage(embedding_config_spec)
         self._batch_sizes = dict(
             zip((ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT), sizes, strict=True)
         )

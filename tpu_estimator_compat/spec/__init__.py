@@ -6,11 +6,10 @@ Begin with `tpu_estimator_spec.py`.
 """
 
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
-from tpu_estimator_compat.spec.host_call_hook import HostCallHook
+from tpu_estimator_compat.spec.hooks import HostCallHook, SummaryWritersHook
 from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
-from tpu_estimator_compat.spec.mode_keys import ModeKeys
-from tpu_estimator_compat.spec.summary_writers_hook import SummaryWritersHook
 from tpu_estimator_compat.spec.tpu_estimator_spec import TPUEstimatorSpec
+from tpu_estimator_compat.spec.validation import ModeKeys
 from tpu_estimator_compat.spec.warm_start import (
     VocabInfo,
     WarmStartSettings,

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from tpu_estimator_compat.spec import validation
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
-from tpu_estimator_compat.spec.host_call_hook import HostCallHook
-from tpu_estimator_compat.spec.mode_keys import ModeKeys
+from tpu_estimator_compat.spec.hooks import HostCallHook
 from tpu_estimator_compat.spec.tpu_estimator_spec import HostCall, TPUEstimatorSpec
+from tpu_estimator_compat.spec.validation import ModeKeys
 
 
 @dataclasses.dataclass(frozen=True)

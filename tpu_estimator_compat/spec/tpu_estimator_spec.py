@@ -8,7 +8,7 @@ import tensorflow as tf
 from tpu_estimator_compat.config.arguments import check_callable
 from tpu_estimator_compat.spec import validation
 from tpu_estimator_compat.spec.estimator_spec import EstimatorSpec
-from tpu_estimator_compat.spec.host_call_hook import HostCallHook
+from tpu_estimator_compat.spec.hooks import HostCallHook
 
 # The original's functions: they find the same arguments of wrappers and partials.
 from tpu_estimator_compat.tf_internals import function_utils, tf_inspect

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import all_of, as_list
 from tpu_estimator_compat.spec.keras_metrics import is_keras_metric, keras_metric_pair
-from tpu_estimator_compat.spec.mode_keys import ModeKeys
+from tpu_estimator_compat.tf_internals import EstimatorModeKeys as ModeKeys
 
 # Fills in the default signature of a SavedModel; the original used this function too.
 from tpu_estimator_compat.tf_internals import get_export_outputs
@@ -34,6 +34,13 @@ def check_mode(mode: Any) -> None:
             f"mode must be one of {modes}, the ModeKeys; got {mode!r}. Pass on the mode that "
             "model_fn is called with."
         )
+
+
+def check_is_mode(mode: Any) -> None:
+    """Raises ValueError for an argument that is no mode."""
+    modes = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT]
+    if mode not in modes:
+        raise ValueError(f"mode must be one of {modes}, got {mode!r}.")
 
 
 def checked_train_op(train_op: Any, mode: str) -> tf.Operation | tf.Tensor | None:

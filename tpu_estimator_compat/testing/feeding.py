@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.topology import Topology
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.spec.mode_keys import check_mode
+from tpu_estimator_compat.spec.validation import check_is_mode
 from tpu_estimator_compat.testing.devices import check_count
 from tpu_estimator_compat.testing.subject import check_hyperparameters
 
@@ -96,7 +96,7 @@ def batches(
     counts = {"replicas": replicas, "count": count, "hosts": hosts, "batch_size": batch_size}
     for name, value in counts.items():
         check_count(value, name)
-    check_mode(mode)
+    check_is_mode(mode)
     check_hyperparameters(params)
     if replicas % hosts:
         raise ValueError(f"{replicas} replicas cannot be spread evenly over {hosts} hosts.")

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import check_path
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.spec.mode_keys import check_mode
+from tpu_estimator_compat.spec.validation import check_is_mode
 from tpu_estimator_compat.testing import devices
 from tpu_estimator_compat.testing.recording import Recorder
 from tpu_estimator_compat.testing.results import Result
@@ -68,7 +68,7 @@ def run(
       RuntimeError: this process has fewer logical CPUs than replicas: see `pytest.mark.replicas`.
     """
     devices.check_count(steps, "steps")
-    check_mode(mode)
+    check_is_mode(mode)
     subject = Subject(model_fn, features, labels, params, use_tpu, seed, runtime)
     if model_dir is None:
         return of_subject(subject, mode, replicas, steps)

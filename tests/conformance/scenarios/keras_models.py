@@ -1,3 +1,7 @@
+import os
+import tempfile
+import warnings
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -113,3 +117,80 @@ def updates_of_batch_normalization(model_dir, record):
     estimator = _to_estimator(model, model_dir, checkpoint_format="saver")
     estimator.train(_input_fn, steps=3)
     return estimator.evaluate(_finite)
+
+
+def examples_with_weights(model_dir, record):
+    def input_fn():
+        x = np.arange(1, 9, dtype=np.float32).reshape(8, 1)
+        features = {"features": x, "sample_weights": x[:, 0] - 1}
+        return tf.data.Dataset.from_tensor_slices((features, 2 * x)).batch(2)
+
+    estimator = _to_estimator(_sequential(), model_dir)
+    estimator.train(input_fn)
+    return estimator.evaluate(input_fn)
+
+
+def a_subclassed_model(model_dir, record):
+    class Mine(tf.keras.Model):
+        def __init__(self, width, **arguments):
+            super().__init__(**arguments)
+            self.width = width
+            self.hidden = tf.keras.layers.Dense(width, "relu", kernel_initializer="ones")
+            self.top = tf.keras.layers.Dense(1, kernel_initializer="ones")
+
+        def call(self, inputs):
+            return self.top(self.hidden(inputs))
+
+        def get_config(self):
+            return {"width": self.width}
+
+    model = Mine(3)
+    model.compile("sgd", "mse")
+    estimator = _to_estimator(model, model_dir, checkpoint_format="saver")
+    estimator.train(_input_fn, steps=2)
+    return estimator.evaluate(_finite)
+
+
+class _Doubled(tf.keras.layers.Layer):
+    def call(self, inputs):
+        return inputs * 2.0
+
+
+def custom_objects(model_dir, record):
+    layers = [_Doubled(input_shape=(1,)), tf.keras.layers.Dense(1, kernel_initializer="ones")]
+    model = tf.keras.Sequential(layers)
+    model.compile("sgd", "mse")
+    estimator = _to_estimator(model, model_dir, custom_objects={"_Doubled": _Doubled})
+    return estimator.evaluate(_finite)
+
+
+def a_model_in_a_file(model_dir, record):
+    path = os.path.join(tempfile.mkdtemp(), "model.h5")
+    with warnings.catch_warnings():  # of the file's format, in words of their versions
+        warnings.simplefilter("ignore")
+        _sequential().save(path)
+    estimator = _to_estimator(None, model_dir, keras_model_path=path)
+    estimator.train(_input_fn, steps=2)
+    return estimator.evaluate(_finite)
+
+
+def signatures_of_outputs(model_dir, record):
+    x = tf.keras.Input((1,), name="x")
+    outputs = [tf.keras.layers.Dense(1, name=name, kernel_initializer="ones")(x) for name in "ab"]
+    model = tf.keras.Model(x, outputs)
+    model.compile("sgd", "mse")
+    export = tf.estimator.export
+    kinds = {"a": export.RegressionOutput, "b": export.PredictOutput}
+    estimator = _to_estimator(model, model_dir, export_outputs=kinds)
+
+    def receiver():
+        fed = tf.placeholder(tf.float32, [None, 1], "fed")
+        return export.ServingInputReceiver({"x": fed}, {"x": fed})
+
+    path = estimator.export_saved_model(tempfile.mkdtemp(), receiver)
+    with tf.Session(graph=tf.Graph()) as session:
+        loaded = tf.saved_model.load(session, ["serve"], path.decode())
+        return {
+            key: [signature.method_name, *sorted(signature.outputs)]
+            for key, signature in sorted(loaded.signature_def.items())
+        }

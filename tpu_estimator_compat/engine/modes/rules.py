@@ -40,7 +40,7 @@ class Rules:
       params, config: user functions get deep copies.
       batch_sizes: `ModeKeys` value to global batch size.
       batch_axis: per flat tensor of input, the dimension to split; None for 0 everywhere.
-      make_host_stage: the result of `embedding.plug.host_stage`; None for no host stage.
+      make_host_stage: the result of `embedding.capturing.host_stage`; None for no host stage.
     """
 
     model_fn: ModelFn

@@ -12,7 +12,7 @@ from tpu_estimator_compat.config.arguments import (
     check_number,
 )
 from tpu_estimator_compat.engine.modes.rules import InputFn, Rules
-from tpu_estimator_compat.spec.mode_keys import check_mode
+from tpu_estimator_compat.spec.validation import check_is_mode
 from tpu_estimator_compat.tools.preflight.check import Options, check
 from tpu_estimator_compat.tools.preflight.planned_mode import PlannedMode
 from tpu_estimator_compat.tools.preflight.report import Depth, Report, Verdict
@@ -78,7 +78,7 @@ def preflight(
     check_number(time_limit, "time_limit", least=0)
     if progress is not None:
         check_callable(progress, "progress", "It is given a text and a number of seconds.")
-    check_mode(mode)
+    check_is_mode(mode)
     names = {d.name.lower(): d for d in Depth}
     if depth not in names:
         raise ValueError(f"depth must be one of {list(names)}, got {depth!r}.")

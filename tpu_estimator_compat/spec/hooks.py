@@ -1,4 +1,4 @@
-"""The hook that opens the summary writers of a graph and flushes them."""
+"""Hooks that specs add: they open and flush summary writers, and run the host call."""
 
 from typing import Any
 
@@ -27,3 +27,15 @@ class SummaryWritersHook(tf.compat.v1.train.SessionRunHook):
 
     def end(self, session: Any) -> None:
         session.run(self._flushes)
+
+
+class HostCallHook(SummaryWritersHook):
+    """Fetches the host call's results in every run, except with `use_tpu=True`."""
+
+    def __init__(self, fetches: Any) -> None:
+        super().__init__()
+        self.fetches = fetches
+
+    def before_run(self, run_context: Any) -> tf.compat.v1.train.SessionRunArgs:
+        del run_context
+        return tf.compat.v1.train.SessionRunArgs(self.fetches)
