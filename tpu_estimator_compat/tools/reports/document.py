@@ -20,8 +20,9 @@ A command builds a `Document` and shows it; `text`, `page` and `json` give the t
 | `Bar`, `Cards`, `Chips`, `Curves`, `Folded` | left out | drawn |
 | `Only` | left out in one of the two | |
 
-Everything is text, which the renderers escape: user code can be neither markup nor codes. The
-module imports neither TensorFlow nor rich.
+Everything is text, which the renderers escape: user code can be neither markup nor codes, and no
+name can begin a line, as only `Lines` and `Log` have several. The module imports neither TensorFlow
+nor rich.
 """
 
 from __future__ import annotations

@@ -196,13 +196,13 @@ def _columns(table: doc.Table) -> Columns:
 def _cell(content: doc.Cell) -> RenderableType:
     match content:
         case doc.Span():
-            return cell(content.text, _STYLES.get(content.tone, ""))
+            return cell(printable(content.text), _STYLES.get(content.tone, ""))
         case doc.Lines():
             return Group(*map(_cell, content.cells))
         case doc.Table():
             return _drawn(content, content.rows)
         case _:
-            return cell(plain(content))
+            return cell(printable(plain(content)))
 
 
 class Sheet:
