@@ -129,6 +129,7 @@ class Exporting:
             strip_default_attrs,
         )
 
+    @calls.observed
     def _export_live(self, path: str, spec: Any, save: Callable[[str], str]) -> None:
         """Writes the SavedModel of a live model to `path`, and replaces a SavedModel there."""
         check_path(path, "filepath")

@@ -47,7 +47,7 @@ class DryRun:
         if report_lib.VERDICT in end:
             return end
         found = Report(self.status, self.calls, self.not_reached)
-        return f"{end}\n\n{report_lib.table(found, width=100)}"
+        return f"{end}\n\n{report_lib.told(found).text(100)}"
 
 
 _LINES = 100

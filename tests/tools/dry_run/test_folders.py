@@ -31,41 +31,16 @@ def test_neighbours_keep_their_places(folders):
     assert folders.shown(os.path.join(own, "model.ckpt-2")) == "model/model.ckpt-2"
 
 
-def test_files_are_read_where_they_are_and_written_to_the_stand_in(folders):
+def test_a_path_in_a_known_folder_is_the_dry_runs(folders):
     own = folders.own("model")
-    os.mkdir("model")
-    open("model/old", "w").close()
-    open(os.path.join(own, "new"), "w").close()
-    assert folders.to_read("model/old") == "model/old"
-    assert folders.to_read("model/new") == os.path.join(own, "new")
-    assert folders.to_read("model/n*") == os.path.join(own, "n*")
-    assert folders.to_write("model/old") == os.path.join(own, "old")
-    assert folders.to_write("models/old") == "models/old"
-
-
-def test_a_folder_is_removed_by_name_alone(folders):
-    os.mkdir("model")
-    open("model/old", "w").close()
-    assert folders.remove_tree("model")
-    assert os.path.exists("model/old")
-    assert folders.to_read("model/old") != "model/old"
-    own = folders.own("model")
-    assert not folders.remove_tree(own)
-
-
-def test_a_file_is_removed_by_name_where_only_the_user_has_it(folders):
-    own = folders.own("model")
-    os.mkdir("model")
-    open("model/old", "w").close()
-    open(os.path.join(own, "new"), "w").close()
-    assert folders.remove_file("model/old")
-    assert os.path.exists("model/old")
-    assert folders.to_read("model/old") != "model/old"
-    assert not folders.remove_file("model/new")
-    assert not folders.remove_file("elsewhere")
+    open(os.path.join(own, "new.index"), "w").close()
+    assert folders.within("model/old") == os.path.join(own, "old")
+    assert folders.within("models/old") == "models/old"
+    assert folders.of_checkpoint("model/new") == os.path.join(own, "new")
+    assert folders.of_checkpoint("model/old") == "model/old"
 
 
 def test_the_working_directory_may_be_a_model_dir(folders):
     own = folders.own(".")
-    assert folders.to_write("model.ckpt-1") == os.path.join(own, "model.ckpt-1")
-    assert folders.to_write(own) == own
+    assert folders.within("model.ckpt-1") == os.path.join(own, "model.ckpt-1")
+    assert folders.within(own) == own

@@ -69,7 +69,8 @@ def _add_dry_run(parser: argparse.ArgumentParser) -> None:
         "of each predict(), with all hooks, listeners, callbacks and exporters, and report which "
         "calls were reached. Temporary folders replace model_dirs, exports and the folders that "
         "the flags model_dir, output_dir and job_dir name; a model_dir starts with the newest "
-        "checkpoint of the real one. iterations_per_loop, save_checkpoints_steps, "
+        "checkpoint of the real one. Files that the script itself writes, moves or removes are not "
+        "redirected. iterations_per_loop, save_checkpoints_steps, "
         "log_step_count_steps and intervals of hooks are unchanged: what needs more than two steps "
         "does not happen; each train() still ends with a checkpoint. The exit status is "
         "the script's, or 1 if it reached no call",
@@ -164,8 +165,7 @@ def _dry_run(arguments: argparse.Namespace) -> int:
         return 2
     with _imports():
         from tpu_estimator_compat.tools.dry_run import running
-    from tpu_estimator_compat.tools.dry_run.report import table
-    from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
+    from tpu_estimator_compat.tools.dry_run.report import told
 
     def execute(words: list[str]) -> int:
         return run_script(argparse.Namespace(**{**vars(arguments), "args": words}), NAME)
@@ -183,7 +183,7 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     )
     with contextlib.chdir(started_in):  # the table names files from there
         print()
-        print(table(report, color=are_colors_shown()))
+        told(report).show()
     assert report.status is not None
     return report.status
 
@@ -306,8 +306,4 @@ _OURS = {
     "tpu_estimator_compat.old_names.legacy.overlay",
     "tpu_estimator_compat.old_names.legacy.script",
     "tpu_estimator_compat.old_names.legacy.vendored",
-    "tpu_estimator_compat.tools.dry_run.limiting",
-    "tpu_estimator_compat.tools.dry_run.recording",
-    "tpu_estimator_compat.tools.dry_run.redirecting",
-    "tpu_estimator_compat.tools.dry_run.waiting",
 }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import glob
+import argparse
+import contextlib
 import os
-import shutil
+import tempfile
 import threading
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 import tensorflow as tf
+from absl import flags
 
+from tpu_estimator_compat.engine.capture.patches import Function, patched
 from tpu_estimator_compat.engine.checkpoint import latest
 from tpu_estimator_compat.engine.files import user_files
 
@@ -24,9 +29,7 @@ class Folders:
         self._files = os.path.join(self._root, "files")
         self._started_in = os.getcwd()
         self._known: set[str] = set()
-        self._removed: set[str] = set()
-        self._lock = threading.RLock()
-        self._copying = threading.local()
+        self._lock = threading.Lock()
 
     def own(self, path: str) -> str:
         """The folder that stands for `path`; on first use, the newest checkpoint is copied there.
@@ -39,54 +42,25 @@ class Folders:
         own = self._of(whole)
         with self._lock:
             if whole not in self._known:
-                self._begin(whole, own)
+                os.makedirs(own, exist_ok=True)
+                _copy_newest_checkpoint(whole, own)
                 self._known.add(whole)
         return own
 
-    def _begin(self, whole: str, own: str) -> None:
-        os.makedirs(own, exist_ok=True)
-        if not self._is_removed(whole):
-            self._copying.now = True
-            try:
-                _copy_newest_checkpoint(whole, own)
-            finally:
-                self._copying.now = False
+    def temporary(self) -> str:
+        """A new folder, for an estimator without a model_dir."""
+        return tempfile.mkdtemp(dir=self._root)
 
-    def to_read(self, path: str) -> str:
-        """The dry run's path or pattern, if its file exists or was removed; else the user's."""
-        own = self.to_write(path)
-        is_there = glob.glob(own) if glob.has_magic(own) else os.path.lexists(own)
-        return own if is_there or self._is_removed(_whole(path)) else path
-
-    def to_write(self, path: str) -> str:
+    def within(self, path: str) -> str:
         """The dry run's path, for a path in a folder with a stand-in; else the path itself."""
-        if not self._known or getattr(self._copying, "now", False):
-            return path
         whole = _whole(path)
-        if _is_below(whole, self._root):
-            return path
         is_known = any(_is_below(whole, known) for known in list(self._known))
         return self._of(whole) if is_known else path
 
-    def remove_tree(self, path: str) -> bool:
-        """Removes a folder's stand-in; False for one below the root, which the caller removes."""
-        whole = _whole(path)
-        if _is_below(whole, self._root):
-            return False
-        with self._lock:
-            self._known.add(whole)
-            self._removed.add(whole)
-        shutil.rmtree(self._of(whole), ignore_errors=True)
-        return True
-
-    def remove_file(self, path: str) -> bool:
-        """Marks a file as removed if only the user's folder has it; else returns False."""
-        if self.to_write(path) == path or os.path.lexists(self.to_write(path)):
-            return False
-        if self.to_read(path) == path and os.path.lexists(path):
-            self._removed.add(_whole(path))
-            return True
-        return False
+    def of_checkpoint(self, path: str) -> str:
+        """The dry run's path of a checkpoint, if it has the checkpoint; else the user's path."""
+        own = self._of(_whole(path))
+        return own if os.path.exists(f"{own}.index") else path
 
     def shown(self, path: str) -> str:
         """The user's name of a path, relative to the working directory if it is below that."""
@@ -96,14 +70,6 @@ class Folders:
             return path.removeprefix(self._root).lstrip(os.sep)
         here = self._started_in.rstrip(os.sep) + os.sep
         return path.removeprefix(here)
-
-    def temporary(self) -> str:
-        path = os.path.join(self._root, "temporary")
-        os.makedirs(path, exist_ok=True)
-        return path
-
-    def _is_removed(self, whole: str) -> bool:
-        return any(_is_below(whole, removed) for removed in list(self._removed))
 
     def _of(self, whole: str) -> str:
         return os.path.join(self._files, whole.replace("://", os.sep).lstrip(os.sep))
@@ -127,3 +93,39 @@ def _copy_newest_checkpoint(folder: str, target: str) -> None:
         tf.io.gfile.copy(name, os.path.join(target, os.path.basename(name)), overwrite=True)
     stem = os.path.join(target, os.path.basename(path))
     tf.compat.v1.train.update_checkpoint_state(target, stem)
+
+
+@contextlib.contextmanager
+def replaced_in_flags(names: Collection[str], own: Callable[[str], str]) -> Iterator[None]:
+    """Within, `own(folder)` replaces the folders that these flags name, also by their defaults."""
+
+    def absl_flags(parse: Function) -> Function:
+        def function(self: Any, *args: Any, **kwargs: Any) -> Any:
+            rest = parse(self, *args, **kwargs)
+            for name in names:
+                if name in self and _names_folder(self[name].value):
+                    self[name].value = own(self[name].value)
+            return rest
+
+        return function
+
+    def arguments(parse: Function) -> Function:
+        def function(*args: Any, **kwargs: Any) -> Any:
+            parsed, rest = parse(*args, **kwargs)
+            for name in (name.replace("-", "_") for name in names):
+                value: Any = getattr(parsed, name, None)
+                if _names_folder(value):
+                    setattr(parsed, name, type(value)(own(os.fspath(value))))
+            return parsed, rest
+
+        return function
+
+    with (
+        patched(flags.FlagValues, "__call__", absl_flags),
+        patched(argparse.ArgumentParser, "parse_known_args", arguments),
+    ):
+        yield
+
+
+def _names_folder(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))

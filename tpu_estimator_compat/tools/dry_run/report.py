@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import shutil
 from collections.abc import Sequence
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
-from tpu_estimator_compat.tools.reports import json_form
+from tpu_estimator_compat.tools.reports import document, json_form
+from tpu_estimator_compat.tools.reports.document import (
+    Block,
+    Document,
+    Paragraph,
+    Span,
+    Table,
+    Tone,
+)
 from tpu_estimator_compat.tools.reports.sources import place
-
-_WIDEST = 100
 
 VERDICT = "Dry run: "
 """The beginning of the last paragraph of a table."""
@@ -93,35 +98,40 @@ class Report:
         new.replace(path)
 
 
-def table(report: Report, width: int | None = None, *, color: bool = False) -> str:
-    """A row for each call, with what it wrote and its hooks below; then what did not run."""
-    from tpu_estimator_compat.tools.reports.terminal import Sheet, cell, grid
+class Verdict(document.Verdict):
+    ENDED = "ended", 0, Tone.GOOD
+    FAILED = "failed", 1, Tone.BAD
 
-    sheet = Sheet(width or min(shutil.get_terminal_size((_WIDEST, 0)).columns, _WIDEST), color)
+
+def told(report: Report) -> Document:
+    """A row for each call, with what it wrote and its hooks below; then what did not run."""
+    blocks: list[Block] = []
     if report.calls:
-        rows = [tuple(cell(word, "bold") for word in _HEAD)]
-        for call in report.calls:
-            style = "red" if call.error else "green"
-            first, *others = _cells(call)
-            rows.append((cell(first, style), *map(cell, others)))
-        sheet.draw(grid(rows))
-        sheet.blank()
+        blocks.append(Table([_row(call) for call in report.calls], _HEAD))
     for call in report.calls:
         for text in _details(call):
-            sheet.add(f"{call.call} ({call.place}) {text}", indent="    ")
-    sheet.add(verdict(report), style="bold")
-    return str(sheet)
+            blocks.append(Paragraph(f"{call.call} ({call.place}) {text}", hang=4))
+    blocks.append(Paragraph(verdict(report), Tone.STRONG))
+    if report.calls:
+        blocks.append(Paragraph(_NOT_REDIRECTED))
+    ended = Verdict.FAILED if report.status else Verdict.ENDED
+    return Document("Dry run", ended, blocks, vars(report))
 
 
 _HEAD = ("call", "where", "model_fn", "replicas", "steps", "time", "loss", "")
+_NOT_REDIRECTED = (
+    "Files that the script itself writes, moves or removes were not redirected, but in folders "
+    "that its flags name."
+)
 
 
-def _cells(call: Call) -> tuple[str, ...]:
+def _row(call: Call) -> tuple[Span | str, ...]:
     loss = "-" if call.loss is None else f"{call.loss:.4g}"
     steps = (str(call.replicas or "-"), str(call.steps or "-"))
     more = f"+{call.repeated} not run" if call.repeated else ""
     last = "failed" if call.error else more
-    return (call.call, call.place, call.model_fn, *steps, f"{call.seconds:.2f} s", loss, last)
+    name = Span(call.call, Tone.BAD if call.error else Tone.GOOD)
+    return (name, call.place, call.model_fn, *steps, f"{call.seconds:.2f} s", loss, last)
 
 
 def _details(call: Call) -> list[str]:

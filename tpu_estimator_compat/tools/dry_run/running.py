@@ -1,21 +1,22 @@
-"""Runs a script in a dry run: short, redirected, recorded."""
+"""Runs a script in a dry run, and finds the calls in its source that were not reached."""
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import os
+import pathlib
 import sys
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
+from tpu_estimator_compat.keras_model import calls
+from tpu_estimator_compat.old_names.legacy.python_numpy import python2
 from tpu_estimator_compat.tools import child_process, script_folders
-from tpu_estimator_compat.tools.dry_run.folders import Folders
-from tpu_estimator_compat.tools.dry_run.limiting import limited
+from tpu_estimator_compat.tools.dry_run.folders import Folders, replaced_in_flags
 from tpu_estimator_compat.tools.dry_run.recording import Recorder
-from tpu_estimator_compat.tools.dry_run.redirecting import redirected
-from tpu_estimator_compat.tools.dry_run.report import Report
-from tpu_estimator_compat.tools.dry_run.source_calls import not_reached
+from tpu_estimator_compat.tools.dry_run.report import Call, NotReached, Report
 from tpu_estimator_compat.tools.dry_run.waiting import others, shortened
 
 
@@ -45,19 +46,18 @@ def run(
     status: int | None = None
 
     def report() -> Report:
-        calls = tuple(recorder.calls)
-        missed = not_reached([*filter(None, [script]), *(call.file for call in calls)], calls)
-        return Report(status, calls, missed, recorder.stopped)
+        made = tuple(recorder.calls)
+        missed = not_reached([*filter(None, [script]), *(call.file for call in made)], made)
+        return Report(status, made, missed, recorder.stopped)
 
     def changed() -> None:
         with one_at_a_time:
             if json and os.getpid() == own:
                 report().write(json)
 
-    recorder = Recorder(folders, changed)
-    kept.enter_context(redirected(folders, flags))
-    kept.enter_context(limited(recorder, whole_predictions=whole_predictions))
-    kept.enter_context(recorder.recorded())
+    recorder = Recorder(folders, changed, whole_predictions=whole_predictions)
+    kept.enter_context(replaced_in_flags(flags, folders.own))
+    kept.enter_context(calls.observing(recorder.observe))
     kept.enter_context(shortened(recorder))
     before = set(threading.enumerate())
     status = _status(lambda: execute(script_folders.replaced(arguments, flags, folders.own)))
@@ -79,3 +79,44 @@ def _status(execute: Callable[[], int]) -> int:
             return left.code or 0
         print(left.code, file=sys.stderr)
         return 1
+
+
+_METHODS = {
+    "evaluate",
+    "experimental_export_all_saved_models",
+    "export_saved_model",
+    "export_savedmodel",
+    "fit",
+    "predict",
+    "train",
+    "train_and_evaluate",
+}
+
+
+def not_reached(files: Iterable[str], calls: Sequence[Call]) -> tuple[NotReached, ...]:
+    """The calls in these files whose lines do not occur in `calls`."""
+    reached = {(call.file, call.line) for call in calls}
+    found = []
+    for file in dict.fromkeys(files):
+        for node, name in _calls(file):
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            if not any((file, line) in reached for line in lines):
+                found.append(NotReached(name, file, node.lineno))
+    return tuple(found)
+
+
+def _calls(file: str) -> list[tuple[ast.Call, str]]:
+    if not os.path.isfile(file):
+        return []
+    try:
+        tree = python2.mended(pathlib.Path(file).read_text(encoding="utf-8")).tree
+    except (SyntaxError, ValueError):  # a notebook, bytecode, or an error that the run has shown
+        return []
+    found = [(node, _method(node)) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return sorted(((n, name) for n, name in found if name), key=lambda pair: pair[0].lineno)
+
+
+def _method(call: ast.Call) -> str:
+    function = call.func
+    is_method = isinstance(function, ast.Attribute) and function.attr in _METHODS
+    return function.attr if is_method and isinstance(function, ast.Attribute) else ""

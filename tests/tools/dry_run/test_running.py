@@ -1,5 +1,5 @@
 from tpu_estimator_compat.tools.dry_run.report import Call
-from tpu_estimator_compat.tools.dry_run.source_calls import not_reached
+from tpu_estimator_compat.tools.dry_run.running import not_reached
 
 SOURCE = """
 def main():
