@@ -86,7 +86,8 @@ def test_a_script_without_an_end(tmp_path, monkeypatch):
 def test_the_table_is_in_the_failure_where_the_process_was_killed():
     calls = (Call("train", "train.py", 3, steps=2),)
     missed = (NotReached("evaluate", "train.py", 4),)
-    found = dry_running.DryRun("train.py", -9, calls, missed, "its last words\n")
+    words = {"script": "train.py", "output": "its last words\n"}
+    found = dry_running.DryRun(-9, calls, missed, **words)
     with pytest.raises(AssertionError) as failure:
         found.check()
     for words in ("its last words", "train.py:3", "Not reached: evaluate", "exit status -9"):

@@ -65,8 +65,6 @@ def finish(call: Call) -> Any:
         results = _results(call)
         _OPEN.add(results)
         return results
-    if call.name not in _LINES:
-        return call.make()
     call.at_error = tracebacks.shorten
     with _marking(call):
         return call.make()

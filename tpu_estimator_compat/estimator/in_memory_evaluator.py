@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ class InMemoryEvaluatorHook(tf.compat.v1.train.SessionRunHook):
       >>> estimator = estimator.train(input_fn, hooks=[hook], steps=1)
     """
 
-    @calls.observed
+    @functools.partial(calls.observed, name="InMemoryEvaluatorHook")
     def __init__(
         self,
         estimator: Estimator,

@@ -20,6 +20,9 @@ Function = TypeVar("Function", bound=Callable)
 observers: list[Callable[[Call], Any]] = []
 """Each makes the calls of those before it, in all threads."""
 
+innermost: dict[str, Callable[[Call], Any]] = {}
+"""The observers that always make the calls of a name, within all others."""
+
 _observed: set[Any] = set()
 
 
@@ -33,14 +36,20 @@ class Call:
       at_error: is given the error that ends the call.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], given: inspect.BoundArguments):
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        given: inspect.BoundArguments,
+        by: list[Callable[[Call], Any]],
+    ):
         self.name = name
         self.arguments = dict(given.arguments)
         for key, parameter in given.signature.parameters.items():
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 self.arguments.update(self.arguments.pop(key, {}))
         self._function = function
-        self._left = list(observers)
+        self._left = by
         self._owner = [self.arguments.pop("self")] if "self" in self.arguments else []
         self.owner: Any = self._owner[0] if self._owner else None
         self.at_error: Callable[[BaseException], None] = lambda error: None
@@ -57,17 +66,19 @@ def observed(function: Function, name: str = "", like: Any = None) -> Function:
 
     Where a method calls that of a base class, only the first is observed.
     """
+    name = name or function.__name__
     signature = inspect.signature(like or function)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not observers or (args and _is_of_base(call, args[0])):
+        by = [*observers, *([innermost[name]] if name in innermost else [])]
+        if not by or (args and _is_of_base(call, args[0])):
             return function(*args, **kwargs)
         try:
             given = signature.bind(*args, **kwargs)
         except TypeError:
             return function(*args, **kwargs)  # raises an error with the function's name
-        made = Call(name or function.__name__, function, given)
+        made = Call(name, function, given, by)
         try:
             return made.make()
         except BaseException as error:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import pathlib
 
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.dry_run import report as report_lib
-from tpu_estimator_compat.tools.dry_run.report import Call, NotReached, Report
+from tpu_estimator_compat.tools.dry_run.report import Report
 
 
-@dataclasses.dataclass(frozen=True)
-class DryRun:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DryRun(Report):
     """The end of a script's dry run, and what it reached.
 
     Attributes:
@@ -29,25 +28,17 @@ class DryRun:
     """
 
     script: str
-    status: int | None
-    calls: tuple[Call, ...]
-    not_reached: tuple[NotReached, ...]
     output: str
 
     def check(self) -> None:
         """Raises AssertionError, with the calls and the output, unless the exit status is 0."""
         if self.status == 0:
             return
-        raise AssertionError(f"The dry run of {self.script} failed.\n\n{self._told()}")
-
-    def _told(self) -> str:
-        """The output from its last traceback on, and the table if that is missing."""
+        # The output from its last traceback on, and the table if that is missing.
         start = max(self.output.rfind("Traceback (most recent call last)"), 0)
         end = "\n".join(self.output[start:].splitlines()[-_LINES:])
-        if report_lib.VERDICT in end:
-            return end
-        found = Report(self.status, self.calls, self.not_reached)
-        return f"{end}\n\n{report_lib.told(found).text(100)}"
+        table = "" if report_lib.VERDICT in end else f"\n\n{report_lib.told(self).text(100)}"
+        raise AssertionError(f"The dry run of {self.script} failed.\n\n{end}{table}")
 
 
 _LINES = 100
@@ -95,13 +86,9 @@ def dry_run(
         words += [os.fspath(script), *flags]
         command = child_process.module_command("tpu_estimator_compat", *words)
         ending = child_process.wait(child_process.start(command, log), time_limit, every=0.1)
-        found = _report(answer)
+        text = answer.read_text(encoding="utf-8") if answer.exists() else ""
+        # The last report that the process wrote, perhaps incomplete.
+        found = Report.from_json(text) if text else Report(None)
         output = log.read_text(encoding="utf-8", errors="replace")
     status = found.status if ending.code == 0 else ending.code
-    return DryRun(os.fspath(script), status, found.calls, found.not_reached, output)
-
-
-def _report(path: pathlib.Path) -> Report:
-    """The last report that the process wrote, perhaps incomplete; an empty one without any."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return Report.from_json(text) if text else Report(None)
+    return DryRun(**{**vars(found), "status": status}, script=os.fspath(script), output=output)

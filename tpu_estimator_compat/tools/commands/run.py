@@ -290,20 +290,14 @@ def _without(found: types.TracebackType | None) -> types.TracebackType | None:
     frame = found.tb_frame
     is_imports = frame.f_code.co_filename.startswith("<frozen importlib")  # Python hides these, too
     name = str(frame.f_globals.get("__name__"))
-    if is_imports or name in _OURS or name.startswith("IPython."):
+    if is_imports or name == __name__ or name.startswith(_HIDDEN):
         return rest
     return types.TracebackType(rest, found.tb_frame, found.tb_lasti, found.tb_lineno)
 
 
-_OURS = {
-    __name__,
-    "tpu_estimator_compat.old_names.legacy.imports",
-    "tpu_estimator_compat.old_names.legacy.behavior",
-    "tpu_estimator_compat.old_names.legacy.notebooks.shell",
-    "tpu_estimator_compat.old_names.legacy.notebooks.program",
-    "tpu_estimator_compat.old_names.legacy.python_numpy.numpy_methods",
-    "tpu_estimator_compat.old_names.legacy.python_numpy.numpy_names",
-    "tpu_estimator_compat.old_names.legacy.overlay",
-    "tpu_estimator_compat.old_names.legacy.script",
-    "tpu_estimator_compat.old_names.legacy.vendored",
-}
+_HIDDEN = (
+    "IPython.",
+    "tpu_estimator_compat.keras_model.calls",
+    "tpu_estimator_compat.old_names.legacy.",
+    "tpu_estimator_compat.tools.dry_run.",
+)

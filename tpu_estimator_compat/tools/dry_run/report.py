@@ -23,7 +23,20 @@ VERDICT = "Dry run: "
 
 
 @dataclasses.dataclass
-class Call:
+class NotReached:
+    """A call in the source of the script that did not run."""
+
+    call: str
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        return place(SourceLine(self.file, self.line))
+
+
+@dataclasses.dataclass
+class Call(NotReached):
     """A call of an estimator's method, or of its keras_model's.
 
     Attributes:
@@ -37,9 +50,6 @@ class Call:
       repeated: later calls that were given the result of this one.
     """
 
-    call: str
-    file: str
-    line: int
     model_fn: str = ""
     replicas: int = 0
     steps: int = 0
@@ -49,23 +59,6 @@ class Call:
     hooks: tuple[str, ...] = ()
     error: str = ""
     repeated: int = 0
-
-    @property
-    def place(self) -> str:
-        return place(SourceLine(self.file, self.line))
-
-
-@dataclasses.dataclass(frozen=True)
-class NotReached:
-    """A call in the source of the script that did not run."""
-
-    call: str
-    file: str
-    line: int
-
-    @property
-    def place(self) -> str:
-        return place(SourceLine(self.file, self.line))
 
 
 @dataclasses.dataclass(frozen=True)

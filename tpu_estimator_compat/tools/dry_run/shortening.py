@@ -16,8 +16,7 @@ import tensorflow as tf
 from tpu_estimator_compat.config import TaskType
 from tpu_estimator_compat.engine.checkpoint import global_step_in
 from tpu_estimator_compat.estimator.estimator import Estimator
-from tpu_estimator_compat.estimator.in_memory_evaluator import InMemoryEvaluatorHook
-from tpu_estimator_compat.estimator.schedule_specs import TrainSpec
+from tpu_estimator_compat.estimator.schedule import TrainSpec
 from tpu_estimator_compat.keras_model.calls import Call
 from tpu_estimator_compat.tools.dry_run.folders import Folders
 
@@ -30,7 +29,7 @@ def shorten(call: Call, folders: Folders, *, whole_predictions: bool) -> None:
     change = _SHORTER.get(call.name)
     if change and not (whole_predictions and call.name in _PREDICTIONS):
         change(call)
-    if call.name in _MAKING and not isinstance(call.owner, InMemoryEvaluatorHook):
+    if call.name in _MAKING:
         _own_model_dir(call.arguments, folders)
     redirect(call.arguments.get("hooks"), folders)
     own = dict.fromkeys(("export_dir_base", "path"), folders.own)
@@ -57,11 +56,6 @@ def _own_model_dir(arguments: dict[str, Any], folders: Folders) -> None:
             arguments["config"] = config.replace(model_dir=arguments["model_dir"])
 
 
-def _making(call: Call) -> None:
-    if isinstance(call.owner, InMemoryEvaluatorHook):
-        _one_step(call.arguments["estimator"], call)
-
-
 def _train(call: Call) -> None:
     """The steps that a call's own limits leave, at most two; two if they leave none."""
     left, max_steps = call.arguments.get("steps"), call.arguments.get("max_steps")
@@ -70,10 +64,6 @@ def _train(call: Call) -> None:
         left = max_steps - global_step_in(call.owner.model_dir)
     steps = min(left, STEPS) if left is not None and left > 0 else STEPS
     call.arguments |= {"steps": steps, "max_steps": None}
-
-
-def _evaluate(call: Call) -> None:
-    _one_step(call.owner, call)
 
 
 def _one_step(estimator: Any, call: Call) -> None:
@@ -133,9 +123,9 @@ def _one_keras_step(call: Call) -> None:
 
 
 _SHORTER: dict[str, Callable[[Call], None]] = {
-    "__init__": _making,
+    "InMemoryEvaluatorHook": lambda call: _one_step(call.arguments["estimator"], call),
     "train": _train,
-    "evaluate": _evaluate,
+    "evaluate": lambda call: _one_step(call.owner, call),
     "predict": _predict,
     "train_and_evaluate": _train_and_evaluate,
     "keras_model().fit": _fit,

@@ -18,20 +18,38 @@ from typing import Any
 import tensorflow as tf
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+KERAS_MODEL = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(HERE))), "keras_model")
 OURS = "tpu_estimator_compat"
+METHODS = {
+    "__init__",
+    "evaluate",
+    "export_saved_model",
+    "export_savedmodel",
+    "predict",
+    "train",
+}
 
 
 def main(path: str) -> int:
     """Runs the job of a file; returns 1 if the script failed, else 0."""
     with open(path) as file:
         job = json.load(file)
-    recorder = _load("recorder").Recorder(job)
+    calls = _load("calls")
+    observe_all(calls)
+    recorder = _load("recorder").Recorder(calls, job)
     sys.modules.update(modules())
     if job["dialect"] == "v1":
         tf.compat.v1.disable_v2_behavior()
     install_contrib(everywhere=job["dialect"] == "v1")
     status: int = recorder.record(tf.compat.v1.estimator, lambda: run(job))
     return status
+
+
+def observe_all(calls: Any) -> None:
+    """Has the original's estimators observed, as this package's are."""
+    for kind in tf.compat.v1.estimator.tpu.TPUEstimator.__mro__[:-1]:  # without object
+        for name in METHODS & set(vars(kind)):
+            setattr(kind, name, calls.observed(vars(kind)[name]))
 
 
 def run(job: Any) -> None:
@@ -108,12 +126,12 @@ def module(name: str, *namespaces: Any) -> types.ModuleType:
 
 
 def _load(name: str) -> Any:
-    """A module of `sides`, in a package that no script imports."""
+    """A module of `sides` or of `keras_model`, in a package that no script imports."""
     package = f"_{OURS}_sides"
     if package not in sys.modules:
         path = os.path.join(HERE, "__init__.py")
         spec = importlib.util.spec_from_file_location(
-            package, path, submodule_search_locations=[HERE]
+            package, path, submodule_search_locations=[HERE, KERAS_MODEL]
         )
         assert spec is not None
         sys.modules[package] = importlib.util.module_from_spec(spec)

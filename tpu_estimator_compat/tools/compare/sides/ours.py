@@ -8,6 +8,7 @@ import sys
 
 from tpu_estimator_compat import estimator
 from tpu_estimator_compat.engine.topology import local
+from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.old_names.legacy import script
 from tpu_estimator_compat.tools.compare.sides import recorder
 
@@ -28,7 +29,7 @@ def main(path: str) -> int:
         numpy_legacy=job["numpy_legacy"],
         behavior=job["behavior"],
     )
-    return recorder.Recorder(job).record(estimator, run)
+    return recorder.Recorder(calls, job).record(estimator, run)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import ops, random_seed
 
 _LIBRARIES = {
+    "_tpu_estimator_compat_sides",
     "absl",
     "keras",
     "numpy",

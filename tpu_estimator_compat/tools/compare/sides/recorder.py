@@ -1,6 +1,6 @@
 """Records the losses, variables and results of a script's estimators, unseen by the script.
 
-The recorder wraps the public methods of estimators, and adds a hook to `train`. A directory in the
+The recorder observes the calls of estimators, and adds a hook to `train`. A directory in the
 run's folder replaces each model_dir, and training ends after a number of steps. The folder then
 holds:
 
@@ -14,13 +14,11 @@ holds:
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import os
 import random
 import resource
-import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -41,6 +39,7 @@ class Recorder:
     """Records one run of a script.
 
     Args:
+      calls: the module `calls` of `keras_model`, by which the estimators' calls are observed.
       job: `folder`, of the record; `first_step`, whether to record activations and gradients of the
         first step; `steps`, the most steps of a training or evaluation; `checkpoint`, a path to
         start from, or the folder of a run with the same starts, or None; `disturb`, None, or a seed
@@ -49,7 +48,8 @@ class Recorder:
         process was started, in seconds since the epoch.
     """
 
-    def __init__(self, job: dict[str, Any]):
+    def __init__(self, calls: Any, job: dict[str, Any]):
+        self._calls = calls
         self.job = job
         self.undrawn: list[str] = []
         self.operations: list[dict[str, Any]] = []
@@ -62,7 +62,6 @@ class Recorder:
         self._exports = 0
         self._specs: list[Any] = []
         self._inputs: list[Any] = []
-        self._inside = threading.local()
         self._losses = open(os.path.join(self.folder, "losses.jsonl"), "a")  # noqa: SIM115
 
     def record(self, estimators: Any, run: Callable[[], None]) -> int:
@@ -70,7 +69,8 @@ class Recorder:
         random.seed(SEED)  # for scripts that shuffle without a seed
         np.random.seed(SEED)
         error: BaseException | None = None
-        with self.watching(estimators), randomness.seeds_by_place():
+        self._run_config = estimators.RunConfig
+        with self._calls.observing(self.observe), randomness.seeds_by_place():
             try:
                 run()
             except SystemExit as left:
@@ -80,14 +80,9 @@ class Recorder:
         self.finish(error)
         return 0 if error is None else 1
 
-    # Replacements of the estimators' methods.
-
-    @contextlib.contextmanager
-    def watching(self, estimators: Any) -> Iterator[None]:
-        bases = [estimators.Estimator, estimators.tpu.TPUEstimator]
-        bases.append(getattr(estimators, "EstimatorV2", estimators.Estimator))
-        classes = {c for base in bases for c in base.__mro__ if c is not object}
-        methods = {
+    def observe(self, call: Any) -> Any:
+        """Makes a call of an estimator so that it is recorded."""
+        observers = {
             "__init__": self._init,
             "train": self._train,
             "evaluate": self._evaluate,
@@ -95,53 +90,15 @@ class Recorder:
             "export_saved_model": self._export,
             "export_savedmodel": self._export,
         }
-        before = [
-            (owner, name, owner.__dict__[name])
-            for owner in classes
-            for name in methods
-            if name in owner.__dict__
-        ]
-        self._run_config = estimators.RunConfig
-        try:
-            for owner, name, method in before:
-                setattr(owner, name, self._outermost(method, methods[name]))
-            yield
-        finally:
-            for owner, name, method in before:
-                setattr(owner, name, method)
+        return observers[call.name](call) if call.name in observers else call.make()
 
-    def _outermost(self, method: Any, instead: Any) -> Any:
-        """Calls `instead` in place of `method`, except within a method of its name."""
-
-        def call(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-            if getattr(self._inside, "method", None) == method.__name__:
-                return method(estimator, *args, **kwargs)
-            given = inspect.signature(method).bind(estimator, *args, **kwargs)
-            return instead(method, given)
-
-        call.__name__, call.__doc__ = method.__name__, method.__doc__
-        call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
-        return call
-
-    @contextlib.contextmanager
-    def _within(self, method: Any) -> Iterator[None]:
-        before = getattr(self._inside, "method", None)
-        self._inside.method = method.__name__
-        try:
-            yield
-        finally:
-            self._inside.method = before
-
-    def _call(self, method: Any, given: inspect.BoundArguments) -> Any:
-        with self._within(method):
-            return method(*given.args, **given.kwargs)
-
-    def _init(self, method: Any, given: inspect.BoundArguments) -> None:
-        arguments = _all_arguments(given)
-        config = arguments.get("config") or self._run_config()
-        wanted = arguments.get("model_dir") or config.model_dir or "(none)"
-        own = self._own_model_dir(str(wanted))
-        changes: dict[str, Any] = {"model_dir": own}
+    def _init(self, call: Any) -> None:
+        given = call.arguments
+        config = given.get("config") or self._run_config()
+        given["model_dir"] = self._own_model_dir(
+            str(given.get("model_dir") or config.model_dir or "(none)")
+        )
+        changes: dict[str, Any] = {"model_dir": given["model_dir"]}
         if config.tf_random_seed is None:
             changes["tf_random_seed"] = SEED
         if config.save_checkpoints_steps is None and config.save_checkpoints_secs is None:
@@ -150,11 +107,10 @@ class Recorder:
             # With `use_tpu=True`, hooks run once per loop.
             changes["tpu_config"] = config.tpu_config._replace(iterations_per_loop=1)
         changes.update(self.job["config"])
-        _give(given, "config", config.replace(**changes))
-        _give(given, "model_dir", own)
-        if "model_fn" in arguments:
-            _give(given, "model_fn", self._watched(arguments["model_fn"]))
-        self._call(method, given)
+        given["config"] = config.replace(**changes)
+        if "model_fn" in given:
+            given["model_fn"] = self._watched(given["model_fn"])
+        call.make()
 
     def _own_model_dir(self, wanted: str) -> str:
         if wanted not in self._model_dirs:
@@ -196,62 +152,52 @@ class Recorder:
         watched.__signature__ = inspect.signature(model_fn)  # type: ignore[attr-defined]
         return watched
 
-    def _train(self, method: Any, given: inspect.BoundArguments) -> Any:
-        arguments = given.arguments
-        estimator = next(iter(arguments.values()))
-        step = records.global_step_of(estimator.model_dir)
-        last = self._last_step.setdefault(estimator.model_dir, step + self.job["steps"])
-        if arguments.get("steps") is not None:
-            last = min(last, step + int(arguments["steps"]))
-        if arguments.get("max_steps") is not None:
-            last = min(last, int(arguments["max_steps"]))
-        if arguments.get("steps") is None or arguments.get("max_steps") is None:
-            given.arguments["steps"] = None
-            given.arguments["max_steps"] = last
-        hook = RecordingHook(self, estimator.model_dir)
-        given.arguments["hooks"] = [*(arguments.get("hooks") or []), hook]
-        return self._call(method, given)
+    def _train(self, call: Any) -> Any:
+        given, model_dir = call.arguments, call.owner.model_dir
+        step = records.global_step_of(model_dir)
+        last = self._last_step.setdefault(model_dir, step + self.job["steps"])
+        if given.get("steps") is not None:
+            last = min(last, step + int(given["steps"]))
+        if given.get("max_steps") is not None:
+            last = min(last, int(given["max_steps"]))
+        if given.get("steps") is None or given.get("max_steps") is None:
+            given["steps"], given["max_steps"] = None, last
+        given["hooks"] = [*(given.get("hooks") or []), RecordingHook(self, model_dir)]
+        return call.make()
 
-    def _evaluate(self, method: Any, given: inspect.BoundArguments) -> Any:
-        steps = given.arguments.get("steps")
+    def _evaluate(self, call: Any) -> Any:
+        steps = call.arguments.get("steps")
         if steps is not None:
-            given.arguments["steps"] = min(int(steps), self.job["steps"])
-        result = self._call(method, given)
+            call.arguments["steps"] = min(int(steps), self.job["steps"])
+        result = call.make()
         values = {name: records.scalar(value) for name, value in result.items()}
         self.calls.append({"kind": "evaluate", "results": values})
         return result
 
-    def _predict(self, method: Any, given: inspect.BoundArguments) -> Any:
-        call = {"kind": "predict", "file": f"predictions-{len(self.calls)}", "examples": 0}
-        self.calls.append(call)
-        with self._within(method):
-            predictions = method(*given.args, **given.kwargs)
+    def _predict(self, call: Any) -> Any:
+        record = {"kind": "predict", "file": f"predictions-{len(self.calls)}", "examples": 0}
+        self.calls.append(record)
+        predictions = call.make()
 
         def all_of_them() -> Iterator[Any]:
             seen: list[Any] = []
             try:
-                while True:
-                    with self._within(method):
-                        try:
-                            prediction = next(predictions)
-                        except StopIteration:
-                            break
-                    seen.append(prediction)
-                    yield prediction
+                for each in predictions:
+                    seen.append(each)
+                    yield each
             finally:
                 predictions.close()
-                call["examples"] = len(seen)
+                record["examples"] = len(seen)
                 records.save_arrays(
-                    os.path.join(self.folder, str(call["file"])), records.stacked(seen)
+                    os.path.join(self.folder, str(record["file"])), records.stacked(seen)
                 )
 
         return all_of_them()
 
-    def _export(self, method: Any, given: inspect.BoundArguments) -> Any:
-        folder = os.path.join(self.folder, f"export-{self._exports}")
+    def _export(self, call: Any) -> Any:
+        call.arguments["export_dir_base"] = os.path.join(self.folder, f"export-{self._exports}")
         self._exports += 1
-        given.arguments["export_dir_base"] = folder
-        return self._call(method, given)
+        return call.make()
 
     # Called by the hook.
 
@@ -332,24 +278,3 @@ def _named(name: str, value: Any) -> dict[str, Any]:
     else:
         return {name: value} if isinstance(value, tf.Tensor) else {}
     return {k: v for key, item in items for k, v in _named(name + "/" + key, item).items()}
-
-
-def _all_arguments(given: inspect.BoundArguments) -> dict[str, Any]:
-    """Arguments by name, including those of `**kwargs`."""
-    found = dict(given.arguments)
-    for name, parameter in given.signature.parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            found.update(found.pop(name, {}))
-    return found
-
-
-def _give(given: inspect.BoundArguments, name: str, value: Any) -> None:
-    """Sets an argument if the function declares it, or if `**kwargs` have it already."""
-    for key, parameter in given.signature.parameters.items():
-        if key == name:
-            given.arguments[name] = value
-        elif parameter.kind is inspect.Parameter.VAR_KEYWORD and name not in given.arguments:
-            rest = dict(given.arguments.get(key, {}))
-            if name in rest:
-                rest[name] = value
-                given.arguments[key] = rest

@@ -99,6 +99,9 @@ def described(error: BaseException | None) -> dict[str, Any] | None:
     }
 
 
+_OBSERVED = os.path.join("keras_model", "calls.py")
+
+
 def _strip(shown: traceback.TracebackException | None) -> None:
     """Removes the frames of the code that runs and records the script."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -108,6 +111,7 @@ def _strip(shown: traceback.TracebackException | None) -> None:
             for frame in shown.stack
             if os.path.dirname(os.path.abspath(frame.filename)) != here
             and "runpy" not in frame.filename
+            and not frame.filename.endswith(_OBSERVED)
         ]
         shown.stack = traceback.StackSummary.from_list(kept)
         shown = shown.__cause__ or shown.__context__
