@@ -15,7 +15,10 @@ NAMESPACES = (tpu_estimator_compat, estimator, experimental, export, tpu, embedd
 
 
 def is_ours(value):
-    return inspect.isclass(value) and value.__module__.startswith("tpu_estimator_compat.")
+    """Whether a class is written here; tensorflow-estimator's own have no examples."""
+    module = getattr(value, "__module__", "")
+    ours = module.startswith("tpu_estimator_compat.") and ".original." not in module
+    return inspect.isclass(value) and ours
 
 
 PUBLIC = {name: getattr(n, name) for n in reversed(NAMESPACES) for name in n.__all__}

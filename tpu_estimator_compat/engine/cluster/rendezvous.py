@@ -97,6 +97,7 @@ class _Chief:
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
+        self._hello = hello(addresses, 0)
         self._workers: dict[int, asyncio.StreamWriter] = {}
         self._refused: dict[str, str] = {}  # reasons by host
         self._came = asyncio.Event()
@@ -143,7 +144,7 @@ class _Chief:
         """The index of the worker whose message is `words`; raises RefusedError for others."""
         if len(words) != 4 or words[0] != _NAME:
             raise RefusedError("not a worker")
-        _, version, cluster, _ = hello(self._addresses, 0)
+        _, version, cluster, _ = self._hello
         index = int(words[3]) if words[3].isdecimal() else 0
         # Other versions may have another protocol, and build other graphs.
         if words[1] != version:
