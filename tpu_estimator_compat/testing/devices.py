@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import tensorflow as tf
@@ -9,6 +11,29 @@ import tensorflow as tf
 from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.engine.topology import local
 from tpu_estimator_compat.tf_internals import context
+
+
+def divide(replicas: int) -> None:
+    """Gives TensorFlow and JAX that many logical CPUs, no GPU; RuntimeError once others exist."""
+    try:
+        tf.config.set_visible_devices([], "GPU")
+        local.split_cpu(replicas)
+    except RuntimeError:  # "cannot be modified after being initialized"
+        made = len(tf.config.list_logical_devices("CPU"))
+        if made != replicas or tf.config.list_logical_devices("GPU"):
+            raise RuntimeError(
+                f"TensorFlow has made its devices already, {made} logical CPUs; asked "
+                f"for: {replicas}, and no GPU"
+            ) from None
+    os.environ["JAX_NUM_CPU_DEVICES"] = str(replicas)
+    if "jax" in sys.modules:  # it has read this variable
+        _set_jax_devices(sys.modules["jax"], replicas)
+
+
+def _set_jax_devices(jax: Any, replicas: int) -> None:
+    for name, value in (("jax_platforms", "cpu"), ("jax_num_cpu_devices", replicas)):
+        if getattr(jax.config, name) != value:
+            jax.config.update(name, value)
 
 
 def require(replicas: int) -> None:

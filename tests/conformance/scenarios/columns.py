@@ -24,20 +24,6 @@ def _trained(model_dir, columns, data, units=1):
     return found
 
 
-def numeric_columns(model_dir, record):
-    columns = [
-        tf.feature_column.numeric_column("a"),
-        tf.feature_column.numeric_column("b", shape=(2,), normalizer_fn=lambda t: t / 2),
-    ]
-    return _trained(model_dir, columns, {"a": [1.0, 2.0], "b": [[1.0, 2.0], [3.0, 4.0]]})
-
-
-def bucketized_columns(model_dir, record):
-    a = tf.feature_column.numeric_column("a")
-    columns = [tf.feature_column.bucketized_column(a, [0.5, 1.5])]
-    return _trained(model_dir, columns, {"a": [1.0, 2.0]})
-
-
 def vocabulary_columns(model_dir, record):
     with open("words.txt", "w") as file:
         file.write("a\nb\n")
@@ -48,20 +34,6 @@ def vocabulary_columns(model_dir, record):
         tf.feature_column.indicator_column(of_file),
     ]
     return _trained(model_dir, columns, {"w": ["a", "c"], "f": ["b", "a"]})
-
-
-def embedding_columns(model_dir, record):
-    column = tf.feature_column.categorical_column_with_identity("i", 4)
-    embedding = tf.feature_column.embedding_column(column, 2, initializer=tf.ones_initializer())
-    return _trained(model_dir, [embedding], {"i": [1, 3]})
-
-
-def shared_embedding_columns(model_dir, record):
-    columns = [tf.feature_column.categorical_column_with_identity(key, 4) for key in ("i", "j")]
-    shared = tf.feature_column.shared_embedding_columns(
-        columns, 2, initializer=tf.ones_initializer()
-    )
-    return _trained(model_dir, shared, {"i": [1, 3], "j": [0, 1]})
 
 
 def hashed_and_crossed_columns(model_dir, record):

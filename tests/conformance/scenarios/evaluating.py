@@ -3,14 +3,6 @@ import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
-def results_of_an_evaluation(model_dir, record):
-    return models.trained(model_dir).evaluate(models.batches(4))
-
-
-def evaluate_some_steps(model_dir, record):
-    return models.trained(model_dir).evaluate(models.batches(), steps=3)
-
-
 def evaluate_a_number_of_steps_with_a_fraction(model_dir, record):
     """Quotients, as in Python 2, below and above twenty steps."""
     estimator = models.trained(model_dir, 1)

@@ -139,50 +139,6 @@ def a_hook_adds_to_the_graph(model_dir, record):
     models.estimator(model_dir).train(models.batches(), hooks=[Adds()], steps=2)
 
 
-def a_hook_adds_a_variable(model_dir, record):
-    class Counts(tf.train.SessionRunHook):
-        def begin(self):
-            self.count = tf.get_variable("count", [], tf.int32, tf.zeros_initializer())
-            self.more = tf.assign_add(self.count, 1)
-
-        def after_run(self, run_context, run_values):
-            record(run_context.session.run(self.more))
-
-    estimator = models.estimator(model_dir)
-    estimator.train(models.batches(), hooks=[Counts()], steps=2)
-    estimator.train(models.batches(), hooks=[Counts()], steps=1)
-
-
-def a_hook_loads_weights(model_dir, record):
-    """Variables assigned in after_create_session are those that training begins with."""
-
-    class Loads(tf.train.SessionRunHook):
-        def begin(self):
-            self.value = tf.placeholder(tf.float32, [])
-            variable = next(v for v in tf.trainable_variables() if v.op.name == "w")
-            self.load = variable.assign(self.value)
-
-        def after_create_session(self, session, coord):
-            session.run(self.load, {self.value: 3.0})
-
-    est = models.estimator(model_dir, save_checkpoints_steps=1)
-    est.train(models.batches(), hooks=[Loads()], steps=1)
-
-
-def variables_in_step(model_dir, record):
-    class Reads(tf.train.SessionRunHook):
-        def begin(self):
-            self.w = tf.trainable_variables()[0]
-
-        def before_run(self, run_context):
-            record("before", run_context.session.run(self.w))
-
-        def after_run(self, run_context, run_values):
-            record("after", run_context.session.run(self.w))
-
-    models.estimator(model_dir).train(models.batches(), hooks=[Reads()], steps=3)
-
-
 def a_listener_of_the_wrong_type(model_dir, record):
     models.estimator(model_dir).train(models.batches(), steps=1, saving_listeners=[object()])
 
@@ -274,3 +230,49 @@ def a_hook_reads_the_input(model_dir, record):
 
     hook = models.Fetching(record, "seen:0")
     models.estimator(model_dir, model_fn).train(models.batches(), hooks=[hook], steps=3)
+
+
+def logging_tensor_hook(model_dir, record):
+    hooks = [
+        tf.train.LoggingTensorHook(["named"], every_n_iter=2),
+        tf.train.LoggingTensorHook({"shown": "named:0"}, at_end=True),
+        tf.train.LoggingTensorHook(
+            {"x": "named:0"}, every_n_iter=3, formatter=lambda t: f"formatted {t['x']:.3f}"
+        ),
+    ]
+    estimator = models.estimator(model_dir, models.named_loss_model_fn)
+    estimator.train(models.batches(), hooks=hooks, steps=5)
+
+
+def profiler_hook(model_dir, record):
+    hook = tf.train.ProfilerHook(save_steps=2, output_dir=model_dir)
+    models.estimator(model_dir).train(models.batches(), hooks=[hook], steps=3)
+
+
+def check_numerics_by_nan_tensor_hook(model_dir, record):
+    """NanTensorHook(fail_on_nan_loss=False) warns and stops."""
+
+    def model_fn(features, labels, mode):
+        spec = models.model_fn(features, labels, mode)
+        nan = tf.log(1.0 - tf.cast(tf.train.get_global_step(), tf.float32), name="nan")
+        hook = tf.train.NanTensorHook(nan, fail_on_nan_loss=False)
+        return spec._replace(training_hooks=[hook])
+
+    models.estimator(model_dir, model_fn).train(models.batches(), steps=6)
+
+
+def hooks_that_count_seconds(model_dir, record):
+    class Timed(tf.train.SessionRunHook):
+        def begin(self):
+            self.timer = tf.train.SecondOrStepTimer(every_steps=2)
+
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(tf.train.get_global_step())
+
+        def after_run(self, run_context, run_values):
+            step = int(run_values.results)
+            if self.timer.should_trigger_for_step(step):
+                _, steps = self.timer.update_last_triggered_step(step)
+                record("due", step, steps)
+
+    models.estimator(model_dir).train(models.batches(), hooks=[Timed()], steps=5)

@@ -76,19 +76,6 @@ def writes_nothing_if_so_told(model_dir, record):
     models.tpu_estimator(model_dir, fn).train(models.tpu_batches(), steps=3)
 
 
-def writer_in_the_model_fn(model_dir, record):
-    def model_fn(features, labels, mode, params):
-        spec = models.tpu_model_fn(features, labels, mode, params)
-        summary = tf.compat.v2.summary
-        with summary.create_file_writer(model_dir + "/v2").as_default(), summary.record_if(True):
-            step = tf.train.get_or_create_global_step()
-            summary.scalar("in_model_fn", features["x"][0], step=step)
-        with tf.control_dependencies([spec.train_op]):
-            return models.changed(spec, train_op=tf.group(tf.summary.all_v2_summary_ops()))
-
-    models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=4)
-
-
 def variables_of_a_call(model_dir, record):
     """A local variable counts the calls; it is not in checkpoints."""
 

@@ -58,7 +58,10 @@ ELEMENTS = {
     "named_tuple": lambda: (Pair(tf.ones([2]), tf.ones([3])), tf.ones([2])),
 }
 ODD_ELEMENTS = {
-    "sparse": lambda: {"s": tf.SparseTensor([[0, 1], [1, 0]], [1.0, 2.0], [2, 3])},
+    "sparse": lambda: {
+        "s": tf.SparseTensor([[0, 1], [1, 0]], [1.0, 2.0], [2, 3]),
+        "d": tf.ones([2]),
+    },
     "ragged": lambda: {"r": tf.ragged.constant([[1.0, 2.0], [3.0]]), "d": tf.ones([2])},
     "strings": lambda: {"s": tf.constant(["a", "b"])},
     "many_types": lambda: {name: tf.cast(tf.ones([2]), name) for name in TYPES},
@@ -214,19 +217,6 @@ def input_fn_in_a_graph(model_dir, record):
     models.estimator(model_dir, tf_random_seed=3).train(input_fn, steps=1)
 
 
-def shuffle_with_the_configs_seed(model_dir, record):
-    def input_fn():
-        x = np.arange(8, dtype=np.float32)
-        return tf.data.Dataset.from_tensor_slices(x).shuffle(8).batch(2)
-
-    def model_fn(features, labels, mode):
-        return tf.estimator.EstimatorSpec(mode, predictions=features)
-
-    estimator = models.estimator(model_dir, model_fn)
-    predictions = [list(estimator.predict(input_fn)) for _ in range(2)]
-    return predictions
-
-
 def data_ends_within_py_func(model_dir, record):
     def input_fn():
         def generator():
@@ -252,20 +242,6 @@ def the_last_batch_is_smaller(model_dir, record):
     estimator = models.estimator(model_dir)
     record(estimator.evaluate(input_fn))
     estimator.train(input_fn)
-
-
-def control_dependency_on_an_input(model_dir, record):
-    """At the end of the data nothing runs that waits for the input, the counter neither."""
-
-    def model_fn(features, labels, mode):
-        counter = tf.get_variable("counter", [], tf.int32, tf.zeros_initializer())
-        with tf.control_dependencies([features["x"]]):
-            count = tf.assign_add(counter, 1)
-            step = tf.assign_add(tf.train.get_global_step(), 1)
-        loss = models.loss_of(features, labels)
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(count, step))
-
-    models.estimator(model_dir, model_fn).train(models.batches(3))
 
 
 def input_that_nobody_reads(model_dir, record):

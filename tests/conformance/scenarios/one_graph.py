@@ -137,23 +137,6 @@ def tensors_tables_and_placeholders_by_closure(model_dir, record):
     record(est.get_variable_value("w"), est.evaluate(input_fn, steps=2))
 
 
-def an_iterator_initialized_by_a_hook(model_dir, record):
-    class Initializing(tf.train.SessionRunHook):
-        def input_fn(self):
-            self.end = tf.placeholder(tf.int64, [])
-            data = tf.data.Dataset.range(self.end)
-            self.iterator = tf.data.make_initializable_iterator(data)
-            return self.iterator.get_next()
-
-        def after_create_session(self, session, coord):
-            session.run(self.iterator.initializer, {self.end: 3})
-
-    est = models.estimator(model_dir, _model_fn)
-    hook = Initializing()
-    est.train(hook.input_fn, hooks=[hook, models.Fetching(record, "IteratorGetNext:0")])
-    record(est.get_variable_value("global_step"), est.get_variable_value("w"))
-
-
 def _initial_values(model_dir, record, input_fn):
     """First values and dropout are drawn by the number of ops before them."""
 

@@ -41,34 +41,6 @@ def init_fn(model_dir, record):
     estimator.train(models.batches(), steps=1)
 
 
-def init_feed_dict(model_dir, record):
-    def make(spec):
-        w = tf.trainable_variables()[0]
-        value = tf.placeholder(tf.float32, [])
-        op = tf.group(w.assign(value), tf.train.get_global_step().initializer)
-        return tf.train.Scaffold(init_op=op, init_feed_dict={value: 6.0})
-
-    models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
-
-
-def local_init_op(model_dir, record):
-    def make(spec):
-        local = tf.get_local_variable("local", [], initializer=tf.zeros_initializer())
-        op = tf.group(tf.local_variables_initializer(), _noted(record, "local"))
-        record("model", local.op.name)
-        return tf.train.Scaffold(local_init_op=op)
-
-    estimator = models.trained(model_dir, 1, _scaffold(make))
-    estimator.train(models.batches(), steps=1)
-
-
-def local_init_op_in_an_evaluation(model_dir, record):
-    return models.estimator(
-        model_dir,
-        _scaffold(lambda spec: tf.train.Scaffold(local_init_op=_noted(record, "local")), ("eval",)),
-    ).evaluate(models.batches(), steps=2)
-
-
 def default_local_init_op_in_an_evaluation(model_dir, record):
     def make(spec):
         default = tf.train.Scaffold.default_local_init_op()
@@ -77,13 +49,6 @@ def default_local_init_op_in_an_evaluation(model_dir, record):
     return models.estimator(model_dir, _scaffold(make, ("eval",))).evaluate(
         models.batches(), steps=2
     )
-
-
-def local_init_op_in_a_prediction(model_dir, record):
-    def make(spec):
-        return tf.train.Scaffold(local_init_op=_noted(record, "local"))
-
-    return list(models.estimator(model_dir, _scaffold(make, ("infer",))).predict(models.batches(1)))
 
 
 def local_init_feed_dict(model_dir, record):
@@ -107,13 +72,6 @@ def _says_ready(record, field):
 
 def ready_op(model_dir, record):
     make = _says_ready(record, "ready_op")
-    models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
-
-
-def ready_op_that_is_never_ready(model_dir, record):
-    def make(spec):
-        return tf.train.Scaffold(ready_op=tf.constant(["left_over"]))
-
     models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
 
 

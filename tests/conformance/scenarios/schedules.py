@@ -64,14 +64,6 @@ def early_stopping_of_ones_own(model_dir, record):
     return [len(asked), sorted(estimator.get_variable_names())]
 
 
-def train_and_evaluate_a_tpu_estimator(model_dir, record):
-    config = models.tpu_config(model_dir, save_checkpoints_steps=2)
-    estimator = models.tpu_estimator(model_dir, config=config)
-    train_spec = tf.estimator.TrainSpec(models.tpu_batches(), max_steps=4)
-    eval_spec = tf.estimator.EvalSpec(models.tpu_batches(), steps=2, throttle_secs=0)
-    return tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
-
-
 def an_error_in_the_schedule(model_dir, record):
     def model_fn(features, labels, mode):
         if mode == "eval":

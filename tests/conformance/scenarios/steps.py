@@ -116,16 +116,3 @@ def branches_that_assign(model_dir, record):
 def branches_that_assign_without_v2_behavior(model_dir, record):
     tf.disable_v2_behavior()
     _branches(model_dir)
-
-
-def hooks_of_an_evaluation_spec(model_dir, record):
-    def model_fn(features, labels, mode):
-        loss = tf.reduce_mean(tf.square(features[:, 0] * models.weight() - labels))
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=models.descent(loss))
-
-    est = models.estimator(model_dir, model_fn, save_checkpoints_steps=2, save_summary_steps=0)
-    train = tf.estimator.TrainSpec(_data, max_steps=4)
-    evaluate = tf.estimator.EvalSpec(
-        _data, steps=2, hooks=[models.Recording(record)], start_delay_secs=0, throttle_secs=0
-    )
-    record(tf.estimator.train_and_evaluate(est, train, evaluate))

@@ -107,11 +107,6 @@ def _v2_scalar(folder, name="v2", condition=True):
     return make
 
 
-def v2_summaries_in_the_model_fn(model_dir, record):
-    fn = _with_summaries(_v2_scalar(model_dir + "/v2"))
-    models.estimator(model_dir, fn).train(models.batches(), steps=3)
-
-
 def v2_writer_in_the_model_dir(model_dir, record):
     fn = _with_summaries(_v2_scalar(model_dir))
     models.estimator(model_dir, fn).train(models.batches(), steps=3)
@@ -120,14 +115,6 @@ def v2_writer_in_the_model_dir(model_dir, record):
 def v2_summaries_switched_off(model_dir, record):
     fn = _with_summaries(_v2_scalar(model_dir + "/v2", condition=False))
     models.estimator(model_dir, fn).train(models.batches(), steps=3)
-
-
-def v2_summaries_every_second_step(model_dir, record):
-    def make(features, mode):
-        step = tf.train.get_or_create_global_step()
-        return _v2_scalar(model_dir + "/v2", condition=tf.equal(step % 2, 0))(features, mode)
-
-    models.estimator(model_dir, _with_summaries(make)).train(models.batches(), steps=6)
 
 
 def v2_summaries_initialized_by_hand(model_dir, record):

@@ -82,41 +82,6 @@ def eval_metrics_of_a_list(model_dir, record):
     return models.tpu_estimator(model_dir, model_fn).evaluate(models.tpu_batches(), steps=2)
 
 
-def evaluation_until_the_data_ends(model_dir, record):
-    return models.tpu_estimator(model_dir).evaluate(models.tpu_batches(3))
-
-
-def evaluation_of_a_tpu_estimator(model_dir, record):
-    estimator = models.tpu_estimator(model_dir)
-    estimator.train(models.tpu_batches(), steps=3)
-    return estimator.evaluate(models.tpu_batches(), steps=2, name="named")
-
-
-def training_of_a_tpu_estimator(model_dir, record):
-    estimator = models.tpu_estimator(model_dir)
-    estimator.train(models.tpu_batches(), steps=5)
-    estimator.train(models.tpu_batches(), max_steps=6)
-    estimator.train(models.tpu_batches(), max_steps=6)
-
-
-def hooks_of_a_tpu_spec(model_dir, record):
-    def model_fn(features, labels, mode, params):
-        spec = models.tpu_model_fn(features, labels, mode, params)
-        name = {"train": "training", "eval": "evaluation", "infer": "prediction"}[mode]
-        return models.changed(spec, **{f"{name}_hooks": [models.Recording(record, name)]})
-
-    estimator = models.tpu_estimator(model_dir, model_fn)
-    estimator.train(models.tpu_batches(), steps=2)
-    estimator.evaluate(models.tpu_batches(), steps=2)
-    return len(list(estimator.predict(models.tpu_batches(1))))
-
-
-def predictions_of_a_tpu_estimator(model_dir, record):
-    estimator = models.tpu_estimator(model_dir)
-    record(list(estimator.predict(models.tpu_batches(2))))
-    return list(estimator.predict(models.tpu_batches(1), yield_single_examples=False))
-
-
 def cross_shard_optimizer(model_dir, record):
     def model_fn(features, labels, mode, params):
         loss = models.loss_of(features, labels)
@@ -160,14 +125,6 @@ def a_subclass_that_overrides(model_dir, record):
             return super().evaluate(*args, **kwargs)
 
     Sub(models.tpu_model_fn, config=models.tpu_config(model_dir), use_tpu=False, train_batch_size=2)
-
-
-def summaries_of_a_tpu_estimator(model_dir, record):
-    def model_fn(features, labels, mode, params):
-        tf.summary.scalar("own", features["x"][0])
-        return models.tpu_model_fn(features, labels, mode, params)
-
-    models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=5)
 
 
 def properties_of_a_tpu_estimator(model_dir, record):

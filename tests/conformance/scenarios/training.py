@@ -6,19 +6,6 @@ import tensorflow.compat.v1 as tf
 from scenarios import models
 
 
-def steps_are_added_up(model_dir, record):
-    estimator = models.estimator(model_dir)
-    estimator.train(models.batches(), steps=3).train(models.batches(), steps=3)
-    return estimator.get_variable_value("global_step")
-
-
-def max_steps_are_a_total(model_dir, record):
-    estimator = models.trained(model_dir, 3)
-    estimator.train(models.batches(), max_steps=4)
-    estimator.train(models.batches(), max_steps=4)
-    return estimator.get_variable_value("global_step")
-
-
 def numbers_of_steps_with_a_fraction(model_dir, record):
     """Quotients, as in Python 2: training ends with the first step beyond the number."""
     estimator = models.estimator(
@@ -34,11 +21,6 @@ def numbers_of_steps_with_a_fraction(model_dir, record):
     estimator.train(models.batches(), max_steps=9.0)
     estimator.train(models.batches(3), steps=float("inf"))
     return estimator.get_variable_value("global_step")
-
-
-def train_returns_the_estimator(model_dir, record):
-    estimator = models.estimator(model_dir)
-    return estimator.train(models.batches(), steps=1) is estimator
 
 
 def train_until_the_data_ends(model_dir, record):
@@ -59,18 +41,6 @@ def no_data_at_all(model_dir, record):
     estimator = models.estimator(model_dir)
     estimator.train(models.batches(0), steps=3)
     return estimator.latest_checkpoint()
-
-
-def a_global_step_that_stays(model_dir, record):
-    """A train_op that leaves the global step alone: the log says so; here, a hook ends training."""
-
-    def model_fn(features, labels, mode):
-        loss = models.loss_of(features, labels)
-        train_op = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    estimator = models.estimator(model_dir, model_fn, log_step_count_steps=1)
-    estimator.train(models.batches(), hooks=[models.Recording(record, stop_after=4)], max_steps=2)
 
 
 def input_fn_raises_stop_iteration(model_dir, record):
@@ -263,21 +233,3 @@ def seeds_of_the_config(model_dir, record):
 
     for seed in (1, 2):
         models.trained(f"{model_dir}{seed}", 1, model_fn, tf_random_seed=seed)
-
-
-def optimizers_of_tf_train(model_dir, record):
-    optimizers = {
-        "adam": tf.train.AdamOptimizer(0.1),
-        "adagrad": tf.train.AdagradOptimizer(0.1),
-        "rmsprop": tf.train.RMSPropOptimizer(0.1, momentum=0.5),
-        "ftrl": tf.train.FtrlOptimizer(0.1),
-        "adadelta": tf.train.AdadeltaOptimizer(0.1),
-    }
-
-    def model_fn(features, labels, mode, params):
-        loss = models.loss_of(features, labels)
-        train_op = optimizers[params["name"]].minimize(loss, tf.train.get_global_step())
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    for name in optimizers:
-        models.trained(f"{model_dir}_{name}", 3, model_fn, {"name": name})

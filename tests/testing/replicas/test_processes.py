@@ -16,7 +16,8 @@ from support import TESTS, inner_pytest, python_path
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import testing
-from tpu_estimator_compat.testing.replicas import entries, processes
+from tpu_estimator_compat.testing import devices
+from tpu_estimator_compat.testing.replicas import processes
 
 pytestmark = pytest.mark.slow  # a process imports TensorFlow
 
@@ -172,9 +173,9 @@ def test_devices_that_are_made_are_not_changed():
 
 
 def set_devices_again():
-    entries.set_devices(len(tf.config.list_logical_devices("CPU")))
+    devices.divide(len(tf.config.list_logical_devices("CPU")))
     with pytest.raises(RuntimeError) as raised:
-        entries.set_devices(3)
+        devices.divide(3)
     return len(tf.config.list_logical_devices("CPU")), str(raised.value)
 
 

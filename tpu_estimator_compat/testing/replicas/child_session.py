@@ -12,7 +12,8 @@ from typing import Any, BinaryIO
 import _pytest.capture
 import pytest
 
-from tpu_estimator_compat.testing.replicas import entries, marked_tests
+from tpu_estimator_compat.testing import devices
+from tpu_estimator_compat.testing.replicas import marked_tests
 
 # Plugins that print, or write files that belong to the parent process.
 _LEFT_OUT = ("terminalreporter", "lfplugin", "nfplugin", "stepwiseplugin", "pytest_cov")
@@ -68,7 +69,7 @@ class ReplicaProcess:
             return
         try:
             # A conftest may have asked for other devices while it was imported.
-            entries.set_devices(self._request["replicas"])
+            devices.divide(self._request["replicas"])
         except RuntimeError as error:
             self._send("failure", f"{error}. They were made while the test was collected.")
             session.items.clear()

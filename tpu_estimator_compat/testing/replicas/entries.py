@@ -40,7 +40,9 @@ def enter(entry: str, folder: str, cwd: str, environment: dict[str, str], parent
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     request = pickle.loads(pathlib.Path(folder, "request").read_bytes())
     sys.path[:] = request["sys_path"]
-    set_devices(request["replicas"])
+    from tpu_estimator_compat.testing import devices  # it imports TensorFlow
+
+    devices.divide(request["replicas"])
     _ENTRIES[entry](request, pathlib.Path(folder))
     ctypes.pythonapi.Py_Exit(0)  # the server would leave by os._exit, without `atexit`
     raise AssertionError
@@ -72,33 +74,6 @@ def _run_test(request: dict[str, Any], folder: pathlib.Path) -> None:
 
 
 _ENTRIES = {"call": _call, "run_test": _run_test}
-
-
-def set_devices(replicas: int) -> None:
-    """Gives TensorFlow and JAX that many logical CPUs, no GPU; RuntimeError once others exist."""
-    import tensorflow as tf
-
-    from tpu_estimator_compat.engine.topology import local
-
-    try:
-        tf.config.set_visible_devices([], "GPU")
-        local.split_cpu(replicas)
-    except RuntimeError:  # "cannot be modified after being initialized"
-        made = len(tf.config.list_logical_devices("CPU"))
-        if made != replicas or tf.config.list_logical_devices("GPU"):
-            raise RuntimeError(
-                f"TensorFlow has made its devices already, {made} logical CPUs; asked "
-                f"for: {replicas}, and no GPU"
-            ) from None
-    os.environ["JAX_NUM_CPU_DEVICES"] = str(replicas)
-    if "jax" in sys.modules:  # it has read this variable
-        _set_jax_devices(sys.modules["jax"], replicas)
-
-
-def _set_jax_devices(jax: Any, replicas: int) -> None:
-    for name, value in (("jax_platforms", "cpu"), ("jax_num_cpu_devices", replicas)):
-        if getattr(jax.config, name) != value:
-            jax.config.update(name, value)
 
 
 def _prepare(main: dict[str, Any]) -> None:

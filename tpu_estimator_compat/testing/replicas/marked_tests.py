@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tpu_estimator_compat.testing.replicas import entries, marks, processes
+from tpu_estimator_compat.testing.replicas import marks, processes
 
 IS_CHILD = pytest.StashKey[bool]()
 """In a config: whether this process was started for one marked test."""
@@ -179,8 +179,10 @@ def _run_here(item: pytest.Item, number: int) -> bool | None:
 
 
 def _set_devices_here(number: int) -> None:
+    from tpu_estimator_compat.testing import devices  # it imports TensorFlow
+
     try:
-        entries.set_devices(number)
+        devices.divide(number)
     except RuntimeError as error:
         message = f"{error}. A debugger needs the test in this process: run this test alone."
         pytest.fail(message, pytrace=False)

@@ -144,10 +144,12 @@ def run_in_fork(
     call = entry, str(folder), cwd or os.getcwd(), environment
     try:
         with forks.Forked(server, entries.enter, *call) as forked:
-            relays = [_Relay(p, s) for p, s in zip(outputs, ("stdout", "stderr"), strict=True)]
-            while forked.poll(0.02) is None:
-                _relay(relays, live)
-            _relay(relays, live)
+            relays = [_Relay(path) for path in outputs] if live else []
+            ended = False
+            while not ended:
+                ended = forked.poll(0.02) is not None
+                for relay in relays:
+                    relay.go_on()
             return Ended(forked.wait(0), _answers(folder / "answers"), _last_output(folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -208,11 +210,10 @@ def _has_main_file() -> bool:
 
 
 class _Relay:
-    """Prints here what a process writes to a file."""
+    """Prints here what a process writes to a file, to the stream of its name."""
 
-    def __init__(self, path: pathlib.Path, stream: str):
+    def __init__(self, path: pathlib.Path):
         self._path = path
-        self._stream = stream
         self._position = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -224,15 +225,9 @@ class _Relay:
             content = file.read()
         self._position += len(content)
         if text := self._decoder.decode(content):
-            stream: TextIO = getattr(sys, self._stream)
+            stream: TextIO = getattr(sys, self._path.name)
             stream.write(text)
             stream.flush()
-
-
-def _relay(relays: list[_Relay], live: bool) -> None:
-    if live:
-        for relay in relays:
-            relay.go_on()
 
 
 def _answers(path: pathlib.Path) -> list[Any]:
