@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -139,17 +140,9 @@ def _captured(
     if topology.compiles:
         check_no_strings(element.spec)
 
-    def call(element: Any) -> Spec:
-        features, labels = model_arguments(element, mode)
-        if host_stage is None:
-            return rules.call_model_fn(features, labels, input_mode, check_shapes)
-        features = host_stage.enter(features)
-        spec = rules.call_model_fn(features, labels, input_mode, check_shapes)
-        host_stage.leave()
-        return spec
-
     partition = _partition(rules, input_mode, element.spec)
     graph = tf.compat.v1.get_default_graph()
+    call = functools.partial(_call_model_fn, rules, input_mode, host_stage, check_shapes)
     returned = capture(
         call,
         element,
@@ -178,6 +171,22 @@ def _captured(
         partition=partition,
         host_stage=host_stage,
     )
+
+
+def _call_model_fn(
+    rules: Rules,
+    input_mode: InputMode,
+    host_stage: HostStageBuilder | None,
+    check_shapes: bool,
+    element: Any,
+) -> Spec:
+    features, labels = model_arguments(element, input_mode.mode)
+    if host_stage is None:
+        return rules.call_model_fn(features, labels, input_mode, check_shapes)
+    features = host_stage.enter(features)
+    spec = rules.call_model_fn(features, labels, input_mode, check_shapes)
+    host_stage.leave()
+    return spec
 
 
 def _partition(rules: Rules, input_mode: InputMode, element_spec: Any) -> list[Any] | None:
