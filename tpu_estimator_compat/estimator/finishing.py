@@ -8,7 +8,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import linecache
 import os
+import types
 import weakref
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -16,7 +18,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.estimator import tracebacks
+from tpu_estimator_compat.engine.cluster.group import MachineLostError
+from tpu_estimator_compat.engine.graph.sources import is_users
 from tpu_estimator_compat.keras_model.calls import Call
 
 _LINES = {
@@ -65,7 +68,7 @@ def finish(call: Call) -> Any:
         results = _results(call)
         _OPEN.add(results)
         return results
-    call.at_error = tracebacks.shorten
+    call.at_error = shorten
     with _marking(call):
         return call.make()
 
@@ -75,7 +78,7 @@ def _results(call: Call) -> Iterator[Any]:
         with _marking(call):
             yield from _in_its_process(call.make())
     except BaseException as error:
-        tracebacks.shorten(error)
+        shorten(error)
         raise
 
 
@@ -94,3 +97,39 @@ def _marking(call: Call) -> Iterator[None]:
         raise
     for _ in range(times):
         logging.info("%s marked as finished", source)
+
+
+_TOLD_IN_WORDS = (
+    tf.errors.OpError,
+    tf.compat.v1.train.NanLossDuringTrainingError,
+    KeyboardInterrupt,
+    MachineLostError,
+)
+
+
+def shorten(error: BaseException) -> None:
+    """Drops the package's frames from the traceback of `error`, from the current frame inwards.
+
+    An error without user frames comes from this package. Its traceback stays whole, unless the
+    error is meant for users: a `raise` statement raised it, or it is of a type such as
+    `tf.errors.OpError`. `tf.debugging.disable_traceback_filtering()` keeps all tracebacks whole.
+    """
+    if not tf.debugging.is_traceback_filtering_enabled():
+        return
+    frames: list[Any] = []
+    entry = error.__traceback__
+    while entry is not None:
+        frames.append(entry)
+        entry = entry.tb_next
+    users = [each for each in frames if is_users(each.tb_frame.f_code.co_filename)]
+    if not users and not isinstance(error, _TOLD_IN_WORDS) and not _is_raised(frames[-1]):
+        return
+    for each in reversed(users):
+        entry = types.TracebackType(entry, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    error.__traceback__ = entry
+
+
+def _is_raised(innermost: Any) -> bool:
+    """Whether a `raise` statement raised the error; others, such as a KeyError, are bugs."""
+    file = innermost.tb_frame.f_code.co_filename
+    return linecache.getline(file, innermost.tb_lineno).strip().startswith("raise ")

@@ -9,7 +9,7 @@ from support.legacy_models import logits_of, make_estimator, train_input_fn
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import estimator as estimators
 
-WHERE = "test_tracebacks.py"
+WHERE = "test_finishing.py"
 
 
 def files(caught):
