@@ -49,7 +49,8 @@ def test_cells_run_in_order_in_the_notebooks_folder(run, tmp_path):
         "if folder:\n    !echo 'it is' {folder.upper()}; exit 3",
         "%env NEW=a value\n!echo $NEW {no such} {{'a': 1}}",
         "%%writefile written.txt\nfirst\nsecond",
-        "%%bash\nread a < written.txt; echo ${a}",
+        "%%shell\nread a < written.txt; echo ${a}",
+        "%less written.txt",
         "%cd ..\nfrom __future__ import division\ndisplay(os.path.basename(os.getcwd()) != folder)",
     )
     assert done.returncode == 0, done.stderr
@@ -61,6 +62,8 @@ def test_cells_run_in_order_in_the_notebooks_folder(run, tmp_path):
         "a value {no such} {{a: 1}}",
         "Writing written.txt",
         "first",
+        "first",
+        "second",
         str(tmp_path),
         "True",
     ]
@@ -180,12 +183,12 @@ def test_commands_install_nothing(run):
 
 
 def test_run_gives_scripts_and_notebooks_the_dropped_names(run, trainer, tmp_path):
-    other = "import tensorflow as tf\nname = tf.contrib.__name__\n!echo other"
+    other = "import tensorflow as tf\nname = tf.contrib.__name__\n!echo other\ndisplay(3)"
     (tmp_path / "notes" / "other.ipynb").write_text(notebook(other))
     (tmp_path / "notes" / "fails.py").write_text("before = 1\ndef f():\n    1 / 0\nf()\n")
     done = run("%run -m trainer.task", "%run other.ipynb", "name", "%run fails.py\nprint(before)")
     assert done.returncode == 0, done.stderr
-    shown = [trainer, "[]", "other", "'tpu_estimator_compat.v1.contrib'", "1"]
+    shown = [trainer, "[]", "other", "3", "'tpu_estimator_compat.v1.contrib'", "1"]
     assert done.stdout.splitlines() == shown
     trace = done.stderr[done.stderr.index("Traceback") :].splitlines()
     assert [line for line in trace if "^" not in line] == [

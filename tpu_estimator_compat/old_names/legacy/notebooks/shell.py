@@ -172,13 +172,22 @@ class Shell(InteractiveShell):
     def prepare(self, imports: LegacyImports) -> None:
         self._imports = imports
         self._error: BaseException | None = None
-        self.user_ns["__builtins__"] = {**self.user_ns["__builtins__"], "display": display}
-        for name in ("exit", "quit"):  # IPython's leave the shell, Python's end the run
-            del self.user_ns[name]
+        self.magics_manager.register_alias("shell", "bash", "cell")  # Colab has it
+        for name in ("less", "more"):
+            self.magics_manager.register_alias(name, "cat")
         cleanup = self.input_transformer_manager.cleanup_transforms
         cleanup[cleanup.index(leading_empty_lines)] = _same_lines
         if imports.numpy:
             self.ast_transformers.append(_OldCalls())
+
+    def init_virtualenv(self) -> None:
+        """IPython would add another environment to sys.path, if VIRTUAL_ENV names one."""
+
+    def init_user_ns(self) -> None:
+        super().init_user_ns()
+        self.user_ns["display"] = self.user_ns_hidden["display"] = display
+        for name in ("exit", "quit"):  # IPython's leave the shell, Python's end the run
+            del self.user_ns[name]
 
     def run(self, program: Program, *, silent: bool = False) -> None:
         """Runs a notebook's cells; first names the one whose syntax error will end the run."""
@@ -245,7 +254,7 @@ class Shell(InteractiveShell):
 
     def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:
         if self._is_skipped(f"!{cmd}", self.getoutput):
-            return None
+            return []
         return super().getoutput(cmd, split, depth + 1)
 
     def safe_execfile(
