@@ -1,11 +1,9 @@
-import pathlib
 import subprocess
 import sys
 
 import numpy as np
 import pandas
 import pytest
-from support import probing
 from support.legacy_models import make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
@@ -50,16 +48,6 @@ def test_the_feed_hook_is_said_to_have_no_effect(tmp_path, caplog):
     assert "experimental_feed_hook=<class 'object'> has no effect" in caplog.text
 
 
-PROBE = pathlib.Path(__file__).with_name("subclass_probe.py")
-
-
-@pytest.mark.slow
-@pytest.mark.parity
-def test_the_same_answers_as_the_original(original, tmp_path):
-    command = [sys.executable, "-m", "tpu_estimator_compat", "run", PROBE]
-    assert probing.run(*command, cwd=tmp_path) == original.run(PROBE, cwd=tmp_path)
-
-
 def test_listeners_of_another_type_are_refused():
     message = "All saving_listeners must be `CheckpointSaverListener` instances, given: 3"
     with pytest.raises(TypeError, match=message):
@@ -69,21 +57,6 @@ def test_listeners_of_another_type_are_refused():
 def test_an_exporter_whose_name_is_no_string_is_refused():
     with pytest.raises(ValueError, match="An Exporter must have a string name"):
         EvalSpec(train_input_fn, exporters=Exporter(3))
-
-
-LOG_PROBE = pathlib.Path(__file__).with_name("log_probe.py")
-
-
-@pytest.mark.slow
-@pytest.mark.parity
-def test_the_same_lines_in_the_same_order(original, tmp_path):
-    expected = original.run(LOG_PROBE, "original", tmp_path / "original")
-    assert probing.run(sys.executable, LOG_PROBE, "ours", tmp_path / "ours") == expected
-    text = "\n".join(expected["tpu"])
-    assert "_TPUContext: eval_on_tpu True" in text
-    assert "training_loop marked as finished" in text
-    assert "loss = " not in text.partition("evaluation")[0].replace("global_step", "")
-    assert "loss = 11.53, step = 0" in "\n".join(expected["plain"])
 
 
 def model_fn(features, labels, mode, params):

@@ -201,6 +201,27 @@ def a_subclass_that_overrides(model_dir, record):
     Sub(models.model_fn, model_dir)
 
 
+def subclasses_that_override_other_members(model_dir, record):
+    class Internal(tf.estimator.Estimator):
+        def _train_model(self, *args):
+            return None
+
+    class Latest(tf.estimator.Estimator):
+        def latest_checkpoint(self):
+            return "mine"
+
+    class OnItsOwn(tf.estimator.Estimator):
+        def _assert_members_are_not_overridden(self):
+            pass
+
+        def eval_dir(self, name=None):
+            return "mine"
+
+    for kind in (Internal, Latest, OnItsOwn):
+        models.attempt(record, kind, models.model_fn, model_dir)
+    record(OnItsOwn(models.model_fn, model_dir).eval_dir())
+
+
 def a_subclass_that_adds(model_dir, record):
     """They may add methods, and call the constructor with a model_fn of their own."""
 

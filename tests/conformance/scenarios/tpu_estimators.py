@@ -162,3 +162,19 @@ def tpu_shard_functions_off_tpu(model_dir, record):
         return models.tpu_model_fn(features, labels, mode, params)
 
     models.tpu_estimator(model_dir, model_fn).train(models.tpu_batches(), steps=1)
+
+
+def a_model_fn_that_raises(model_dir, record):
+    def model_fn(features, labels, mode, params):
+        raise KeyError("fails")
+
+    estimator = models.tpu_estimator(model_dir, model_fn, eval_on_tpu=False)
+    models.attempt(record, estimator.train, models.tpu_batches(), steps=1)
+    models.attempt(record, estimator.evaluate, models.tpu_batches(), steps=1)
+    models.attempt(record, next, estimator.predict(models.tpu_batches()))
+
+
+def predictions_that_are_given_up(model_dir, record):
+    predictions = models.tpu_estimator(model_dir).predict(models.tpu_batches())
+    record(next(predictions))
+    predictions.close()

@@ -1,23 +1,15 @@
-"""Answers requests from SavedModels, by one of TensorFlow's loaders or over HTTP.
+"""Answers requests from SavedModels, by one of TensorFlow's loaders.
 
-    serving_probe.py load --job JOB.json     JOB: list of {path, loader, requests, out}
-    serving_probe.py http --models DIR       serves DIR/<name>/<version>; prints its port
+    serving_probe.py JOB.json     list of {path, loader, requests, out}
 
 Needs TensorFlow only, of either version. `loader` is "v2" for `tf.saved_model.load`, "v1" for
 `tf.compat.v1.saved_model.loader`, "keras" for `keras.layers.TFSMLayer`. Requests are .npz files
 with keys `<signature>//<input>`; answers have `<signature>//<output>`.
-
-Over HTTP it talks as TensorFlow Serving does: POST /v1/models/<name>:predict with
-{"signature_name": ..., "inputs": {...}}, from the newest version.
 """
 
-import argparse
-import base64
-import http.server
 import json
 import os
-import re
-from typing import Any
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
@@ -91,62 +83,5 @@ def run_job(path: str) -> None:
         save(task["out"], LOADERS[task["loader"]](task["path"], load(task["requests"])))
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers `:predict` requests; `models` is set by `serve`."""
-
-    models: str
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        name = re.fullmatch(r"/v1/models/(\w+):predict", self.path).group(1)
-        versions = os.path.join(self.models, name)
-        newest = max(int(v) for v in os.listdir(versions) if v.isdigit())
-        answer = _predict(os.path.join(versions, str(newest)), body)
-        payload = json.dumps({"outputs": answer}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(payload)))
-        self.end_headers()
-        self.wfile.write(payload)
-
-    def log_message(self, *unused: Any) -> None:
-        pass
-
-
-def _predict(path: str, body: dict[str, Any]) -> dict[str, Any]:
-    signature = body.get("signature_name", "serving_default")
-    inputs = {key: _decoded(value) for key, value in body["inputs"].items()}
-    answers = answer_v1(path, {signature: inputs})[signature]
-    return {key: _encoded(value) for key, value in answers.items()}
-
-
-def _decoded(value: Any) -> np.ndarray:
-    if value and isinstance(value[0], dict):  # binary values, as TensorFlow Serving has them
-        return np.array([base64.b64decode(item["b64"]) for item in value], object)
-    return np.array(value)
-
-
-def _encoded(value: np.ndarray) -> Any:
-    return (
-        np.vectorize(lambda item: item.decode())(value).tolist()
-        if value.dtype == object
-        else (value.tolist())
-    )
-
-
-def serve(models: str) -> None:
-    Handler.models = models
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("load", "http"))
-    parser.add_argument("--job")
-    parser.add_argument("--models")
-    args = parser.parse_args()
-    if args.what == "load":
-        run_job(args.job)
-    else:
-        serve(args.models)
+    run_job(sys.argv[1])

@@ -4,15 +4,12 @@ The original trains a model of each case; both export its checkpoint. What came 
 and compared, then loaded by both versions of TensorFlow and asked the same questions.
 """
 
-import contextlib
 import functools
 import glob
 import json
 import os
 import pathlib
 import re
-import subprocess
-import urllib.request
 
 import numpy as np
 import pytest
@@ -163,7 +160,7 @@ def ask(forks: Forks, root: pathlib.Path, exports, cases, interpreter: str) -> N
                 tasks.append({"path": path, "loader": loader, "requests": requests, "out": out})
     job = root / f"{interpreter}.json"
     job.write_text(json.dumps(tasks))
-    run(forks, "serving_probe.py", "load", "--job", str(job))
+    run(forks, "serving_probe.py", str(job))
 
 
 @pytest.fixture
@@ -201,42 +198,6 @@ def assert_same(found, expected):
                 assert actual.tolist() == value.tolist()
             else:
                 np.testing.assert_allclose(actual, value, rtol=TOLERANCE, atol=TOLERANCE)
-
-
-@contextlib.contextmanager
-def server(python: str, models: pathlib.Path):
-    """A process of its own, to be killed, that serves models over HTTP; yields its address."""
-    command = [python, str(HERE / "serving_probe.py"), "http", "--models", str(models)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    try:
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1/models"
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def post(address: str, body: dict) -> dict:
-    request = urllib.request.Request(address, json.dumps(body).encode())
-    with urllib.request.urlopen(request, timeout=60) as response:
-        return json.load(response)["outputs"]
-
-
-def test_the_originals_tensorflow_serves_our_exports(original, exports, cases):
-    """No package has TensorFlow Serving: this server speaks its REST format, in a process of its
-    own, with TensorFlow 2.15 and nothing of this package."""
-    plain, theirs = exports("ours", "plain"), exports("original", "plain")
-    with server(original.python, pathlib.Path(plain).parents[1]) as ours:
-        body = {"inputs": {"x": cases.points(3).tolist()}}
-        found = post(f"{ours}/plain:predict", body)
-        words = {"word": ["the", "fox", "unknown"], "x": cases.points(3).tolist()}
-        tables = post(f"{ours}/tables:predict", {"inputs": words})
-    with server(original.python, pathlib.Path(theirs).parents[1]) as originals:
-        expected = post(f"{originals}/plain:predict", body)
-    assert found["class"] == expected["class"]
-    np.testing.assert_allclose(found["probabilities"], expected["probabilities"], rtol=TOLERANCE)
-    assert tables["ids"] == [0, 3, len(cases.WORDS)]
-    assert set(tables["name"]) <= {"red", "green", "blue"}
 
 
 def test_a_saved_model_of_the_original_warm_starts_ours(exports, cases, tmp_path):
