@@ -1,8 +1,10 @@
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
+from support.processes import is_running, wait_for
 
 from tpu_estimator_compat.tools import child_process
 
@@ -23,9 +25,40 @@ def test_the_signal_that_ended_it_is_told(number, tmp_path):
     assert str(ending) == f"was ended by {number.name}"
 
 
-def test_a_process_that_takes_too_long_is_killed(tmp_path):
-    process = child_process.start(["sleep", "600"], tmp_path / "log")
-    assert child_process.wait(process, 0.1) == child_process.Ending(None)
+# A child that ignores a request to end, and has a child in a session of its own.
+DEAF = """
+import signal, subprocess, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, flush=True)
+time.sleep(1000)
+"""
+PARENT = """
+import sys
+from tpu_estimator_compat.tools import child_process
+log = sys.argv[2]
+with child_process.temporary_folder("of_test_"):
+    child_process.wait(child_process.start([sys.executable, "-c", sys.argv[1]], log))
+"""
+
+
+def test_a_process_that_takes_too_long_is_killed_with_its_children(tmp_path):
+    log = tmp_path / "log"
+    process = child_process.start([sys.executable, "-c", DEAF], log)
+    assert child_process.wait(process, 2) == child_process.Ending(None)
+    wait_for(lambda: not is_running(int(log.read_text())))
+
+
+def test_none_outlives_who_has_started_it(tmp_path):
+    log, folder = tmp_path / "log", tmp_path / "temporary"
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    words = [sys.executable, "-c", PARENT, DEAF, str(log)]
+    with subprocess.Popen(words, env=environment) as parent:
+        wait_for(lambda: log.exists() and log.read_text())
+        assert len(list(folder.iterdir())) == 1
+        parent.kill()
+    wait_for(lambda: not is_running(int(log.read_text())))
+    wait_for(lambda: not list(folder.iterdir()))
 
 
 def test_an_interruption_ends_the_process(tmp_path):

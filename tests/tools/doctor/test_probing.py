@@ -2,12 +2,9 @@ import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
 
 import pytest
-from support.processes import is_running, wait_for
 
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.doctor import probing
@@ -28,18 +25,13 @@ def test_an_error():
     assert outcome.error.endswith("StatisticsError: mean requires at least one data point")
 
 
-def test_one_that_hangs_is_ended_with_its_children(tmp_path):
-    wait = f"{SAY}; echo $$ > {tmp_path}/pid; exec sleep 600"
-    began = time.monotonic()
-    outcome = probing.run(subprocess.getoutput, {"cmd": wait}, 4.0)
-    assert time.monotonic() - began < 30.0
+def test_one_that_hangs_is_ended():
+    outcome = probing.run(subprocess.getoutput, {"cmd": f"{SAY}; exec sleep 600"}, 4.0)
     assert outcome.answer is None
     assert outcome.error == (
         "did not end within 4 s and was killed. Its last lines: waits for the device"
     )
     assert "--time_limit" in outcome.advice
-    # It is killed with its parent, whose end alone is waited for.
-    wait_for(lambda: not is_running(int((tmp_path / "pid").read_text())))
 
 
 def test_one_that_cannot_be_killed(monkeypatch):
@@ -52,23 +44,6 @@ def test_one_that_cannot_be_killed(monkeypatch):
     assert "Restart the machine" in outcome.advice
     for process in left:
         child_process.end(process)
-
-
-def test_one_does_not_outlive_who_has_started_it(tmp_path):
-    pid = tmp_path / "pid"
-    code = (
-        "import subprocess; from tpu_estimator_compat.tools.doctor import probing; "
-        f"probing.run(subprocess.getoutput, {{'cmd': 'echo $PPID > {pid}; sleep 20'}}, 60)"
-    )
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    environment = {**os.environ, "TMPDIR": str(folder)}
-    process = subprocess.Popen([sys.executable, "-c", code], env=environment)
-    wait_for(lambda: pid.exists() and pid.read_text())
-    process.kill()
-    process.wait()
-    wait_for(lambda: not is_running(int(pid.read_text())))
-    wait_for(lambda: not list(folder.iterdir()))
 
 
 def test_one_that_dies():

@@ -130,23 +130,3 @@ def aborting() -> Dispatch:
         type_,
         {"x": type_},
     )
-
-
-def slow() -> Dispatch:
-    """Takes the compiler a minute or so: many matrix products, no two of the same shape."""
-    lines, width = [], 512
-    for i in range(80):
-        before, width = width, 512 + 131 * (i + 1) % 997
-        a, w, b = (
-            f"tensor<{shape}xf32>"
-            for shape in (f"384x{before}", f"{before}x{width}", f"384x{width}")
-        )
-        lines += [
-            f"%w{i} = stablehlo.iota dim = 0 : {w}",
-            f"%p{i} = stablehlo.dot_general %a{i}, %w{i}, contracting_dims = [1] x [0] "
-            f": ({a}, {w}) -> {b}",
-            f"%a{i + 1} = stablehlo.tanh %p{i} : {b}",
-        ]
-    result = f"tensor<384x{width}xf32>"
-    lines.append(f"%r = stablehlo.negate %a80 : {result}")
-    return module("\n".join(lines), result, {"a0": "tensor<384x512xf32>"})
