@@ -25,43 +25,24 @@ def source(line: int, code: str, function: str = "model_fn") -> SourceLine:
     return SourceLine(os.path.join(os.getcwd(), "my_project", "model.py"), line, function, code)
 
 
+def _fails(kind: Kind, op: str, node: str, *place) -> Finding:
+    """A finding of an operation, on an invented line."""
+    return Finding(
+        Severity.MIGHT if kind is Kind.DYNAMIC_SHAPE else Severity.FAILS,
+        kind,
+        f"{op} does not run on a TPU, which has nothing like it.",
+        f"Do without {op}, or do it in the input_fn.",
+        op,
+        node,
+        source(*place),
+    )
+
+
 FINDINGS = [
-    Finding(
-        Severity.FAILS,
-        Kind.HOST_OP,
-        "A py_function runs Python on the host, which a TPU's step cannot call.",
-        "Do it in the input_fn, or in host_call where only a summary needs it.",
-        "EagerPyFunc",
-        "metrics/EagerPyFunc",
-        source(88, "score = tf.py_function(bleu, [labels, predictions], tf.float32)"),
-    ),
-    Finding(
-        Severity.FAILS,
-        Kind.STRING,
-        "StringToNumber works on strings, which a TPU does not have.",
-        "Parse the strings in the input_fn.",
-        "StringToNumber",
-        "StringToNumber",
-        source(41, 'age = tf.strings.to_number(features["age"])'),
-    ),
-    Finding(
-        Severity.FAILS,
-        Kind.NOT_CONSTANT,
-        "The shape of this Reshape depends on values that are known only within the step.",
-        "Take it from the static shape: x.shape[1] in place of tf.shape(x)[1].",
-        "Reshape",
-        "encoder/Reshape_2",
-        source(57, "x = tf.reshape(x, [n, tf.reduce_max(lengths), hidden_size])", "encoder"),
-    ),
-    Finding(
-        Severity.MIGHT,
-        Kind.DYNAMIC_SHAPE,
-        "The size of tf.unique's result depends on its values.",
-        "Use a mask of a fixed size.",
-        "Unique",
-        "Unique",
-        source(63, "ids, _ = tf.unique(tokens)"),
-    ),
+    _fails(Kind.HOST_OP, "EagerPyFunc", "metrics/EagerPyFunc", 88, "score = tf.py_function(bleu)"),
+    _fails(Kind.STRING, "StringToNumber", "StringToNumber", 41, "age = tf.strings.to_number(x)"),
+    _fails(Kind.NOT_CONSTANT, "Reshape", "encoder/Reshape_2", 57, "x = tf.reshape(x)", "encoder"),
+    _fails(Kind.DYNAMIC_SHAPE, "Unique", "Unique", 63, "ids, _ = tf.unique(tokens)"),
     Finding(
         Severity.FAILS,
         Kind.CONFIGURATION,
@@ -76,12 +57,14 @@ def fitting(topology: str = "v5e:2x2", hbm: int = int(15.75 * GIB), devices: int
     encoder = [
         Layer(f"bert/encoder/layer_{i}", 27 * MIB, 54 * MIB, (150 - 3 * i) * MIB) for i in range(12)
     ]
+    embeddings = Layer("bert/embeddings", 91 * MIB, 182 * MIB, 12 * MIB)
+    gib = [int(size * GIB) for size in (1.214, 1.213, 1.212, 1.723)]
     return Report(
-        topology=topology,
-        mode="train",
-        devices=devices,
+        topology,
+        "train",
+        devices,
         replicas=devices,
-        hosts=max(1, devices // 8),
+        hosts=1,
         batch_size=32,
         hbm=hbm,
         asked=Depth.COMPILE,
@@ -91,21 +74,13 @@ def fitting(topology: str = "v5e:2x2", hbm: int = int(15.75 * GIB), devices: int
         variable_bytes=int(1.213 * GIB),
         input_bytes=49152,
         collectives=Collectives(196, 440425712, 0, {"all-reduce": 4}),
-        layers=[
-            Layer("bert/embeddings", 91 * MIB, 182 * MIB, 12 * MIB),
-            *encoder,
-            Layer("bert/pooler", 2 * MIB, 4 * MIB),
-            Layer("output", 6168, 12336),
-        ],
-        memory=Memory(
-            int(1.214 * GIB), int(1.213 * GIB), int(1.212 * GIB), int(1.723 * GIB), 31 * MIB
-        ),
+        layers=[embeddings, *encoder, Layer("output", 6168, 12336)],
+        memory=Memory(*gib, 31 * MIB),
         dispatch_steps=64,
         flops=2.25e12,
         bytes_accessed=3.2e10,
         largest_batch=LargestBatch(288, 296, (32, 64, 128, 256, 512, 384, 288, 296)),
         compiler="libtpu 0.0.51",
-        cached=False,
         seconds={"capture": 6.2, "scan": 0.2, "lower": 5.9, "compile": 118.4},
     )
 
@@ -149,25 +124,16 @@ def over_the_line() -> Report:
 
 def five_findings(topology: str = "v3:2x2") -> Report:
     """A step that was scanned, and no more, since five things are wrong in it."""
-    return Report(
-        topology=topology,
-        mode="train",
-        devices=8,
-        replicas=8,
-        hosts=1,
-        batch_size=None,
-        hbm=int(15.48 * GIB),
-        asked=Depth.COMPILE,
+    return dataclasses.replace(
+        not_compiled(topology),
         reached=Depth.SCAN,
+        batch_size=None,
         findings=list(FINDINGS),
-        ops=912,
-        parameters=1234567,
-        variable_bytes=3 * 4 * 1234567,
-        input_bytes=131072,
-        layers=[Layer("encoder", 4 * 1200000, 8 * 1200000), Layer("head", 4 * 34567, 8 * 34567)],
-        collectives=Collectives(24, 4 * 1234567),
+        layers=[Layer("encoder", 4800000, 9600000), Layer("head", 138268, 276536)],
+        collectives=Collectives(24, 4938268),
         seconds={"capture": 1.1, "scan": 0.1},
         notes=["The step has a host_call; it runs on the host and is not checked."],
+        unknown="",
     )
 
 
@@ -190,17 +156,7 @@ def not_captured() -> Report:
         "model_fn raised ValueError: Dimensions must be equal, but are 128 and 64.",
         source=source(12, "logits = tf.matmul(x, weights)"),
     )
-    return Report(
-        topology="v5e:1x1",
-        mode="train",
-        devices=1,
-        replicas=1,
-        hosts=1,
-        batch_size=8,
-        hbm=int(15.75 * GIB),
-        asked=Depth.COMPILE,
-        findings=[error],
-    )
+    return Report("v5e:1x1", "train", 1, 1, 1, 8, 2**34, Depth.COMPILE, findings=[error])
 
 
 def finding(line: int = 3, severity: Severity = Severity.FAILS, **other) -> Finding:

@@ -130,3 +130,18 @@ def aborting() -> Dispatch:
         type_,
         {"x": type_},
     )
+
+
+def in_place(size: int) -> Dispatch:
+    """A variable of `size` bytes, of which a part changes."""
+    type_, part = f"tensor<{size // 4096}x1024xf32>", "tensor<8x128xf32>"
+    return module(
+        f"""%zero = stablehlo.constant dense<0> : tensor<i32>
+            %ones = stablehlo.constant dense<1.0> : {part}
+            %r = stablehlo.dynamic_update_slice %x, %ones, %zero, %zero
+              : ({type_}, {part}, tensor<i32>, tensor<i32>) -> {type_}""",
+        type_,
+        {},
+        {"x": type_},
+        updated="x",
+    )

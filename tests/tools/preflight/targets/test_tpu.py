@@ -4,7 +4,11 @@ import sys
 
 import pytest
 
+from tpu_estimator_compat.tools.preflight import compiler
+from tpu_estimator_compat.tools.preflight.compiled import Error
 from tpu_estimator_compat.tools.preflight.targets import tpu
+
+from .. import stablehlo_modules as modules
 
 NAMES = [
     "v2:1x1",
@@ -30,87 +34,47 @@ NAMES = [
 ]
 NOT_DIVISIBLE = ["v5e:3x3", "v5e:2x3", "v5e:1x3", "v5p:3x2x1"]
 
-# Of each name: devices, hosts, and whether programs just below and at the memory compile.
-ASK_LIBTPU = r"""
-import json, os, re, sys
-os.environ.update(
-    JAX_PLATFORMS="cpu", TPU_SKIP_MDS_QUERY="1", TPU_WORKER_HOSTNAMES="localhost",
-    TPU_ACCELERATOR_TYPE="v5litepod-4", ALLOW_MULTIPLE_LIBTPU_LOAD="1",
-)
-import numpy as np
-from jax.experimental import topologies
-from jax.extend import backend
-from jax.extend.mlir import ir
-from jax.interpreters import mlir
-from jaxlib import xla_client
-
-IN_PLACE = '''module @jit_f {{ func.func public @main(
-  %a: tensor<{rows}x1024xf32> {{tf.aliasing_output = 0 : i32}}) -> tensor<{rows}x1024xf32> {{
-  %zero = stablehlo.constant dense<0> : tensor<i32>
-  %ones = stablehlo.constant dense<1.0> : tensor<8x128xf32>
-  %r = stablehlo.dynamic_update_slice %a, %ones, %zero, %zero : (
-    tensor<{rows}x1024xf32>, tensor<8x128xf32>, tensor<i32>, tensor<i32>) -> tensor<{rows}x1024xf32>
-  return %r : tensor<{rows}x1024xf32> }}}}'''
-
-def compiles(device, size):
-    with mlir.make_ir_context():
-        module = ir.Module.parse(IN_PLACE.format(rows=size // 4096))
-        options = backend.get_compile_options(
-            num_replicas=1, num_partitions=1, device_assignment=np.array([[device.id]]))
-        try:
-            device.client.compile(
-                module, executable_devices=xla_client.DeviceList((device,)),
-                compile_options=options)
-        except RuntimeError as error:
-            assert "RESOURCE_EXHAUSTED" in str(error), error
-            return False
-        return True
+ASK_LIBTPU = """
+import dataclasses, json, pathlib, sys
+from tpu_estimator_compat.tools.preflight import targets
 
 answer = {}
-for name, (chip_config, hbm) in json.loads(sys.argv[1]).items():
-    options = {"chip_config_name": chip_config} if chip_config else {}
+for known, name in json.loads(sys.argv[1]):
+    target = dataclasses.replace(targets.parse(known), name=name)
     try:
-        devices = topologies.get_topology_desc(
-            platform="tpu", topology_name=name, **options).devices
+        devices = target.jax_devices(pathlib.Path(sys.argv[2]))
+        answer[name] = [len(devices), len({d.process_index for d in devices})]
     except RuntimeError as error:
         answer[name] = str(error)
-        continue
-    answer[name] = [len(devices), len({d.process_index for d in devices})]
-    if hbm:
-        answer[name] += [compiles(devices[0], hbm - 2**20), compiles(devices[0], hbm)]
 print(json.dumps(answer))
 """
 
 
-def ask_libtpu(names):
-    """`{name: [chip_config, hbm]}` -> `{name: [devices, hosts, below fits, at hbm fits]}`."""
-    result = subprocess.run(
-        [sys.executable, "-c", ASK_LIBTPU, json.dumps(names)],
-        capture_output=True,
+def test_libtpu_agrees_about_devices_and_hosts(tmp_path):
+    known = {name: tpu.parse(name) for name in NAMES}
+    asked = [(name, name) for name in known] + [("v5e:2x2", name) for name in NOT_DIVISIBLE]
+    done = subprocess.run(
+        [sys.executable, "-c", ASK_LIBTPU, json.dumps(asked), str(tmp_path)],
+        env=compiler.environment_of(known["v5e:2x2"]),
+        stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    return json.loads(result.stdout.splitlines()[-1])
-
-
-def test_libtpu_agrees_about_devices_and_hosts():
-    known = {name: tpu.parse(name) for name in NAMES}
-    asked = {name: [topology.chip_config, 0] for name, topology in known.items()}
-    said = ask_libtpu(asked | {name: ["", 0] for name in NOT_DIVISIBLE})
-
+    said = json.loads(done.stdout.splitlines()[-1])
     for name in NOT_DIVISIBLE:
         assert "is not divisible by" in said.pop(name)
     assert said == {name: [t.devices, t.hosts] for name, t in known.items()}
 
 
-@pytest.mark.slow  # it compiles for each generation
-def test_libtpu_agrees_about_the_memory():
-    names = ["v2:1x1", "v3:1x1", "v4:1x1x1", "v5e:1x1", "v5p:1x1x1", "v6e:1x1", "tpu7x:1x1x1"]
-    known = {name: tpu.parse(name) for name in names}
-    said = ask_libtpu({name: [t.chip_config, t.hbm] for name, t in known.items()})
-
-    # One MiB less than `hbm` leaves room for the code; `hbm` itself does not.
-    assert said == {name: [t.devices, t.hosts, True, False] for name, t in known.items()}
+@pytest.mark.slow  # two processes of the compiler
+@pytest.mark.parametrize(
+    "name", ["v2:1x1", "v3:1x1", "v4:1x1x1", "v5e:1x1", "v5p:1x1x1", "v6e:1x1", "tpu7x:1x1x1"]
+)
+def test_libtpu_agrees_about_the_memory(compile_for, name):
+    """One MiB less than `hbm` leaves room for the code; `hbm` itself does not."""
+    hbm = tpu.parse(name).hbm
+    found = [compile_for(modules.in_place(size), name).error for size in (hbm - 2**20, hbm)]
+    assert found == [Error.NONE, Error.TOO_LARGE]
 
 
 @pytest.mark.parametrize("name", NOT_DIVISIBLE)
