@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support import families
 from support.installations import newest_jax
 from support.jax_estimators import on
 from support.legacy_models import make_model_fn, train_input_fn
@@ -84,23 +83,3 @@ def test_rounding_errors_do_not_count_as_differences(tmp_path):
 @pytest.mark.full  # which has the environment
 def test_the_newest_jax_reads_what_the_oldest_has_written(tmp_path):
     ran(saved(tmp_path, make_model_fn()), str(newest_jax().home / "bin" / "python"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", families.NAMES)
-def test_a_family_is_lowered_for_gpus_and_tpus(name, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "legacy_namespace", families.legacy_namespace("ours"))
-    monkeypatch.setattr(saved_step, "PLATFORMS", ("cpu", "cuda", "rocm", "tpu"))
-    family = families.load(name)
-
-    def model_fn(features, labels, mode, params):
-        # TPU rules demand an exchange of each training, and not all families are made for a TPU.
-        tf.tpu.cross_replica_sum(tf.zeros([]))
-        return family.model_fn(features, labels, mode, params)
-
-    model = on(
-        "jax", 1, tmp_path, model_fn, params=family.PARAMS, train_batch_size=family.TRAIN_BATCH
-    )
-    model.train(family.train_input_fn, max_steps=1, hooks=[SavesStep(tmp_path / "step")])
-    losses = json.loads((tmp_path / "step" / "reference.json").read_text())["losses"]
-    assert np.isfinite(losses).all()

@@ -178,6 +178,5 @@ SAMPLES = {
     "not compiled": [UNKNOWN],
     "not captured": [not_captured()],
     "side by side": [FAILS, FITS, UNKNOWN],
-    "modes": [FITS, dataclasses.replace(FITS, mode="eval"), not_captured()],
 }
 sampled = pytest.mark.parametrize("reports", SAMPLES.values(), ids=SAMPLES.keys())

@@ -114,14 +114,6 @@ def test_a_marker_becomes_the_collective(compile_for, kind, config):
 
 
 @pytest.mark.slow  # another process of the compiler
-def test_a_marker_without_its_settings_cannot_be_expressed(compile_for):
-    result = compile_for(modules.call("tpu_estimator_compat.all_to_all", "{}"), "v5e:2x2", 4)
-
-    assert result.error is Error.NOT_EXPRESSED
-    assert "'stablehlo.all_to_all' op requires attribute" in result.message
-
-
-@pytest.mark.slow  # another process of the compiler
 def test_what_tensorflow_leaves_of_its_own_dialect_is_replaced(compile_for):
     type_ = "tensor<8x128xf32>"
     program = modules.module(
@@ -245,11 +237,20 @@ def test_failures_of_lowering_are_not_the_compilers(compile_for):
 
 
 @pytest.mark.slow  # another process of the compiler
-def test_what_is_no_module_cannot_be_expressed(compile_for):
-    result = compile_for(Dispatch(StepModule(b"not a module", (), {}, ())))
-
+@pytest.mark.parametrize(
+    ("dispatch", "said"),
+    [
+        (Dispatch(StepModule(b"not a module", (), {}, ())), "Unable to parse module"),
+        (
+            modules.call("tpu_estimator_compat.all_to_all", "{}"),
+            "'stablehlo.all_to_all' op requires attribute",
+        ),
+    ],
+)
+def test_what_cannot_be_expressed(compile_for, dispatch, said):
+    result = compile_for(dispatch, "v5e:2x2", 4)
     assert result.error is Error.NOT_EXPRESSED
-    assert "Unable to parse module" in result.message
+    assert said in result.message
 
 
 @pytest.mark.parametrize("replicas", [0, 5])

@@ -7,7 +7,7 @@ from tpu_estimator_compat.tools.preflight import figures
 from tpu_estimator_compat.tools.preflight.report import LargestBatch, Report
 from tpu_estimator_compat.tools.preflight.showing import shown
 
-from .reports import FAILS, FITS, UNKNOWN, not_captured
+from .reports import FITS, UNKNOWN, not_captured
 
 
 def cell(name: str, report: Report) -> str:
@@ -75,9 +75,3 @@ def test_columns_without_room_go_below_with_their_own_header():
     assert sum(line.startswith("verdict") for line in lines) > 1
     header = [line for line in lines if re.fullmatch(r"(\s+v5e:\d+x\d+)+", line)]
     assert " ".join(header).split() == [report.topology for report in many]
-
-
-def test_reports_of_one_topology_are_told_apart():
-    several = [FITS, dataclasses.replace(FITS, mode="eval"), FITS]
-    assert figures.labels(several) == ["v5e:2x2 train (1)", "v5e:2x2 eval", "v5e:2x2 train (2)"]
-    assert figures.labels([FITS, FAILS]) == ["v5e:2x2", "v2:1x1"]

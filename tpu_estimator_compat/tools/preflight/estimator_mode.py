@@ -87,4 +87,5 @@ def preflight(
         raise ValueError('topology must name one at least, such as "v5e:2x2"; got none.')
     told = progress or (lambda *_: None)
     options = Options(names[depth], largest_batch, time_limit, told, memory_share)
-    return Preflight(check(PlannedMode(rules, input_fn, mode), wanted, options))
+    distinct = list(dict.fromkeys(wanted))
+    return Preflight(check(PlannedMode(rules, input_fn, mode), distinct, options))

@@ -11,18 +11,6 @@ from tpu_estimator_compat.tools.reports import numbers
 from tpu_estimator_compat.tools.reports.document import Span, Table
 
 
-def labels(reports: Sequence[Report]) -> list[str]:
-    """A unique name for each report: its topology; its mode too where there are several."""
-    several_modes = len({report.mode for report in reports}) > 1
-    names = [f"{r.topology} {r.mode}" if several_modes else r.topology for r in reports]
-    total, seen = collections.Counter(names), collections.Counter[str]()
-    distinct = []
-    for name in names:
-        seen[name] += 1
-        distinct.append(f"{name} ({seen[name]})" if total[name] > 1 else name)
-    return distinct
-
-
 def table(reports: Sequence[Report]) -> Table:
     """A column for each report, and a row for each figure that at least one of them has."""
     rows = [(name, *(cell(report) for report in reports)) for name, cell in _ROWS]
@@ -32,7 +20,7 @@ def table(reports: Sequence[Report]) -> Table:
     footnotes = [_STAR if stars else "", _compiled_as(reports)]
     return Table(
         [("verdict", *verdicts), *known],
-        ["", *labels(reports)],
+        ["", *(report.topology for report in reports)],
         [note for note in footnotes if note],
         split=True,
     )
@@ -51,8 +39,8 @@ def _compiled_as(reports: Sequence[Report]) -> str:
 def summary(reports: Sequence[Report]) -> str:
     """The verdicts, the worst first: "fails on v2:1x1; compiles and fits on v3:1x1, v5e:1x1"."""
     having: dict[tuple[Verdict, str], list[str]] = collections.defaultdict(list)
-    for label, report in zip(labels(reports), reports, strict=True):
-        having[report.verdict, report.verdict_in_words].append(label)
+    for report in reports:
+        having[report.verdict, report.verdict_in_words].append(report.topology)
     order = list(Verdict)
     worst_first = sorted(having, key=lambda words: -order.index(words[0]))
     return "; ".join(f"{words[1]} on {', '.join(having[words])}" for words in worst_first)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from tpu_estimator_compat.tools.preflight import figures
 from tpu_estimator_compat.tools.preflight.report import Layer, Report
 from tpu_estimator_compat.tools.reports import numbers
 from tpu_estimator_compat.tools.reports.document import (
@@ -43,8 +42,8 @@ def memory(reports: Sequence[Report]) -> Section:
     """A part for each report; only the first list of layers is open, since they are alike."""
     parts = []
     is_first = True
-    for label, report in zip(figures.labels(reports), reports, strict=True):
-        parts.append(Section(label, _memory(report, is_first)))
+    for report in reports:
+        parts.append(Section(report.topology, _memory(report, is_first)))
         is_first = is_first and not report.layers
     return Section("Memory of one device", parts)
 

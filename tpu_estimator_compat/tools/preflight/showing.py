@@ -93,10 +93,10 @@ def _of_report(report: Report) -> dict[str, Any]:
 
 def _cards(reports: Sequence[Report]) -> Cards:
     cards = []
-    for label, report in zip(figures.labels(reports), reports, strict=True):
+    for report in reports:
         words = f"{_SIGNS.get(report.verdict, '?')} {report.verdict_in_words}"
         verdict = Paragraph(words, report.verdict.tone)
-        cards.append(Card(label, [verdict, Paragraph(_in_short(report), Tone.FAINT)]))
+        cards.append(Card(report.topology, [verdict, Paragraph(_in_short(report), Tone.FAINT)]))
     return Cards(cards)
 
 
@@ -152,13 +152,13 @@ def _finding(
 
 
 def _buffers(reports: Sequence[Report]) -> Iterator[Section]:
-    for label, report in zip(figures.labels(reports), reports, strict=True):
+    for report in reports:
         alike: dict[Buffer, list[str]] = {}
         for buffer in report.buffers:
             alike.setdefault(dataclasses.replace(buffer, op=""), []).append(buffer.op)
         if alike:
             rows = [_buffer(buffer, ops) for buffer, ops in alike.items()]
-            yield Section(f"Largest buffers on {label}", [Table(rows)])
+            yield Section(f"Largest buffers on {report.topology}", [Table(rows)])
 
 
 def _buffer(buffer: Buffer, ops: Sequence[str]) -> tuple[Cell, ...]:
@@ -196,11 +196,11 @@ def _few(names: Iterable[str]) -> str:
 
 
 def _shared(reports: Sequence[Report], said: Sequence[Iterable[_Said]]) -> list[tuple[_Said, str]]:
-    """Each different statement once, with the labels of its reports; none if all make it."""
+    """Each different statement once, with the topologies of its reports; none if all make it."""
     sayers: dict[_Said, dict[str, None]] = {}
-    for label, things in zip(figures.labels(reports), said, strict=True):
+    for report, things in zip(reports, said, strict=True):
         for thing in things:
-            sayers.setdefault(thing, {})[label] = None
+            sayers.setdefault(thing, {})[report.topology] = None
     return [
         (thing, "" if len(names) == len(reports) else ", ".join(names))
         for thing, names in sayers.items()

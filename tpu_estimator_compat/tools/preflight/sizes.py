@@ -138,21 +138,16 @@ class Attribution:
 
     def largest(self, buffers: Iterable[RawBuffer]) -> list[Buffer]:
         """The largest buffers, with lines of user code; none below a thousandth of the total."""
-        known = list(buffers)
-        least = sum(b.size for b in known) / _SMALL_PART
-        found = sorted((b for b in known if b.size > least), key=lambda b: -b.size)
-        return [
-            self._buffer(b.size, b.unpadded, b.shape, self._name(b)) for b in found[:_MOST_BUFFERS]
-        ]
+        known = [(b.size, b.unpadded, b.shape, self._name(b)) for b in buffers]
+        return [self._buffer(*buffer) for buffer in _largest(known)]
 
     def largest_variables(self) -> list[Buffer]:
         """The largest variables, in unpadded bytes; none below a thousandth of the total."""
-        known = variables(self._step)
-        least = sum(v.bytes for v in known) / _SMALL_PART
-        large = [v for v in known if v.bytes > least]
-        found = sorted(large, key=lambda v: -v.bytes)[:_MOST_BUFFERS]
         handles = {op.name: op for op in self._step.variables}
-        return [self._buffer(v.bytes, v.bytes, shape_of(handles[v.name]), v.name) for v in found]
+        known = [
+            (v.bytes, v.bytes, shape_of(handles[v.name]), v.name) for v in variables(self._step)
+        ]
+        return [self._buffer(*variable) for variable in _largest(known)]
 
     def with_temporaries(
         self, layers: Sequence[Layer], buffers: Iterable[RawBuffer]
@@ -179,3 +174,9 @@ class Attribution:
     def _buffer(self, size: int, unpadded: int, shape: str, name: str) -> Buffer:
         source = None if name in self._inputs else self._sources[name]
         return Buffer(size, unpadded, shape, name, source)
+
+
+def _largest(known: Sequence[tuple[int, int, str, str]]) -> list[tuple[int, int, str, str]]:
+    least = sum(size for size, *_ in known) / _SMALL_PART
+    large = [buffer for buffer in known if buffer[0] > least]
+    return sorted(large, key=lambda buffer: -buffer[0])[:_MOST_BUFFERS]
