@@ -124,16 +124,31 @@ print("there", os.path.exists(os.path.join(est.model_dir, "checkpoint")))
     assert found["errors"].count("Dry run: ") <= 1
 
 
-def test_data_without_an_element_makes_no_step(scripts):
+def test_empty_data_makes_no_step_and_refused_arguments_are_refused(scripts):
     found = scripts.run(
         """
 est = estimator("made")
 est.train(train_fn, steps=1)
 est.evaluate(lambda: input_fn().take(0))
 print("predicted", len(list(est.predict(lambda: input_fn().take(0)))))
+for refused in (
+    lambda: est.train(train_fn, steps=3, max_steps=4),
+    lambda: est.evaluate(input_fn, steps=-3),
+    lambda: tf.estimator.Estimator(model_fn, "other", tf.estimator.RunConfig("made")),
+    lambda: est.train(),
+):
+    try:
+        refused()
+    except (TypeError, ValueError) as error:
+        print(error)
 """
     )
-    assert [call["steps"] for call in found["calls"]] == [1, 0, 0]
+    assert [call["steps"] for call in found["calls"]] == [1, 0, 0, 0, 0]
+    _, one, two, three, four, *_ = found["output"].splitlines()
+    assert one == "Can not provide both steps and max_steps."
+    assert two == "Must specify steps > 0, given: -3"
+    assert three.startswith("`model_dir` are set both in constructor and `RunConfig`")
+    assert "missing 1 required positional argument: 'input_fn'" in four
 
 
 def test_hooks_and_exported_keras_models_write_to_the_dry_runs_folders(scripts):

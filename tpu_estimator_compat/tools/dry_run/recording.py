@@ -79,10 +79,11 @@ class Recorder:
                 self._describe(outer, result[1])
             return result
         made, key = self._new(call)
+        if len(self._results.get(key, ())) >= MOST_CALLS:
+            result = self._repeated(key)
+            return iter(result) if call.name == "predict" else result
         if call.name == "predict":
             return self._predictions(call, made, key)
-        if key in self._results and len(self._results[key]) >= MOST_CALLS:
-            return self._repeated(key)
         self._begin(made)
         with self._within(made, call.owner):
             self._prepare(call, made)
@@ -92,9 +93,6 @@ class Recorder:
         return result
 
     def _predictions(self, call: calls.Call, made: Call, key: Any) -> Iterator[Any]:
-        if key in self._results and len(self._results[key]) >= MOST_CALLS:
-            yield from self._repeated(key)
-            return
         self._begin(made)
         seen: list[Any] = []
         self._results.setdefault(key, []).append((made, seen))
