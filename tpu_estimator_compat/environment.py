@@ -33,7 +33,7 @@ EXTRAS = {
 """Requirements of the extras that an error message may name, the same as in setup.cfg."""
 
 ESTIMATOR_PACKAGE = "tensorflow-estimator==2.15.0"
-"""The release that the canned estimators are taken from."""
+"""The original: its release, parts of which run as they are."""
 
 _REQUIRED = {"absl", "keras", "numpy", "tensorboard", "tensorflow", "tf_keras", "tf_slim"}
 

@@ -30,11 +30,8 @@ from tensorflow.python.tpu.ops import tpu_ops  # collectives and inputs of repli
 from tensorflow.python.training import evaluation  # the counter of an evaluation's steps
 from tensorflow.python.training import training_util  # the read of the step that hooks fetch
 from tensorflow.python.training.training_util import GLOBAL_STEP_READ_KEY  # where that read is
-from tensorflow.python.util import (
-    function_utils,
-)  # arguments of callables
+from tensorflow.python.util import function_utils  # arguments of callables
 from tensorflow.python.util import nest  # names for the tensors of an element
-from tensorflow.python.util.function_utils import fn_args  # modules of `tf.estimator` had this name
 from tensorflow.python.util import tf_inspect  # arguments of decorated functions
 
 # Functions made of a captured graph.
@@ -107,9 +104,6 @@ from tensorflow.python.saved_model.model_utils.export_output import (  # outputs
 from tensorflow.python.saved_model.model_utils.export_utils import (  # names in a SavedModel
     EXPORT_TAG_MAP,
     MAX_DIRECTORY_CREATION_ATTEMPTS,
-    SINGLE_FEATURE_DEFAULT_NAME,
-    SINGLE_LABEL_DEFAULT_NAME,
-    SINGLE_RECEIVER_DEFAULT_NAME,
     get_export_outputs,
     get_temp_export_dir,
     get_timestamped_export_dir,
@@ -127,6 +121,4 @@ from tensorflow.python.tpu import feature_column as tpu_columns  # columns of Te
 from tensorflow.python.tpu import feature_column_v2 as tpu_columns_v2  # columns of TensorFlow 2
 
 # Dry runs.
-from tensorflow.python.checkpoint import checkpoint_management  # the newest checkpoint
-from tensorflow.python.summary.writer import event_file_writer  # a dry run redirects its writer
 from tensorflow.python.training import checkpoint_utils  # waits for checkpoints
