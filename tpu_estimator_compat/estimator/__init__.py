@@ -2,8 +2,8 @@
 
 Users import from here. An estimator checks its arguments, takes what is specific to its kind from
 its rules (`engine/modes/rules.py`), and makes a `ModelFnModel` for each call; the engine does the
-rest. `train_and_evaluate`, exporters and estimators made of Keras 2 models are mostly the original's
-own code (`original.py`). Begin with `estimator.py`, then `engine/modes/preparation.py`.
+rest. `train_and_evaluate`, exporters and estimators made of Keras 2 models are mostly the
+original's own code (`original.py`). Begin with `estimator.py`, then `engine/modes/preparation.py`.
 """
 
 import importlib
