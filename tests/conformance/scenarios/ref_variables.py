@@ -261,6 +261,33 @@ def fetched_reads_between_writes(model_dir, record):
     _train(model_dir, record, model)
 
 
+def taken_parts_between_writes(model_dir, record):
+    """Some share the variable's memory, and some are copies."""
+    kept = {}
+
+    def model(x, y):
+        ones = tf.ones_initializer()
+        v = tf.get_variable("v", [4, 16], initializer=ones, trainable=False)
+        read = v.read_value()
+        parts = {
+            "reshaped": tf.reshape(read, [-1]),
+            "row": read[1],
+            "rows": tf.split(read, 2)[1],
+            "columns": read[:, :2],
+            "sum": tf.reduce_sum(read, 0),
+        }
+        with tf.control_dependencies(list(parts.values())):
+            written = tf.assign_add(v, tf.ones_like(v))
+        with tf.control_dependencies([written]):
+            kept.update({name: tf.reduce_max(part * 1.0) for name, part in parts.items()})
+        loss = _loss(_net(x, "w"), y)
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        train = optimizer.minimize(loss, var_list=tf.trainable_variables("w"))
+        return loss, tf.group(train, *kept.values()), [models.Fetching(record, dict(kept))]
+
+    _train(model_dir, record, model)
+
+
 def a_variable_that_a_hook_feeds(model_dir, record):
     class Feeding(tf.train.SessionRunHook):
         def begin(self):
