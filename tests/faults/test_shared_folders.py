@@ -12,7 +12,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import examples, make_estimator, train_input_fn
 
-from tpu_estimator_compat.engine.checkpoint import latest, state
+from tpu_estimator_compat.engine.checkpoint import state
+from tpu_estimator_compat.engine.checkpoint.state import latest
 
 from .models import servable_model_fn, serving_input_receiver
 

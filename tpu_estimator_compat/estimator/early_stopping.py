@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import check_number, check_steps, check_type
-from tpu_estimator_compat.engine.checkpoint import global_step_in
+from tpu_estimator_compat.engine.checkpoint.state import global_step_in
 from tpu_estimator_compat.engine.hooks.early_stopping import (
     StopAtCheckpointStepHook,
     StopOnPredicateHook,

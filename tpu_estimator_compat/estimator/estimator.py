@@ -21,7 +21,7 @@ from tpu_estimator_compat.config.arguments import (
     check_type,
 )
 from tpu_estimator_compat.engine.capture.user_functions import check_model_fn
-from tpu_estimator_compat.engine.checkpoint import (
+from tpu_estimator_compat.engine.checkpoint.state import (
     CheckpointSource,
     check_available,
     latest,
@@ -29,14 +29,19 @@ from tpu_estimator_compat.engine.checkpoint import (
 )
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode
 from tpu_estimator_compat.engine.modes import evaluation, prediction, preparation, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import ModelModes
 from tpu_estimator_compat.engine.modes.rules import InputFn, ModelFn, Rules
 from tpu_estimator_compat.engine.original import choice
-from tpu_estimator_compat.engine.topology import Topology, check_steps, join_cluster, takes_session
+from tpu_estimator_compat.engine.topology.chosen_topology import (
+    check_steps,
+    join_cluster,
+    takes_session,
+)
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.estimator import finishing
 from tpu_estimator_compat.estimator.construction import check_overrides, with_model_dir
 from tpu_estimator_compat.estimator.exporting import Exporting

@@ -11,8 +11,7 @@ import tensorflow as tf
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import check_callable, check_path, check_type
 from tpu_estimator_compat.engine.capture.capture import placeholders
-from tpu_estimator_compat.engine.checkpoint import latest, warn_if_older
-from tpu_estimator_compat.engine.checkpoint.state import exists
+from tpu_estimator_compat.engine.checkpoint.state import exists, latest, warn_if_older
 from tpu_estimator_compat.engine.export import directories, saved_model
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
 from tpu_estimator_compat.engine.modes.rules import Rules

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.config.arguments import check_input_fn, check_type
-from tpu_estimator_compat.engine.checkpoint import CheckpointSource
+from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.modes import preparation
 from tpu_estimator_compat.engine.modes.evaluation import Evaluation

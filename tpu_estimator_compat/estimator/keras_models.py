@@ -18,8 +18,7 @@ from tf_keras.src.utils import losses_utils
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.capture.capture import new_graph
-from tpu_estimator_compat.engine.checkpoint import latest
-from tpu_estimator_compat.engine.checkpoint.state import is_whole
+from tpu_estimator_compat.engine.checkpoint.state import is_whole, latest
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.estimator import original
 from tpu_estimator_compat.estimator.construction import with_model_dir

@@ -19,10 +19,10 @@ from tpu_estimator_compat.config.arguments import (
     check_number,
     check_steps,
 )
-from tpu_estimator_compat.engine.checkpoint import warn_if_older
+from tpu_estimator_compat.engine.checkpoint.state import warn_if_older
 from tpu_estimator_compat.engine.cluster import joining as cluster
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES, preemption
-from tpu_estimator_compat.engine.topology import takes_session
+from tpu_estimator_compat.engine.topology.chosen_topology import takes_session
 from tpu_estimator_compat.estimator import original
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.keras_model import calls

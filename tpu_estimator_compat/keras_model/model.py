@@ -18,7 +18,8 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import check_positive_integer
 from tpu_estimator_compat.config.arguments import as_list
-from tpu_estimator_compat.engine.checkpoint import check_writable, latest, training_in
+from tpu_estimator_compat.engine.checkpoint.state import check_writable, latest
+from tpu_estimator_compat.engine.checkpoint.training_lock import training_in
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph.sources import with_lines
 from tpu_estimator_compat.engine.hooks.preemption import Preemption, PreemptionCallback

@@ -11,13 +11,13 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 from tpu_estimator_compat.engine.functions import eager
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes import preparation
 from tpu_estimator_compat.engine.modes.rules import Rules
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.state.variables import VariableStore
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.spec.validation import check_is_mode
 from tpu_estimator_compat.testing.devices import check_count

@@ -11,8 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.checkpoint import latest
-from tpu_estimator_compat.engine.checkpoint.state import exists
+from tpu_estimator_compat.engine.checkpoint.state import exists, latest
 from tpu_estimator_compat.engine.files import user_files
 
 Values = Mapping[str, np.ndarray]

@@ -12,7 +12,8 @@ from support.legacy_models import (
     train_input_fn,
 )
 
-from tpu_estimator_compat.engine.checkpoint import latest, state
+from tpu_estimator_compat.engine.checkpoint import state
+from tpu_estimator_compat.engine.checkpoint.state import latest
 
 from .damages import KINDS, damage
 

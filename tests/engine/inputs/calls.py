@@ -3,7 +3,7 @@
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.capture.capture import new_graph
-from tpu_estimator_compat.engine.inputs import call_input_fn
+from tpu_estimator_compat.engine.inputs.calling import call_input_fn
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.state.variables import VariableStore
 

@@ -5,9 +5,11 @@ import types
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.inputs import CalledInput, deploy, pipeline_configs
+from tpu_estimator_compat.engine.inputs import pipeline_configs
+from tpu_estimator_compat.engine.inputs.calling import CalledInput
+from tpu_estimator_compat.engine.inputs.deployed_input import deploy
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
 

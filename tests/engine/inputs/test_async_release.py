@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from support import TESTS
 
-from tpu_estimator_compat.engine.inputs import AsyncRelease, DeployedInput
-from tpu_estimator_compat.engine.inputs.async_release import end_iterators
+from tpu_estimator_compat.engine.inputs.async_release import AsyncRelease, end_iterators
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 
 from .calls import called
 

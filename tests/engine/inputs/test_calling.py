@@ -9,7 +9,7 @@ import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat import estimator as tf_estimator
-from tpu_estimator_compat.engine.inputs import check_apart
+from tpu_estimator_compat.engine.inputs.calling import check_apart
 
 from .calls import called, elements
 

@@ -5,17 +5,13 @@ import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine import topology as topology_lib
 from tpu_estimator_compat.engine.functions import functions
-from tpu_estimator_compat.engine.inputs import (
-    DeployedInput,
-    deploy,
-    padding,
-    partition_dims,
-    pipeline_configs,
-)
+from tpu_estimator_compat.engine.inputs import padding, pipeline_configs
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput, deploy
+from tpu_estimator_compat.engine.inputs.partitioning import partition_dims
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology import chosen_topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
 from .dealing import ReadyInput, batches, dealt
@@ -200,7 +196,7 @@ def test_the_device_of_a_replica(context):
 def test_logical_cpus_stand_for_cores(cores, replicas):
     """Four of them make as many replicas as four cores of a TPU would."""
     tpu_config = tpu.TPUConfig(num_cores_per_replica=cores, num_shards=replicas)
-    topology = topology_lib.resolve(
+    topology = chosen_topology.resolve(
         tpu.RunConfig(tpu_config=tpu_config), tpu.ModeKeys.TRAIN, tpu_semantics=True
     )
     assert topology.num_replicas == replicas

@@ -2,9 +2,10 @@ import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.inputs import deploy, pipeline_configs
+from tpu_estimator_compat.engine.inputs import pipeline_configs
+from tpu_estimator_compat.engine.inputs.deployed_input import deploy
 from tpu_estimator_compat.engine.inputs.input_mode import Invocation
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
 from .calls import called

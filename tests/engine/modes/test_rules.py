@@ -7,7 +7,7 @@ from support.legacy_models import finite_input_fn, make_estimator, make_model_fn
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine.modes import preparation, runtimes
 from tpu_estimator_compat.engine.modes.rules import Rules
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
 

@@ -3,7 +3,7 @@ import collections
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
 from tpu_estimator_compat.engine.session.graph_session import GraphSession

@@ -203,9 +203,9 @@ def test_auto_is_jax_where_only_that_sees_a_tpu(monkeypatch, caplog):
 WITHOUT_A_CHIP = """
 import sys
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine import topology
-config = topology.join_cluster(tpu.RunConfig(), tpu_semantics=True)
-topology.resolve(config, "train", tpu_semantics=True)
+from tpu_estimator_compat.engine.topology import chosen_topology
+config = chosen_topology.join_cluster(tpu.RunConfig(), tpu_semantics=True)
+chosen_topology.resolve(config, "train", tpu_semantics=True)
 print([name for name in sys.modules if name.partition(".")[0] in ("jax", "jaxlib")])
 """
 

@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.inputs.async_release import end_iterators
 from tpu_estimator_compat.engine.inputs.calling import CalledInput
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode, Plain
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import (
     _enable_get_next_as_optional,

@@ -13,7 +13,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.engine.inputs import padding, splitting
 from tpu_estimator_compat.engine.inputs.calling import CalledInput, check_is_dataset, warn_of_queues
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
 Dataset: TypeAlias = tf.data.Dataset

@@ -15,7 +15,7 @@ from tpu_estimator_compat.engine.inputs.input_mode import (
     Plain,
     TPUInputMode,
 )
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 
 

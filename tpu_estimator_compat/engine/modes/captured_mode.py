@@ -15,7 +15,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.engine.capture import graph_building
 from tpu_estimator_compat.engine.capture.capture import Element
-from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.checkpoint.state import latest
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.functions import placement
 from tpu_estimator_compat.engine.graph import graph_ops
@@ -25,7 +25,7 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_calls import HostPlaceholders
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.engine.step.plan import Dims, StepPlan
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import (
     EstimatorSpec,

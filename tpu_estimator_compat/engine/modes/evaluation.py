@@ -13,9 +13,9 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import IterationsPerLoopCounter
-from tpu_estimator_compat.engine.checkpoint import CheckpointSource
+from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
 from tpu_estimator_compat.engine.hooks import Schedule, preemption, split_hooks
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import sum_over_replicas
 from tpu_estimator_compat.engine.modes.model_modes import Model

@@ -14,14 +14,13 @@ from typing import Any, Protocol
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.checkpoint import (
+from tpu_estimator_compat.engine.checkpoint import diagnosis, saving
+from tpu_estimator_compat.engine.checkpoint.state import (
     CheckpointSource,
-    diagnosis,
     latest,
+    named,
     read_variables,
-    saving,
 )
-from tpu_estimator_compat.engine.checkpoint.state import named
 from tpu_estimator_compat.engine.hooks import keras_callbacks
 from tpu_estimator_compat.engine.modes import preparation, runtimes
 from tpu_estimator_compat.engine.modes.plans import plan_without_hooks
@@ -29,7 +28,7 @@ from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready, 
 from tpu_estimator_compat.engine.modes.rules import Rules
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys, SummaryWritersHook, WarmStartSettings
 
 GraphKeys = tf.compat.v1.GraphKeys

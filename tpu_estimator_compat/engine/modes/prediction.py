@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.checkpoint import CheckpointSource
+from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
 from tpu_estimator_compat.engine.functions import tuning
 from tpu_estimator_compat.engine.hooks import split_hooks
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import prediction_plan

@@ -10,8 +10,6 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
-from tpu_estimator_compat.engine import inputs
-from tpu_estimator_compat.engine import topology as topology_lib
 from tpu_estimator_compat.engine.capture.capture import (
     Element,
     capture,
@@ -22,7 +20,9 @@ from tpu_estimator_compat.engine.capture.capture import (
 from tpu_estimator_compat.engine.capture.keras_layers import implicit_updates
 from tpu_estimator_compat.engine.capture.user_functions import announced
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
-from tpu_estimator_compat.engine.inputs.calling import with_original_keys
+from tpu_estimator_compat.engine.inputs import partitioning
+from tpu_estimator_compat.engine.inputs.calling import check_apart, with_original_keys
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput, deploy
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode, TPUInputMode
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes import runtimes
@@ -31,6 +31,7 @@ from tpu_estimator_compat.engine.modes.rules import InputFn, Rules
 from tpu_estimator_compat.engine.packages import tensorflow_estimator
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
+from tpu_estimator_compat.engine.topology import chosen_topology
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.spec.mode_spec import mode_spec
@@ -38,7 +39,7 @@ from tpu_estimator_compat.spec.mode_spec import mode_spec
 
 def resolve(rules: Rules, mode: str) -> InputMode:
     """The input mode of `mode` on the config's replicas, checked."""
-    topology = topology_lib.resolve(rules.config, mode, tpu_semantics=rules.on_tpu(mode))
+    topology = chosen_topology.resolve(rules.config, mode, tpu_semantics=rules.on_tpu(mode))
     input_mode = rules.input_mode(mode, topology)
     input_mode.check()
     return input_mode
@@ -46,7 +47,7 @@ def resolve(rules: Rules, mode: str) -> InputMode:
 
 def deploy_input(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
-) -> inputs.DeployedInput:
+) -> DeployedInput:
     """Calls input_fn in a graph of its own, for the replicas' input; variables go to `store`."""
     with _new_graph(rules, input_mode):
         return _deployed_input(rules, input_fn, input_mode, store)
@@ -76,7 +77,7 @@ def capture_on_placeholders(
 
 def prepare(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
-) -> tuple[CapturedMode, inputs.DeployedInput]:
+) -> tuple[CapturedMode, DeployedInput]:
     """Calls input_fn, model_fn and the spec's functions in one graph; variables go to `store`."""
     trains = input_mode.mode == ModeKeys.TRAIN
     with _new_graph(rules, input_mode, reads_step=trains), _announced(input_mode):
@@ -87,7 +88,7 @@ def prepare(
         captured.functions.call(evaluates=input_mode.mode == ModeKeys.EVAL)
     if input_mode.topology.compiles_steps:
         for called in deployed_input.called:
-            inputs.check_apart(called, on_tpu=input_mode.topology.on_tpu)
+            check_apart(called, on_tpu=input_mode.topology.on_tpu)
     return captured, deployed_input
 
 
@@ -118,11 +119,11 @@ def _announced(input_mode: InputMode) -> contextlib.AbstractContextManager[None]
 
 def _deployed_input(
     rules: Rules, input_fn: InputFn, input_mode: InputMode, store: VariableStore
-) -> inputs.DeployedInput:
+) -> DeployedInput:
     calls = input_mode.invocations()
     called = [rules.call_input_fn(input_fn, input_mode, call, store) for call in calls]
     compiled = input_mode.topology.compiles_steps or rules.config.jit_compile
-    return inputs.deploy(called, input_mode, in_step=not compiled)
+    return deploy(called, input_mode, in_step=not compiled)
 
 
 def _captured(
@@ -196,9 +197,9 @@ def _partition(rules: Rules, input_mode: InputMode, element_spec: Any) -> list[A
         return None
     features, labels = model_arguments(element_spec, input_mode.mode)
     dims, cores = tpu_config.input_partition_dims, tpu_config.num_cores_per_replica
-    found = inputs.partition_dims(features, labels, dims, cores)
+    found = partitioning.partition_dims(features, labels, dims, cores)
     if not topology.splits_replicas:
-        inputs.log_fallback(input_mode.mode)
+        partitioning.log_fallback(input_mode.mode)
     flat = tf.nest.flatten(element_spec, expand_composites=True)
     return found + [None] * (len(flat) - len(found))  # the padding mask is not split
 

@@ -16,7 +16,7 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint.writing import add_default_saver
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
 from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode

@@ -17,15 +17,16 @@ from tpu_estimator_compat.config import (
     check_positive_integer,
 )
 from tpu_estimator_compat.config.arguments import check_steps
-from tpu_estimator_compat.engine import inputs
 from tpu_estimator_compat.engine.capture import user_functions
 from tpu_estimator_compat.engine.cluster import workers
 from tpu_estimator_compat.engine.cluster.workers import Workers
-from tpu_estimator_compat.engine.inputs import pipeline_configs
+from tpu_estimator_compat.engine.inputs import deployed_input, pipeline_configs
+from tpu_estimator_compat.engine.inputs.calling import CalledInput, call_input_fn, warn_if_endless
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode, Invocation, TPUInputMode
 from tpu_estimator_compat.engine.inputs.tpu_context import TPUContext
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
-from tpu_estimator_compat.engine.topology import Topology, TPUStrategy
+from tpu_estimator_compat.engine.topology.replicas import Topology
+from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, TPUEstimatorSpec
 
 ModelFn = Callable[..., Any]
@@ -103,7 +104,7 @@ class Rules:
 
     def call_input_fn(
         self, input_fn: InputFn, input_mode: InputMode, call: Invocation, store: Any
-    ) -> inputs.CalledInput:
+    ) -> CalledInput:
         """Calls input_fn; raises for a result that the rules forbid."""
         mode, added = input_mode.mode, {}
         if self.tpu_config is not None:
@@ -114,7 +115,7 @@ class Rules:
             }
         offered = {
             **self._offered(mode, added),
-            "input_context": inputs.context(input_mode.topology, call.host),
+            "input_context": deployed_input.context(input_mode.topology, call.host),
         }
         arguments = user_functions.input_arguments(input_fn, offered)
         if self.tpu_config is not None and "params" not in arguments:
@@ -122,10 +123,10 @@ class Rules:
                 f"input_fn ({input_fn}) does not include params argument, required by TPUEstimator "
                 'to pass batch size as params["batch_size"]'
             )
-        called = inputs.call_input_fn(lambda: input_fn(**arguments), store)
+        called = call_input_fn(lambda: input_fn(**arguments), store)
         input_mode.check_called(called)
         if self.tpu_config is None and mode == ModeKeys.PREDICT:  # on TPU, nor did the original
-            inputs.warn_if_endless(called)
+            warn_if_endless(called)
         return called
 
     def host_stage(

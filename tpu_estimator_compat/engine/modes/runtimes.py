@@ -12,7 +12,7 @@ from tpu_estimator_compat.engine.loop.workers_runner import WorkersRunner
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.environment import JAX
 
 

@@ -23,18 +23,18 @@ from tpu_estimator_compat.config import (
     RunConfig,
     TaskType,
 )
-from tpu_estimator_compat.engine.checkpoint import (
+from tpu_estimator_compat.engine.checkpoint.state import (
     CheckpointSource,
     check_writable,
     global_step_in,
-    training_in,
 )
+from tpu_estimator_compat.engine.checkpoint.training_lock import training_in
 from tpu_estimator_compat.engine.hooks import Schedule, split_hooks, traits
 from tpu_estimator_compat.engine.hooks.limits import LossNanHook, StepLimit
 from tpu_estimator_compat.engine.hooks.preemption import Preemption
 from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook, progress_bar
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import Model
@@ -42,7 +42,7 @@ from tpu_estimator_compat.engine.modes.plans import training_plan
 from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
 from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import SummaryWritersHook, WarmStartSettings
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook

@@ -15,7 +15,7 @@ from tensorflow.core.framework import types_pb2
 
 from tpu_estimator_compat.engine.capture import branch_refs
 from tpu_estimator_compat.engine.graph import sources
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.modes import evaluation, prediction, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.refs import ref_ops, resource_graph

@@ -13,8 +13,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.checkpoint import check_writable, training_in
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.checkpoint.state import check_writable
+from tpu_estimator_compat.engine.checkpoint.training_lock import training_in
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.modes import metrics, prediction, preparation, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.evaluation import EvalRequest

@@ -10,7 +10,8 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint import input_state
-from tpu_estimator_compat.engine.inputs import AsyncRelease, DeployedInput
+from tpu_estimator_compat.engine.inputs.async_release import AsyncRelease
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.signals.worker_thread import StillBlockedError, WorkerThread
 
 Result = TypeVar("Result")

@@ -16,7 +16,7 @@ from tpu_estimator_compat.engine.cluster.group import State
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.graph.sources import with_lines
-from tpu_estimator_compat.engine.inputs import DeployedInput
+from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.loop.result import LoopResult
 from tpu_estimator_compat.engine.loop.runner import RunLimits, Runner
 from tpu_estimator_compat.engine.session.graph_session import RunnerSession

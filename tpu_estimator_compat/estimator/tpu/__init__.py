@@ -9,7 +9,7 @@ from tpu_estimator_compat.engine.export.tpu_graph import (
     inference_on_tpu,
     model_fn_inference_on_tpu,
 )
-from tpu_estimator_compat.engine.topology import TPUStrategy
+from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
 from tpu_estimator_compat.estimator.tpu_estimator import (
     ExportSavedModelApiVersion,
     TPUEstimator,

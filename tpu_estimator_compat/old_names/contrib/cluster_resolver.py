@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine import topology
+from tpu_estimator_compat.engine.topology import tpu_system
+from tpu_estimator_compat.engine.topology.local import LocalResolver
 from tpu_estimator_compat.old_names.contrib import taken_over
 
 _resolvers = tf.distribute.cluster_resolver
@@ -27,7 +28,7 @@ class TPUClusterResolver:
 
     A name or address, or a list of one, gives TensorFlow's own resolver. Without one, the resolver
     is that of the TPU that the environment names or this machine has. Without a TPU it is a
-    `topology.LocalResolver`, which `RunConfig` and `TPUStrategy` treat as no TPU. In that case,
+    `LocalResolver`, which `RunConfig` and `TPUStrategy` treat as no TPU. In that case,
     TensorFlow's constructor raises ValueError. The local resolver raises it in `cluster_spec()`,
     except for `tpu=""`.
     """
@@ -43,7 +44,7 @@ class TPUClusterResolver:
             tpu = tpu[0]
         if tpu:
             return _resolvers.TPUClusterResolver(tpu, *args, **kwargs)
-        return topology.in_environment() or topology.LocalResolver(named=tpu is not None)
+        return tpu_system.in_environment() or LocalResolver(named=tpu is not None)
 
 
 __all__ = [*_SAME, "TPUClusterResolver"]

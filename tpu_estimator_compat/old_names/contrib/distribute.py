@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tensorflow.python.distribute import cross_device_ops, distribute_lib
 
-from tpu_estimator_compat.engine.topology import TPUStrategy
+from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
 from tpu_estimator_compat.old_names.contrib import taken_over
 
 # TensorFlow before 1.12 calls a replica a tower.

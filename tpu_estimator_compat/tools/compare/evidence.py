@@ -19,7 +19,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.core.util import event_pb2
 
-from tpu_estimator_compat.engine.checkpoint import latest, state
+from tpu_estimator_compat.engine.checkpoint import state
+from tpu_estimator_compat.engine.checkpoint.state import latest
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.tools import regular_file
 from tpu_estimator_compat.tools.compare.report import Curve, Failure, Side, Speed

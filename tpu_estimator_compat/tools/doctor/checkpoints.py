@@ -27,7 +27,7 @@ def observe(folder: str) -> dict[str, Any]:
     import numpy as np
     import tensorflow as tf
 
-    from tpu_estimator_compat.engine.checkpoint import latest
+    from tpu_estimator_compat.engine.checkpoint.state import latest
     from tpu_estimator_compat.engine.files import user_files
     from tpu_estimator_compat.tools.doctor import models
 

@@ -90,9 +90,9 @@ def _of_tensorflow() -> list[dict[str, Any]]:
 def _of_jax(chips: int) -> tuple[int, list[dict[str, Any]]]:
     """The number of JAX's processes, and the devices of this process."""
     from tpu_estimator_compat.config import TPURunConfig
-    from tpu_estimator_compat.engine import topology
+    from tpu_estimator_compat.engine.topology import chosen_topology
 
-    topology.join_cluster(TPURunConfig(runtime="jax"), tpu_semantics=True)
+    chosen_topology.join_cluster(TPURunConfig(runtime="jax"), tpu_semantics=True)
     import jax
 
     found = []
@@ -160,13 +160,14 @@ def observe_runtime() -> dict[str, Any]:
     """The runtime that `runtime="auto"` takes, and why: a probe, to run in a child process."""
     from tpu_estimator_compat import environment
     from tpu_estimator_compat.config import TPURunConfig
-    from tpu_estimator_compat.engine import topology
     from tpu_estimator_compat.engine.jax.topology import JaxTopology
-    from tpu_estimator_compat.engine.topology import tpu_system
+    from tpu_estimator_compat.engine.topology import chosen_topology, tpu_system
     from tpu_estimator_compat.spec import ModeKeys
 
-    config = topology.join_cluster(TPURunConfig(runtime=environment.AUTO), tpu_semantics=True)
-    found = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
+    config = chosen_topology.join_cluster(
+        TPURunConfig(runtime=environment.AUTO), tpu_semantics=True
+    )
+    found = chosen_topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
     return {
         "taken": environment.JAX if isinstance(found, JaxTopology) else environment.TENSORFLOW,
         "replicas": found.num_replicas,

@@ -25,8 +25,7 @@ def observe(runtime: str, seconds: float) -> dict[str, Any]:
     import tensorflow as tf
 
     from tpu_estimator_compat.config import TPUConfig, TPURunConfig
-    from tpu_estimator_compat.engine import topology
-    from tpu_estimator_compat.engine.topology import local
+    from tpu_estimator_compat.engine.topology import chosen_topology, local
     from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
     from tpu_estimator_compat.spec import ModeKeys
     from tpu_estimator_compat.tools.doctor import models
@@ -38,8 +37,8 @@ def observe(runtime: str, seconds: float) -> dict[str, Any]:
         runtime=runtime,
         session_creation_timeout_secs=max(1, int(seconds)),
     )
-    config: Any = topology.join_cluster(alone, tpu_semantics=True)
-    found = topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
+    config: Any = chosen_topology.join_cluster(alone, tpu_semantics=True)
+    found = chosen_topology.resolve(config, ModeKeys.TRAIN, tpu_semantics=True)
     shape = [found.num_hosts, found.replicas_per_host, models.SUMMANDS]
     # Small integers, which float32 and bfloat16 hold exactly; no two rows of one host are alike.
     rows = np.random.RandomState(0).randint(-100, 100, shape).astype(np.float32)

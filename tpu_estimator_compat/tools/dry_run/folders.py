@@ -14,7 +14,7 @@ import tensorflow as tf
 from absl import flags
 
 from tpu_estimator_compat.engine.capture.patches import Function, patched
-from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.checkpoint.state import latest
 from tpu_estimator_compat.engine.files import user_files
 
 

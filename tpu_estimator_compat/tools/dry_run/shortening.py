@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.config import TaskType
-from tpu_estimator_compat.engine.checkpoint import global_step_in
+from tpu_estimator_compat.engine.checkpoint.state import global_step_in
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.estimator.schedule import TrainSpec
 from tpu_estimator_compat.keras_model.calls import Call

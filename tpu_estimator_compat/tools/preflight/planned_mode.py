@@ -22,7 +22,7 @@ from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.plans import evaluation_plan, prediction_plan, training_plan
 from tpu_estimator_compat.engine.modes.rules import InputFn, Rules
 from tpu_estimator_compat.engine.step.plan import StepPlan
-from tpu_estimator_compat.engine.topology import Topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.environment import JAX
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.preflight.targets.target import Target

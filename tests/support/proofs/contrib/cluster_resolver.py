@@ -4,13 +4,13 @@ import tensorflow as tf2
 import tpu_estimator_compat as tpu
 from support.proofs import proves
 from support.proofs.names.tpu_estimator import input_fn, model_fn
-from tpu_estimator_compat.engine import topology
+from tpu_estimator_compat.engine.topology.local import LocalResolver
 
 
 @proves("tf.contrib.cluster_resolver.TPUClusterResolver")
 def resolves(resolver_class, tmp_path):
     for resolver in (resolver_class(""), resolver_class(), resolver_class(tpu=[""])):
-        assert isinstance(resolver, topology.LocalResolver)
+        assert isinstance(resolver, LocalResolver)
         assert resolver.master() == ""
         assert not resolver  # scripts ask `if resolver:` whether there is a TPU
         config = tpu.RunConfig(cluster=resolver, model_dir=str(tmp_path))

@@ -1,7 +1,7 @@
 import pytest
 
 from support.proofs import proves
-from tpu_estimator_compat.engine import topology
+from tpu_estimator_compat.engine.topology.local import LocalResolver
 
 
 @proves("tf.contrib.distribute")
@@ -16,7 +16,7 @@ def has_strategies(module):
     assert module.OneDeviceStrategy("/cpu:0").num_replicas_in_sync == 1
     assert module.get_tower_context is module.get_replica_context
     assert module.get_cross_tower_context() is None
-    strategy = module.TPUStrategy(topology.LocalResolver(), steps_per_run=5)
+    strategy = module.TPUStrategy(LocalResolver(), steps_per_run=5)
     assert strategy.steps_per_run == 5
     assert strategy.cluster_resolver is None
     assert module.get_cross_replica_context() is None

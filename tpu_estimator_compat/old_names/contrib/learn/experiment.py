@@ -11,8 +11,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.engine.checkpoint import latest, warn_if_older
-from tpu_estimator_compat.engine.topology import takes_session
+from tpu_estimator_compat.engine.checkpoint.state import latest, warn_if_older
+from tpu_estimator_compat.engine.topology.chosen_topology import takes_session
 from tpu_estimator_compat.estimator import Estimator
 from tpu_estimator_compat.estimator.tpu import TPUEstimator
 from tpu_estimator_compat.old_names.contrib.learn.export_strategy import ExportStrategy

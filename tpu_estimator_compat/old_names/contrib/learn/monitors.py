@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from tpu_estimator_compat.engine.checkpoint import latest
+from tpu_estimator_compat.engine.checkpoint.state import latest
 from tpu_estimator_compat.estimator import NanLossDuringTrainingError
 
 Hook = Any  # a tf.train.SessionRunHook
