@@ -48,12 +48,6 @@ def test_modes(mode, hosts, expected):
     np.testing.assert_array_equal(batch.labels, -batch.features)
 
 
-def test_four_replicas_of_two_hosts():
-    steps = of_mode("PER_HOST_V2", replicas=4, hosts=2, batch_size=8, count=1)
-    assert fed(steps) == [[[0, 1], [2, 3], [0, 1], [2, 3]]]
-    assert [batch.host for batch in steps[0]] == [0, 0, 1, 1]
-
-
 def test_batch_axis():
     def transposed(params):
         dataset = input_fn(params)
@@ -126,26 +120,6 @@ def test_generator_and_params():
     steps = testing.batches(of_generator, {"top": 6}, batch_size=2, count=9)
     assert fed(steps) == [[[0, 1]], [[2, 3]], [[4, 5]]]
     assert seen == [(2, 6)]
-
-
-def test_tensors_instead_of_a_dataset():
-    def of_tensors(params):
-        return {"x": tf.range(params["batch_size"])}, tf.zeros([params["batch_size"]])
-
-    config = TPUConfig(per_host_input_for_training=InputPipelineConfig.PER_HOST_V1)
-    steps = testing.batches(of_tensors, replicas=2, count=2, batch_size=4, tpu_config=config)
-    assert [[b.features["x"].tolist() for b in step] for step in steps] == [[[0, 1], [2, 3]]] * 2
-
-
-def test_seed_decides_the_order():
-    def shuffled(params):
-        dataset = tf.data.Dataset.range(64).shuffle(64)
-        return dataset.batch(params["batch_size"], drop_remainder=True)
-
-    orders = [
-        fed(testing.batches(shuffled, batch_size=8, count=2, seed=seed)) for seed in (1, 1, 2)
-    ]
-    assert orders[0] == orders[1] != orders[2]
 
 
 def test_seeded_order_is_that_of_training():

@@ -1,6 +1,5 @@
 """`testing.run`: each field of `Result`, on one replica and four, in three modes."""
 
-import concurrent.futures
 import random
 import tempfile
 
@@ -193,14 +192,6 @@ def test_state_of_the_process_is_as_before():
     drawn = float(tf_v2.random.uniform([]))
     tf_v2.random.set_seed(5)
     assert float(tf_v2.random.uniform([])) == drawn
-
-
-def test_threads():
-    def loss(_):
-        return testing.run(classifier(), X, Y, steps=2).loss
-
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        assert len(set(pool.map(loss, range(4)))) == 1
 
 
 def test_step_that_raises_no_global_step_ends():

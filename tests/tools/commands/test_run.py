@@ -1,10 +1,13 @@
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 from support import python_path
+
+from tpu_estimator_compat.environment import RUNTIME_VARIABLE, RUNTIMES
 
 ROOT = pathlib.Path(__file__).parents[3]
 RUN = ("-m", "tpu_estimator_compat", "run")
@@ -150,3 +153,38 @@ def test_errors_that_autograph_did_not_meet_get_no_such_word(run, tmp_path, line
     done = run()
     assert done.returncode == 1
     assert "AutoGraph left" not in done.stderr
+
+
+RUNTIME = """
+import tensorflow as tf
+
+def model_fn(features, labels, mode):
+    loss = tf.reduce_sum(tf.get_variable("w", [])) + features
+    train_op = tf.assign_add(tf.train.get_global_step(), 1)
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+class Sessions(tf.train.SessionRunHook):
+    def after_create_session(self, session, coord):
+        assert tf.trainable_variables()[0].op.type == "VariableV2"
+        print("session" if type(session) is tf.Session else "tensorflow")
+
+data = lambda: tf.data.Dataset.from_tensors(1.0)
+tf.estimator.Estimator(model_fn, "model").train(data, hooks=[Sessions()])
+"""
+
+
+@pytest.mark.parametrize("runtime", ["tensorflow", "session"])
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_the_runtime_is_chosen_by_option_or_variable(forks, tmp_path, runtime, by):
+    (tmp_path / "script.py").write_text(RUNTIME)
+    options = ("--runtime", runtime) if by == "option" else ()
+    variables = {**environment(), RUNTIME_VARIABLE: runtime if by == "variable" else ""}
+    done = forks.run(*RUN, *options, "script.py", cwd=tmp_path, env=variables)
+    assert done.stdout.split() == [runtime], done.stderr
+
+
+def test_the_help_names_every_runtime(forks):
+    shown = forks.run(*RUN, "--help").stdout
+    assert f"{{{','.join(RUNTIMES)}}}" in shown
+    for runtime in RUNTIMES:
+        assert len(re.findall(rf"\b{runtime}\b", shown)) > 1, runtime
