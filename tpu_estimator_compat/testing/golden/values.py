@@ -11,6 +11,10 @@ from typing import Any
 
 import numpy as np
 
+Row = tuple[str, str, str, str]
+"""Of the table of differences: a path, what is stored there, what is now, the relative difference.
+"""
+
 Leaf = list[Any]
 """A number, string or array: its dtype and shape, such as "float32[2,3]", and its elements.
 
@@ -30,16 +34,6 @@ _PLAIN_KEY = re.compile(r"[\w/:-]+")
 _MOST_ROWS = 30
 _WIDEST = 60  # characters of a column
 _ROUNDING = 1e-9  # of a mean, of whichever dtype, on another processor
-
-
-@dataclasses.dataclass(frozen=True)
-class Difference:
-    """A line of the table of differences."""
-
-    path: str
-    stored: str
-    now: str
-    relative: str = ""
 
 
 def leaves(value: Any) -> dict[str, Leaf]:
@@ -157,14 +151,14 @@ def _summary(name: str, array: np.ndarray, elements: list[Any]) -> list[Any]:
 
 def differences(
     stored: Mapping[str, Leaf], now: Mapping[str, Leaf], rtol: float, atol: float
-) -> list[Difference]:
+) -> list[Row]:
     """The differences beyond the tolerances, in the order of the paths."""
     found = []
     for path in dict.fromkeys([*stored, *now]):
         if path not in now:
-            found.append(Difference(path, _text(stored[path]), "missing"))
+            found.append((path, _text(stored[path]), "missing", ""))
         elif path not in stored:
-            found.append(Difference(path, "missing", _text(now[path])))
+            found.append((path, "missing", _text(now[path]), ""))
         else:
             found += _between(path, stored[path], now[path], rtol, atol)
     return found
@@ -174,9 +168,9 @@ def _text(leaf: Leaf) -> str:
     return " ".join(map(str, leaf))
 
 
-def _between(path: str, stored: Leaf, now: Leaf, rtol: float, atol: float) -> list[Difference]:
+def _between(path: str, stored: Leaf, now: Leaf, rtol: float, atol: float) -> list[Row]:
     if stored[0] != now[0] or len(stored) != len(now):
-        return [Difference(path, _text(stored), _text(now))]
+        return [(path, _text(stored), _text(now), "")]
     kind, *ones = stored
     others = now[1:]
     apart = [i for i, pair in enumerate(zip(ones, others, strict=True)) if pair[0] != pair[1]]
@@ -192,7 +186,7 @@ def _between(path: str, stored: Leaf, now: Leaf, rtol: float, atol: float) -> li
         where += f" (and {len(apart) - 1} more of {len(ones)})"
     relative = _relative(ones[worst], others[worst])
     shown = "" if math.isinf(relative) else f"{relative:.2g}"
-    return [Difference(where, str(ones[worst]), str(others[worst]), shown)]
+    return [(where, str(ones[worst]), str(others[worst]), shown)]
 
 
 def _limits(kind: str, stored: np.ndarray, rtol: float, atol: float) -> tuple[Any, Any]:
@@ -226,10 +220,9 @@ def _relative(one: Any, other: Any) -> float:
     return difference / abs(a) if a and math.isfinite(difference) else math.inf
 
 
-def table(differences: Sequence[Difference]) -> str:
+def table(differences: Sequence[Row]) -> str:
     """The differences in columns: path, stored, now, relative difference."""
-    rows = [("path", "stored", "now", "relative difference")]
-    rows += [(d.path, d.stored, d.now, d.relative) for d in differences[:_MOST_ROWS]]
+    rows = [("path", "stored", "now", "relative difference"), *differences[:_MOST_ROWS]]
     cells = [[_cut(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]

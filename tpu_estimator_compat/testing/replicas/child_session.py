@@ -135,16 +135,9 @@ def _options(basetemp: str) -> dict[str, Any]:
 
 def _portable(message: warnings.WarningMessage) -> warnings.WarningMessage:
     """The warning, to be pickled; a plain `Warning` that names its category if it cannot be."""
+    text, category = message.message, message.category
     try:
-        pickle.loads(pickle.dumps(message.message))
+        pickle.loads(pickle.dumps(text))
     except Exception:
-        text, category = f"{message.category.__name__}: {message.message}", Warning
-    else:
-        return _without_source(message, message.message, message.category)
-    return _without_source(message, text, category)
-
-
-def _without_source(
-    message: warnings.WarningMessage, text: Warning | str, category: type[Warning]
-) -> warnings.WarningMessage:
+        text, category = f"{category.__name__}: {text}", Warning
     return warnings.WarningMessage(text, category, message.filename, message.lineno)

@@ -1,7 +1,7 @@
 """Entries of a process that has replicas of its own: to call a function, or to run one test.
 
-The entries are `call` and `run_test`. `enter` gives each a `request`, which `processes.run_in_fork`
-wrote, and a folder, in which it adds to the file `answers`.
+The entries are `call` and `run_test`. `enter` gives each the request of `processes.run_in_fork`,
+and a folder, in which it adds to the file `answers`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,19 @@ from multiprocessing import connection, spawn
 from typing import Any, NoReturn
 
 
-def enter(entry: str, folder: str, cwd: str, environment: dict[str, str], parent: int) -> NoReturn:
+def enter(
+    entry: str,
+    request: dict[str, Any],
+    folder: str,
+    cwd: str,
+    environment: dict[str, str],
+    parent: int,
+) -> NoReturn:
     """Calls an entry in a process that a server has forked, as its last act.
 
     Args:
-      folder: has the `request`; the outputs are written there.
+      request: what the entry needs, and the number of replicas.
+      folder: the outputs are written there.
       cwd, environment: working directory, and all variables.
       parent: a file that is at its end when the parent process has ended.
     """
@@ -38,7 +46,6 @@ def enter(entry: str, folder: str, cwd: str, environment: dict[str, str], parent
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    request = pickle.loads(pathlib.Path(folder, "request").read_bytes())
     sys.path[:] = request["sys_path"]
     from tpu_estimator_compat.testing import devices  # it imports TensorFlow
 

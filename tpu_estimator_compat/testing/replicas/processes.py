@@ -138,10 +138,10 @@ def run_in_fork(
     """
     server = kept_server()
     folder = pathlib.Path(tempfile.mkdtemp(dir=server.folder))
-    (folder / "request").write_bytes(pickle.dumps({"sys_path": absolute_path(), **request}))
     outputs = [folder / "stdout", folder / "stderr"]
     environment = {**(os.environ if env is None else env), **_ONLY_CPUS}
-    call = entry, str(folder), cwd or os.getcwd(), environment
+    given = {"sys_path": absolute_path(), **request}
+    call = entry, given, str(folder), cwd or os.getcwd(), environment
     try:
         with forks.Forked(server, entries.enter, *call) as forked:
             relays = [_Relay(path) for path in outputs] if live else []
