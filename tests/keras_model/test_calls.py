@@ -13,12 +13,12 @@ class Base:
         self.folder = folder
 
     @calls.observed
-    def train(self, steps=1, **more):
+    def work(self, steps=1, **more):
         return [steps, more]
 
     @calls.observed
     def export(self):
-        return self.train(3)
+        return self.work(3)
 
 
 class Derived(Base):
@@ -27,8 +27,8 @@ class Derived(Base):
         super().__init__(folder)
         self.more = more
 
-    def train(self, *args):
-        return super().train(*args)
+    def work(self, *args):
+        return super().work(*args)
 
 
 def noting(seen, word=""):
@@ -49,18 +49,18 @@ def test_an_observer_changes_arguments_and_results():
 
     made = Base("x")
     with calls.observing(observer):
-        assert made.train(steps=4, way="other") == [[5, {"way": "other"}]]
-        assert made.train(2, way="other") == [[3, {"way": "other"}]]
-    assert made.train(4) == [4, {}]
+        assert made.work(steps=4, way="other") == [[5, {"way": "other"}]]
+        assert made.work(2, way="other") == [[3, {"way": "other"}]]
+    assert made.work(4) == [4, {}]
 
 
 def test_a_later_observer_is_outside():
     seen = []
     with calls.observing(noting(seen, "first ")), calls.observing(noting(seen, "second ")):
-        Base("x").train()
+        Base("x").work()
     assert [each for each in seen if isinstance(each, str)] == [
         *("second __init__", "first __init__"),
-        *("second train", "first train"),
+        *("second work", "first work"),
     ]
 
 
@@ -70,7 +70,7 @@ def test_methods_of_base_classes_count_once_and_other_methods_within():
         made = Derived("x", "y")
         made.export()
     assert (made.folder, made.more) == ("x", "y")
-    assert seen == ["__init__", None, "export", "train", [3, {}], [3, {}]]
+    assert seen == ["__init__", None, "export", "work", [3, {}], [3, {}]]
 
 
 def test_other_threads_are_observed():

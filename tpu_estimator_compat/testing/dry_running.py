@@ -57,7 +57,8 @@ def dry_run(
 ) -> DryRun:
     """Runs a script with two steps of each training, one of each evaluation, one batch predicted.
 
-    Checkpoints, events and exports are in a temporary folder that is gone at the end.
+    Checkpoints, events and exports are in a temporary folder that is gone at the end; what the
+    script itself writes or removes is not.
 
     >>> testing.dry_run("train.py", "--model_dir=model", replicas=4).check()  # doctest: +SKIP
 

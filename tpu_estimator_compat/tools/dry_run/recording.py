@@ -35,11 +35,7 @@ _RECORDED = ("train", "evaluate", "predict", *_EXPORTS, *_OF_KERAS)
 
 
 class Endless(SystemExit):
-    """Ends a script whose loop would not end in a dry run; the reason is its `why`."""
-
-    def __init__(self, why: str):
-        super().__init__(0)
-        self.why = why
+    """Ends a script whose loop would not end in a dry run."""
 
 
 class Recorder:
@@ -65,7 +61,7 @@ class Recorder:
 
     def stop_error(self, why: str) -> Endless:
         self.stopped = why
-        return Endless(why)
+        return Endless(0)
 
     def observe(self, call: calls.Call) -> Any:
         """Makes a call short, and records it."""
