@@ -94,7 +94,7 @@ class Conversion:
         values = [i for i, each in enumerate(node.input) if not each.startswith("^")]
         op = ref_ops.ref_op(node.op)
         if op is not None:
-            refs = {i: self.refs[node.input[i]] for i in values if op.takes(i, node, self.refs)}
+            refs = {i: self.refs[node.input[i]] for i in op.places if node.input[i] in self.refs}
             if refs:
                 added = self._looked_at(node, [i for i in values if i not in refs])
                 self._of_refs(node, op, refs)

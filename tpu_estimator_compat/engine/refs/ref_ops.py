@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
-from collections.abc import Container
-from typing import Any
 
 import tensorflow as tf
 
@@ -48,15 +45,11 @@ class RefOp:
       writes: whether it changes the variables.
     """
 
-    places: Container[int]
-    outputs: tuple[int, ...]
+    places: list[int]
+    outputs: list[int]
     twin: str
     attributes: frozenset[str]
     writes: bool
-
-    def takes(self, place: int, node: Any, refs: Container[str]) -> bool:
-        """Whether a node takes the input `place` as a ref, and the input is one of `refs`."""
-        return place in self.places and node.input[place] in refs
 
 
 @functools.cache
@@ -68,12 +61,10 @@ def ref_op(op_type: str) -> RefOp | None:
     places = [i for i, argument in enumerate(definition.input_arg) if argument.is_ref]
     if not places:
         return None
-    is_list = definition.input_arg[places[-1]].number_attr
-    outputs = tuple(i for i, a in enumerate(definition.output_arg) if a.is_ref)
     twin = op_def_registry.get(_TWINS.get(op_type, f"Resource{op_type}"))
     return RefOp(
-        places=range(places[-1], sys.maxsize) if is_list else places,
-        outputs=outputs,
+        places=places,
+        outputs=[i for i, argument in enumerate(definition.output_arg) if argument.is_ref],
         twin=twin.name if twin else "",
         attributes=frozenset(a.name for a in twin.attr) if twin else frozenset(),
         writes=op_type != _INITIALIZED,
