@@ -108,7 +108,8 @@ class Recorder:
         # `_export` is a method of the estimator; its Keras models keep it.
         model_fn = call.owner._export.__self__._model_fn
         made = Call(call.name, file, line, getattr(model_fn, "__name__", ""))
-        return made, (call.name, file, line, call.owner._model_dir, call.arguments.get("name"))
+        of_call = call.owner._model_dir, str(call.arguments.get("name"))
+        return made, (call.name, file, line, *of_call)
 
     def _place(self) -> tuple[str, int]:
         """The user's line that is nearest to the call."""
