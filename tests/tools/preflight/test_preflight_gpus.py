@@ -96,17 +96,27 @@ def test_a_convnet_and_its_largest_buffers(with_gpu_compiler, tmp_path):
         assert all(buffer["op"] for buffer in report["buffers"])
 
 
-@pytest.mark.parametrize("replicas", [1, pytest.param(4, marks=pytest.mark.full)])
-def test_a_layer_of_bert(clients, with_gpu_compiler, tmp_path, replicas):
+@pytest.mark.parametrize(
+    ("topology", "replicas"),
+    [
+        ("h100:1", 1),
+        pytest.param("h100:4", 4, marks=pytest.mark.full),
+        pytest.param("v5e:2x2", 4, marks=[pytest.mark.full, pytest.mark.minutes]),
+    ],
+)
+def test_a_layer_of_bert(clients, with_gpu_compiler, tmp_path, topology, replicas):
+    """Its optimizer exchanges gradients, and its embeddings are products with one-hot vectors."""
     sizes = bert.OF_ONE_SMALL_LAYER
-    found = bert.report(clients, tmp_path, f"h100:{replicas}", replicas, True, sizes)
+    found = bert.report(clients, tmp_path, topology, replicas, True, sizes)
     assert found["parameters"] == bert.PARAMETERS_OF_ONE_SMALL_LAYER
     size = 4 * found["parameters"]
     assert found["memory"]["arguments"] == pytest.approx(3 * size, rel=0.1)  # Adam's slots
     one_hot_product = 2 * (32 * 128) * sizes["vocab_size"] * sizes["hidden_size"]
     assert found["flops"] > 2 * one_hot_product  # with its gradient
-    assert bool(found["collectives"]["compiled"]) == (replicas > 1)
-    assert (found["collectives"]["all_reduces"] > 25) == (replicas > 1)
+    collectives = found["collectives"]
+    assert (collectives["all_reduces"] > 25) == (replicas > 1)
+    assert (collectives["all_reduce_bytes"] >= size) == (replicas > 1)
+    assert (0 < sum(collectives["compiled"].values()) < 20) == (replicas > 1)
 
 
 WIDTH = 1024

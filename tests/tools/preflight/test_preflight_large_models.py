@@ -45,20 +45,3 @@ def test_bert(clients, tmp_path, sizes, parameters, of_layer, besides):
         variables["/".join(part["name"].split("/")[:3])] += part["variables"]
     layers = [size for name, size in variables.items() if name.startswith("bert/encoder/layer_")]
     assert layers == [4 * of_layer] * count
-
-
-def test_bert_on_four_replicas(clients, tmp_path):
-    """Its optimizer exchanges gradients, and its embeddings are products with one-hot vectors.
-
-    A small BERT: what replicas exchange is the same for each layer.
-    """
-    sizes = bert.OF_ONE_SMALL_LAYER
-    found = bert.report(clients, tmp_path, "v5e:2x2", 4, use_tpu=True, sizes=sizes)
-    assert found["parameters"] == bert.PARAMETERS_OF_ONE_SMALL_LAYER
-    size = 4 * found["parameters"]
-    assert found["memory"]["arguments"] == pytest.approx(3 * size, rel=0.1)  # Adam's slots
-    one_hot_product = 2 * (32 * 128) * sizes["vocab_size"] * sizes["hidden_size"]
-    assert found["flops"] > 2 * one_hot_product  # with its gradient
-    assert found["collectives"]["all_reduces"] > 25
-    assert found["collectives"]["all_reduce_bytes"] >= size
-    assert 0 < sum(found["collectives"]["compiled"].values()) < 20
