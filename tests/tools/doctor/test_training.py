@@ -121,27 +121,46 @@ with simulated(SimulatedTPU((2, 2, 1, 1))):
         training.observe("tensorflow", False),
     ]))
 """
-REFERENCE = """
+# The figures are of no interest, and take most of the time.
+BOTH_RULES = """
 import json
 from tpu_estimator_compat.tools.doctor import training
 
-print(json.dumps(training.observe("tensorflow", True)))
+training._speed = lambda train: {"steps_per_second": 1.0, "dispatch": 0.0, "memory": 0.0}
+print(json.dumps([training.observe("tensorflow", reference) for reference in (True, False)]))
 """
 
 
-@pytest.mark.slow
-def test_four_cores(forks):
-    def observed(code):
-        done = forks.run("-c", code)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return json.loads(done.stdout.splitlines()[-1])
+@pytest.fixture(scope="module")
+def both(forks):
+    """The reference, and what TensorFlow's runtime computes by the rules of `use_tpu=True`."""
+    return observed(forks, BOTH_RULES)
 
-    runtime, added_up, steps = observed(OBSERVE)
+
+def observed(forks, code):
+    done = forks.run("-c", code)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_first_steps(both):
+    reference, answer = both
+    found = [*training.judge_reference(reference), *training.judge("", answer, reference)]
+    judged = [f for f in found if f.check == training.CHECK]
+    assert [f.text for f in judged if f.status is not Status.OK] == []
+    assert len(judged) == 7
+    networks = reference["networks"].values()
+    assert all(any(update) for n in networks for update in n["updates"].values())
+
+
+@pytest.mark.slow
+def test_four_cores(forks, both):
+    runtime, added_up, steps = observed(forks, OBSERVE)
     assert "tensorflow, 4 replica(s)" in devices.judge_runtime(runtime).text
     assert sums.judge("", added_up).status is Status.OK
     assert added_up["replicas"] == 4
     assert steps["platform"] == "tpu"
     # Logical CPUs stand for the cores, and multiply float32.
     on_cpu = {**steps, "platform": "cpu"}
-    judged = training.judge("", on_cpu, observed(REFERENCE))
+    judged = training.judge("", on_cpu, both[0])
     assert [f.text for f in judged if f.status is Status.FAILURE] == []

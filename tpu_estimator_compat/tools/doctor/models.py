@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf
 from tpu_estimator_compat import layers as tf_layers
 from tpu_estimator_compat.config import TPUConfig, TPURunConfig
 from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
-from tpu_estimator_compat.spec import ModeKeys, TPUEstimatorSpec
+from tpu_estimator_compat.spec import TPUEstimatorSpec
 
 layers: Any = tf_layers  # for mypy: the module makes its names on access
 
@@ -124,13 +124,9 @@ def _encoder(features: Any, rate: float) -> Any:
     scores = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) / _WIDTH**0.5)
     attended = layers.dense(tf.matmul(scores, value), _WIDTH)
     tokens = _normalized(tokens + layers.dropout(attended, rate, training=True))
-    hidden = layers.dense(layers.dense(tokens, 32, _gelu), _WIDTH)
+    hidden = layers.dense(layers.dense(tokens, 32, tf.nn.gelu), _WIDTH)
     tokens = _normalized(tokens + layers.dropout(hidden, rate, training=True))
     return layers.dense(tf.reduce_mean(tokens, axis=1), _CLASSES)
-
-
-def _gelu(x: Any) -> Any:
-    return 0.5 * x * (1.0 + tf.erf(x / 2.0**0.5))
 
 
 def _normalized(x: Any) -> Any:
@@ -143,7 +139,6 @@ NETWORKS = {"mlp": _mlp, "convnet": _convnet, "encoder": _encoder}
 
 def network(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
     """A classifier: `params["network"]` of `NETWORKS`, with dropout of `params["rate"]`."""
-    _only_training(mode)
     with tf.variable_scope(params["network"], initializer=_initial):
         logits = NETWORKS[params["network"]](features, params["rate"])
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
@@ -156,7 +151,6 @@ def network(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorS
 def dropout(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
     """Dropout alone: records the number of zeros, and the sum of their places."""
     del labels, params
-    _only_training(mode)
     zeros = tf.equal(layers.dropout(tf.ones_like(features), DROPOUT_RATE, training=True), 0.0)
     # Integers whose sums are below 2**24: exact in float32, in any order.
     places = tf.reshape(tf.range(1.0, zeros.shape.num_elements() + 1), zeros.shape)
@@ -170,7 +164,6 @@ def dropout(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorS
 
 def summed(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSpec:
     del labels, params
-    _only_training(mode)
     total = _summed(tf.reduce_sum(features, axis=0))
     kept = tf.get_variable("total", [SUMMANDS], trainable=False, initializer=tf.zeros_initializer())
     loss = tf.reduce_mean(total)
@@ -180,11 +173,6 @@ def summed(features: Any, labels: Any, mode: str, params: Any) -> TPUEstimatorSp
 
 def _summed(value: Any) -> Any:
     return tf.tpu.cross_replica_sum(tf.convert_to_tensor(value))
-
-
-def _only_training(mode: str) -> None:
-    if mode != ModeKeys.TRAIN:
-        raise AssertionError(f"This model_fn is for training, not for {mode!r}.")
 
 
 def _next_step() -> Any:

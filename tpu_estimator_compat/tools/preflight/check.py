@@ -121,7 +121,7 @@ class _Check:
     def _describe(self, report: Report, program: Program) -> None:
         step = program.step
         variables = sizes.variables(step)
-        report.batch_size = self.planned.batch_size(self.topology, None)
+        report.batch_size = self.planned.placed(self.topology, None)[1].model_batch_size
         report.reached = Depth.SCAN if program.dispatch is None else Depth.LOWER
         report.findings += program.findings
         report.seconds.update(program.seconds)

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.config import TPUConfig
 from tpu_estimator_compat.engine.capture.capture import element_names
 from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.inputs.input_mode import InputMode
@@ -51,83 +52,73 @@ class PlannedTopology(Topology):
         return self.replicas
 
 
+@dataclasses.dataclass(frozen=True)
 class PlannedMode:
-    """One mode of an estimator, on topologies of absent devices.
+    """One mode of an estimator, on topologies of absent devices."""
 
-    `share` is the number of examples of one replica's step; None for the estimator's.
+    rules: Rules
+    input_fn: InputFn
+    mode: str
 
-    Attributes:
-      cores_per_replica: devices that share a replica, at least 1.
-      loop: number of steps of a loop; None where it is not known in advance.
-    """
+    @property
+    def tpu_config(self) -> TPUConfig:
+        assert self.rules.tpu_config is not None  # a TPUEstimator's
+        return self.rules.tpu_config
 
-    def __init__(self, rules: Rules, input_fn: InputFn, mode: str):
-        self.mode = mode
-        self._rules = rules
-        self._input_fn = input_fn
-        assert rules.tpu_config is not None  # a TPUEstimator's
-        self._tpu_config = rules.tpu_config
-        self.cores_per_replica: int = self._tpu_config.num_cores_per_replica or 1
-        self.loop = self._steps_of_loop()
-        self.remarks = []
-        if not rules.on_tpu(mode):
-            self.remarks.append(
-                "This estimator would run elsewhere (use_tpu=False or eval_on_tpu=False); it was "
-                "checked as if it ran on TPU."
-            )
+    @property
+    def cores_per_replica(self) -> int:
+        """Devices that share a replica, at least 1."""
+        return self.tpu_config.num_cores_per_replica or 1
 
-    def _steps_of_loop(self) -> int | None:
-        if self.mode != ModeKeys.TRAIN:
-            return None
-        loop = self._tpu_config.loop_length
-        return loop.value if loop.unit == "count" else None
+    @property
+    def loop(self) -> int | None:
+        """Number of steps of a loop; None where it is not known in advance."""
+        loop = self.tpu_config.loop_length
+        known = self.mode == ModeKeys.TRAIN and loop.unit == "count"
+        return loop.value if known else None
+
+    @property
+    def remarks(self) -> list[str]:
+        if self.rules.on_tpu(self.mode):
+            return []
+        return [
+            "This estimator would run elsewhere (use_tpu=False or eval_on_tpu=False); it was "
+            "checked as if it ran on TPU."
+        ]
 
     def replicas(self, devices: int) -> int:
-        if self._tpu_config.num_shards == 1 and self.cores_per_replica == 1:
+        if self.tpu_config.num_shards == 1 and self.cores_per_replica == 1:
             return 1
         return devices // self.cores_per_replica
 
-    def batch_size(self, topology: PlannedTopology, share: int | None) -> int | None:
-        """Examples of one replica's step; ValueError where the replicas cannot share a batch."""
+    def placed(self, topology: PlannedTopology, share: int | None) -> tuple[Rules, InputMode]:
+        """The rules and the input mode for `share` examples of one replica's step.
+
+        None stands for the estimator's batch size. Raises ValueError where the replicas cannot
+        share a batch.
+        """
         if not topology.num_replicas:
             raise ValueError(
                 f"TPUConfig.num_cores_per_replica is {self.cores_per_replica}, more than the "
                 "topology has devices. Name a larger topology, or lower it."
             )
-        _, input_mode = self._placed(topology, share)
+        sizes = dict(self.rules.batch_sizes)
+        if share is not None:
+            sizes[self.mode] = share * topology.num_replicas
+        tpu_config = self.tpu_config._replace(num_shards=None)  # see objections()
+        rules = dataclasses.replace(self.rules, batch_sizes=sizes, tpu_config=tpu_config)
+        input_mode = rules.input_mode(self.mode, topology)
         input_mode.check()
-        return input_mode.model_batch_size
+        return rules, input_mode
 
     def objections(self, topology: PlannedTopology) -> list[Finding]:
         """A finding where `num_shards` is not the number of replicas."""
-        shards, replicas = self._tpu_config.num_shards, topology.num_replicas
+        shards, replicas = self.tpu_config.num_shards, topology.num_replicas
         if shards is None or shards == replicas:
             return []
         message = f"TPUConfig.num_shards is {shards}, but this topology has {replicas} replicas."
         advice = f"set num_shards={replicas}, or leave it None"
         return [Finding(Severity.FAILS, Kind.CONFIGURATION, message, advice)]
-
-    def element_spec(self, topology: PlannedTopology, share: int | None) -> Any:
-        """The structure of `tf.TypeSpec`s that input_fn gives one replica."""
-        rules, input_mode = self._placed(topology, share)
-        return preparation.element_spec(rules, self._input_fn, input_mode)
-
-    def capture(
-        self, topology: PlannedTopology, element_spec: Any, share: int | None
-    ) -> CapturedMode:
-        rules, input_mode = self._placed(topology, share)
-        return preparation.capture_on_placeholders(
-            rules, input_mode, element_spec, check_shapes=False
-        )
-
-    def _placed(self, topology: PlannedTopology, share: int | None) -> tuple[Rules, InputMode]:
-        """The rules with the batch size for `share` examples a replica, and the input mode."""
-        sizes = dict(self._rules.batch_sizes)
-        if share is not None:
-            sizes[self.mode] = share * topology.num_replicas
-        tpu_config = self._tpu_config._replace(num_shards=None)  # see objections()
-        rules = dataclasses.replace(self._rules, batch_sizes=sizes, tpu_config=tpu_config)
-        return rules, rules.input_mode(self.mode, topology)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,14 +169,15 @@ def capture(
     replica prevents the step.
     """
     with _errors_as_findings(Kind.CONFIGURATION, "The estimator cannot run on this topology"):
-        batch_size = planned.batch_size(topology, share)
+        rules, input_mode = planned.placed(topology, share)
     with _errors_as_findings(Kind.INPUT, "input_fn failed"):
-        element_spec = planned.element_spec(topology, share)
-    objections = list(planned.objections(topology))
+        element_spec = preparation.element_spec(rules, planned.input_fn, input_mode)
     dynamic = _dynamic_input(element_spec)
-    element_spec = _with_batch_size(element_spec, batch_size)
+    element_spec = _with_batch_size(element_spec, input_mode.model_batch_size)
     with _errors_as_findings(Kind.MODEL_FN, "model_fn failed"):
-        captured = planned.capture(topology, element_spec, share)
+        captured = preparation.capture_on_placeholders(
+            rules, input_mode, element_spec, check_shapes=False
+        )
         found = _scalars(captured)
         # Scalars are findings already; the capture goes on to find others.
         if any(f.kind is Kind.MODEL_FN for f in found):
@@ -194,7 +186,7 @@ def capture(
     # Ids that the host looks up may have a dynamic shape.
     fed = set(step.feed_names)
     dynamic_input = [finding for name, finding in dynamic.items() if name in fed]
-    return step, [*objections, *dynamic_input, *found]
+    return step, [*planned.objections(topology), *dynamic_input, *found]
 
 
 @contextlib.contextmanager
