@@ -14,7 +14,7 @@ def test_a_line_for_pip_names_the_packages_of_an_extra_alone():
     for extra, packages in environment.EXTRAS.items():
         lines = [line for line in extras[extra].split("\n") if line and not line.startswith("#")]
         assert lines == list(packages)
-    assert environment.pip_line("migrate") == "pip install 'libcst>=1.5'"
+    assert environment.pip_line("notebook") == "pip install 'ipython>=8.12'"
 
 
 def test_no_text_of_ours_asks_for_an_extra():

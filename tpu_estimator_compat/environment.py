@@ -19,7 +19,6 @@ _LAST_LIBTPU = (0, 0, 31)
 _JAX = ("jax>=0.10.2,<0.13", "jaxlib>=0.10.2,<0.13")
 EXTRAS = {
     "jax": _JAX,
-    "migrate": ("libcst>=1.5",),
     "notebook": ("ipython>=8.12",),
     "preflight": (*_JAX, "libtpu==0.0.51"),
     "preflight-gpu": (

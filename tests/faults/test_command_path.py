@@ -14,7 +14,7 @@ BY_PYTHON = {"runpy", "pkgutil", "importlib", "contextlib", "collections", "func
 """Modules that Python itself imports for `-m`, before any code of a package."""
 
 OF_PYTHON = sys.stdlib_module_names - BY_PYTHON - {"antigravity", "this"}
-NAMES = [*sorted(OF_PYTHON), "rich", "libcst", "numpy", "tensorflow"]
+NAMES = [*sorted(OF_PYTHON), "rich", "numpy", "tensorflow"]
 
 
 @pytest.fixture(scope="module")

@@ -115,7 +115,6 @@ def test_no_command_prints_names_otherwise():
 SAFE = {
     "told.text(color=self._color)",
     "NAME",
-    "environment.pip_line('migrate')",
     "findings.searched(self._left, files)",
     "findings.counted(self._mended, 'finding')",
     "self._changed",

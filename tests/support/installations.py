@@ -29,7 +29,7 @@ NAMES = ("tensorflow-2.21", "tensorflow-2.20", "tensorflow-2.19", "tensorflow-tp
 BASE = getattr(sys, "_base_executable", sys.executable)
 """This Python, outside its virtual environment."""
 
-WITHIN = {"preflight": ("jax", "preflight"), "test": ("jax", "preflight", "migrate", "test")}
+WITHIN = {"preflight": ("jax", "preflight"), "test": ("jax", "preflight", "test")}
 """The extras that an extra has."""
 
 WITHOUT_A_CHIP = {

@@ -93,19 +93,14 @@ def test_uses_left_to_change_by_hand(capsys):
     assert [(f["file"], f["line"]) for f in left] == [("./a.py", 3), ("./b.py", 2)]
 
 
-def test_without_libcst():
-    """What somebody sees who has not installed the extra; `scan` does not need it."""
+def test_without_tensorflow():
+    """As `scan`, on machines that have nothing but Python."""
     pathlib.Path("a.py").write_text(OLD)
     code = """
 import sys
-sys.modules["libcst"] = None
+sys.modules["tensorflow"] = None
 from tpu_estimator_compat.__main__ import main
-assert main(["scan", "a.py"]) == 0
-assert "tensorflow" not in sys.modules
 sys.exit(main(["migrate", "a.py"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == (
-        "migrate needs libcst, which is not installed. Run: pip install 'libcst>=1.5'\n"
-    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -95,8 +95,8 @@ def test_left_alone(code):
         ),
         (
             "import tensorflow as tf\rtf.Session()\r",
-            "import tensorflow as tf\rtf.Session()\r",
-            [(0, "", Status.BY_HAND), (1, "tf", Status.BY_HAND)],
+            "import tpu_estimator_compat.v1 as tf\rtf.Session()\r",
+            [],
         ),
     ],
 )

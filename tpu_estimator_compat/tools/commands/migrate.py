@@ -11,13 +11,11 @@ could not be read or written.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat import environment
 from tpu_estimator_compat.tools.commands import scan as scan_command
 from tpu_estimator_compat.tools.reports.sources import say
 
@@ -38,12 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if importlib.util.find_spec("libcst") is None:
-        print(
-            f"{NAME} needs libcst, which is not installed. Run: {environment.pip_line('migrate')}",
-            file=sys.stderr,
-        )
-        return 2
     files = scan_command.files_of(arguments, NAME)
     if files is None:
         return 2

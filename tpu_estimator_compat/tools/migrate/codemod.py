@@ -1,31 +1,27 @@
-"""Applies the rules to the text of a module, to the cells of a notebook, or to a file."""
+"""Rewrites a module, the cells of a notebook, or a file; the text of nothing else changes.
+
+Each rule gives edits of the text, at the positions of Python's own parser.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 import re
-from typing import Any
-
-import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from collections.abc import Sequence
 
 from tpu_estimator_compat.old_names.legacy.notebooks.cells import (
     NotANotebook,
     Notebook,
     is_notebook,
-    unused,
 )
-from tpu_estimator_compat.tools.migrate import writing
-from tpu_estimator_compat.tools.migrate.facts import Facts, Span
-from tpu_estimator_compat.tools.migrate.rules import RULES
+from tpu_estimator_compat.tools.migrate import imports, names, writing
+from tpu_estimator_compat.tools.migrate.facts import Edit, Facts
 from tpu_estimator_compat.tools.scan.files import CannotRead, read
 from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
 from tpu_estimator_compat.tools.scan.module import parse, placed, scan_text, unparsable
 
-_FORM_FEED = re.compile(r"^([ \t]*)\f([ \t]*)$", re.MULTILINE)
 _PREFIX = re.compile(r"[\w.]+\.(?=\w)")
-_INSTEAD = "#\ue000"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,25 +120,29 @@ def _moved(findings: list[ScanFinding], old: str, new: str) -> list[ScanFinding]
 
 def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
     """The new text, or the old one and a finding that says why."""
-    module = parse(text)
-    source = module.source.text
-    instead = unused(_INSTEAD, source)
-    given = _FORM_FEED.sub(rf"\1{instead}\2", source)
-    try:
-        wrapper = MetadataWrapper(cst.parse_module(given), unsafe_skip_copy=True)
-    except cst.ParserSyntaxError as error:
-        said = f"libcst cannot parse it: {error.message}."
-        return text, [ScanFinding(file, error.raw_line, 0, "", Status.BY_HAND, said)]
-    if wrapper.module.code != given:
-        said = "It has form feeds or line endings that would be lost. Remove them first."
-        return text, [ScanFinding(file, 0, 0, "", Status.BY_HAND, said)]
-    after = wrapper.visit(_Codemod(Facts(source, module))).code
-    after = after.replace(instead, "\f") if given != source else after
+    facts = Facts(parse(text))
+    edits = [
+        *imports.plain(facts),
+        *imports.of_names(facts),
+        *names.chains(facts),
+        *names.of_python2(facts),
+    ]
+    after = _applied(facts.text, [*imports.added(facts, edits), *edits])
     try:
         parse(after)
     except SyntaxError as error:
         return text, [unparsable(error, after, file)]
     return after, []
+
+
+def _applied(text: str, edits: Sequence[Edit]) -> str:
+    """The text with all edits, except those within the part that another one replaces."""
+    parts, end = [], 0
+    for edit in sorted(dict.fromkeys(edits), key=lambda edit: (edit.start, edit.end)):
+        if edit.start >= end:
+            parts += [text[end : edit.start], edit.new]
+            end = edit.end
+    return "".join([*parts, text[end:]])
 
 
 def _by_hand(finding: ScanFinding) -> ScanFinding:
@@ -151,26 +151,3 @@ def _by_hand(finding: ScanFinding) -> ScanFinding:
     where = finding.advice or "Write the same name of tpu_estimator_compat.v1."
     said = f"`migrate` could not rewrite it. {where}"
     return dataclasses.replace(finding, status=Status.BY_HAND, advice=said)
-
-
-class _Codemod(cst.CSTTransformer):
-    METADATA_DEPENDENCIES = (PositionProvider,)
-
-    def __init__(self, facts: Facts):
-        super().__init__()
-        self._rules: list[Any] = [rule(facts) for rule in RULES]
-        self._nodes = tuple(node for rule in self._rules for node in rule.nodes)
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        updated: Any = super().on_leave(original_node, updated_node)
-        if not isinstance(original_node, self._nodes):
-            return updated
-        span = self._span(original_node)
-        for rule in self._rules:
-            if isinstance(updated, rule.nodes):
-                updated = rule.leave(updated, span)
-        return updated
-
-    def _span(self, node: cst.CSTNode) -> Span:
-        place: Any = self.get_metadata(PositionProvider, node)
-        return (place.start.line, place.start.column), (place.end.line, place.end.column)

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import itertools
 import re
 from typing import Any
-
-import libcst as cst
 
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, meaning
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, bound_names
 from tpu_estimator_compat.tools.scan.module import Module, column
 from tpu_estimator_compat.tools.scan.verdict import INTERNAL, V1, Verdict, verdict
 
-Position = tuple[int, int]
-"""Line from 1, column in characters from 0: as libcst counts."""
-
-Span = tuple[Position, Position]
-
 _CHAINS = (Form.ATTRIBUTE, Form.GETATTR)
 
 
-class Facts:
-    """The state that the rules share."""
+@dataclasses.dataclass(frozen=True)
+class Edit:
+    """New text for a part of the module's; `needs` is a name that it uses: "v1" or "functools"."""
 
-    def __init__(self, text: str, module: Module):
+    start: int
+    end: int
+    new: str
+    needs: str = ""
+
+
+class Facts:
+    """The facts that the rules share; offsets are in the characters of `text`."""
+
+    def __init__(self, module: Module):
         self.module = module
-        self._lines = re.split(r"\r\n|\r|\n", text)
+        self.text = module.source.text
+        # Python's line endings; splitlines knows more.
+        self._lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", self.text)
+        self._starts = list(itertools.accumulate(map(len, self._lines), initial=0))
         ours = V1.partition(".")[0]
         self.references = [
             (reference, said)
@@ -45,21 +50,27 @@ class Facts:
             if said is not None and said.target and reference.form in _CHAINS and reference.imported
         }
         self.v1_name, self.has_v1 = self._name_of_v1()
-        self.uses_v1 = False
-        """Whether a rule has written `v1_name`, so that it must be imported."""
-        self.uses_functools = False
-        """Whether a rule has written `functools`, so that it must be imported."""
 
-    def span(self, node: ast.AST) -> Span:
-        """The span of a node of `ast`, as libcst counts."""
-        at: Any = node
+    def span(self, node: Any) -> tuple[int, int]:
+        """The offsets of a node's start and end."""
         return (
-            (at.lineno, column(self._lines, at.lineno, at.col_offset)),
-            (at.end_lineno, column(self._lines, at.end_lineno, at.end_col_offset)),
+            self._offset(node.lineno, node.col_offset),
+            self._offset(node.end_lineno, node.end_col_offset),
         )
 
-    def start(self, node: ast.AST) -> Position:
-        return self.span(node)[0]
+    def written(self, node: ast.AST) -> str:
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def line_start(self, line: int) -> int:
+        """The offset of a line, counted from 1; the text's length for the one after the last."""
+        return self._starts[min(line - 1, len(self._lines))]
+
+    def line(self, number: int) -> str:
+        return self._lines[number - 1] if number <= len(self._lines) else ""
+
+    def _offset(self, line: int, offset: int) -> int:
+        return self.line_start(line) + column(self._lines, line, offset)
 
     def new_path(self, reference: Reference) -> str | None:
         """The path below `tpu_estimator_compat.v1` to import instead; None to leave the import."""
@@ -125,10 +136,3 @@ def unmoved(path: str, bare: Dialect) -> str:
     """
     name = meaning(path, bare)[1]
     return f"{V1}.{name}" if name else V1
-
-
-def dotted(path: str) -> cst.Name | cst.Attribute:
-    """The node of a dotted name."""
-    first, *others = path.split(".")
-    name: cst.Name | cst.Attribute = cst.Name(first)
-    return functools.reduce(lambda n, part: cst.Attribute(n, cst.Name(part)), others, name)

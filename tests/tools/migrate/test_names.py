@@ -7,7 +7,7 @@ import pytest
 from tpu_estimator_compat.tools.migrate.codemod import migrate_text
 from tpu_estimator_compat.tools.scan.findings import Status
 
-from ..rewriting import each_rewritten
+from .rewriting import each_rewritten
 
 CASES = {
     # Chains.

@@ -1,4 +1,4 @@
-from ..rewriting import each_rewritten
+from .rewriting import each_rewritten
 
 CASES = {
     # Imports of modules.
