@@ -36,19 +36,5 @@ def test_saved_model_is_read_from_its_variables(tmp_path, as_type):
     assert tf.train.load_variable(settings.ckpt_to_initialize_from, "weight") == 3.0
 
 
-def test_settings_drive_tensorflows_warm_start(tmp_path):
-    checkpoint = str(tmp_path / "model.ckpt")
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        old = tf.compat.v1.get_variable("old", initializer=[1.0, 2.0])
-        session.run(old.initializer)
-        tf.compat.v1.train.Saver([old]).save(session, checkpoint)
-    settings = WarmStartSettings(checkpoint, var_name_to_prev_var_name={"new": "old"})
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        new = tf.compat.v1.get_variable("new", initializer=[0.0, 0.0])
-        tf.compat.v1.train.warm_start(*settings)
-        session.run(new.initializer)
-        assert session.run(new).tolist() == [1.0, 2.0]
-
-
 def test_vocab_info_is_tensorflows():
     assert VocabInfo is tf.compat.v1.train.VocabInfo
