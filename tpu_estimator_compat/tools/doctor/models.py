@@ -124,9 +124,13 @@ def _encoder(features: Any, rate: float) -> Any:
     scores = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) / _WIDTH**0.5)
     attended = layers.dense(tf.matmul(scores, value), _WIDTH)
     tokens = _normalized(tokens + layers.dropout(attended, rate, training=True))
-    hidden = layers.dense(layers.dense(tokens, 32, tf.nn.gelu), _WIDTH)
+    hidden = layers.dense(layers.dense(tokens, 32, _gelu), _WIDTH)
     tokens = _normalized(tokens + layers.dropout(hidden, rate, training=True))
     return layers.dense(tf.reduce_mean(tokens, axis=1), _CLASSES)
+
+
+def _gelu(x: Any) -> Any:
+    return 0.5 * x * (1.0 + tf.erf(x / 2.0**0.5))
 
 
 def _normalized(x: Any) -> Any:
