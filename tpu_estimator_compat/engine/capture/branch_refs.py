@@ -8,6 +8,7 @@ session that is the variable; steps refuse such functions.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -106,7 +107,7 @@ def _within(graph: Any, tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 def _read_around(ref: tf.Tensor, variable: tf.Operation) -> tf.Tensor:
     """A read of a ref, in its graph, that functions take: the variable's own, or a new one."""
-    around: set[tf.Operation] = getattr(variable, graph_ops.READS_AROUND, set())
+    around: dict[str, tf.Operation] = getattr(variable, graph_ops.READS_AROUND, {})
     setattr(variable, graph_ops.READS_AROUND, around)
     reads = (op for op in ref.consumers() if op.type == "Identity" and not op.control_inputs)
     read = next(reads, None)
@@ -114,17 +115,19 @@ def _read_around(ref: tf.Tensor, variable: tf.Operation) -> tf.Tensor:
         graph = ref.graph
         with graph.as_default(), graph.name_scope(None), tf.control_dependencies(None):
             read = tf.identity(ref, name=f"{ref.op.name}/value").op
-    around.add(read)
+    around[read.name] = read
     return read.outputs[0]
 
 
 def let_reads_fail_within(graph: tf.Graph) -> None:
     """Lets branches of a session take a variable without a value, which they might not use."""
     variables = [op for op in graph.get_operations() if hasattr(op, graph_ops.READS_AROUND)]
-    for read in (read for op in variables for read in getattr(op, graph_ops.READS_AROUND)):
+    reads = (getattr(op, graph_ops.READS_AROUND).values() for op in variables)
+    for read in itertools.chain.from_iterable(reads):
         [taken], [ref] = read.outputs, read.inputs
         callers = [op for op in taken.consumers() if graph_ops.calls_functions(op)]
-        with graph.as_default(), tf.control_dependencies(None):
+        scope = graph.name_scope(f"{read.name}/")
+        with graph.as_default(), scope, tf.control_dependencies(None):
             known = tf.raw_ops.IsVariableInitialized(ref=ref)
             _, found = tf.raw_ops.RefSwitch(data=ref, pred=known)
             nothing, _ = tf.raw_ops.Switch(data=tf.zeros([], taken.dtype), pred=known)
