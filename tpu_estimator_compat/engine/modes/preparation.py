@@ -28,7 +28,6 @@ from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, Spec
 from tpu_estimator_compat.engine.modes.rules import InputFn, Rules
-from tpu_estimator_compat.engine.packages import tensorflow_estimator
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.engine.topology import chosen_topology
@@ -109,7 +108,11 @@ def _new_graph(
 def device_fn(config: RunConfig) -> Callable[[tf.Operation], str] | None:
     """The function that places a training's operations in a session; None without servers."""
     found: Callable[[tf.Operation], str] | None = config.device_fn
-    return found or tensorflow_estimator.module("estimator")._get_replica_device_setter(config)
+    if found:
+        return found
+    from tpu_estimator_compat.engine.packages import tensorflow_estimator
+
+    return tensorflow_estimator.module("estimator")._get_replica_device_setter(config)
 
 
 def _announced(input_mode: InputMode) -> contextlib.AbstractContextManager[None]:
