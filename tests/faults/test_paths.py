@@ -151,7 +151,7 @@ def test_results_of_evaluations_for_the_best_exporter(tmp_path):
     estimator.evaluate(train_input_fn, steps=1)
     best = tf_estimator.BestExporter(serving_input_receiver_fn=serving_input_receiver)
     best._has_exported = True
-    assert not best._is_due(estimator, {"loss": 1e9}, False)
+    assert best.export(estimator, str(tmp_path), None, {"loss": 1e9}, False) is None
 
 
 @pytest.mark.parametrize("before", ["missing", "link"])
