@@ -72,7 +72,7 @@ class Conversion:
         self, nodes: Iterable[NodeDef], operations: Sequence[tf.Operation]
     ) -> Iterator[NodeDef]:
         """Yields the converted nodes of operations, in the order of their effects; changes them."""
-        parts = {op.name for op in operations if ref_ops.may_share(op)}
+        parts = {op.name: len(op.outputs) for op in operations if ref_ops.may_share(op)}
         for op in filter(graph_ops.calls_functions, operations):
             if graph_def.functions_with(op.graph, [op], ref_ops.VARIABLES):
                 self.for_sessions[op.name] = "has a branch or body that may write to a ref variable"
@@ -86,11 +86,11 @@ class Conversion:
                 node.op = "VarHandleOp"
                 yield node
             elif any(each in self.refs or each in self.reads for each in node.input):
-                yield from self._user(node, node.name in parts)
+                yield from self._user(node, parts.get(node.name, 0))
             else:
                 yield node
 
-    def _user(self, node: NodeDef, is_part: bool) -> list[NodeDef]:
+    def _user(self, node: NodeDef, parts: int) -> list[NodeDef]:
         values = [i for i, each in enumerate(node.input) if not each.startswith("^")]
         op = ref_ops.ref_op(node.op)
         if op is not None:
@@ -102,7 +102,7 @@ class Conversion:
         if node.op == "Identity" and node.input[0] in self.refs:
             return [self._read(node)]
         added = self._looked_at(node, values)
-        self._note_shared(node, values, is_part)
+        self._note_shared(node, values, parts)
         return [*added, node]
 
     def _looked_at(self, node: NodeDef, places: Collection[int]) -> list[NodeDef]:
@@ -132,15 +132,14 @@ class Conversion:
         """Bits of the writes to a variable that precede a node."""
         return self._preceding[node.name] & self._writes.get(ref.variable, 0)
 
-    def _note_shared(self, node: NodeDef, values: Collection[int], is_part: bool) -> None:
-        """Notes the outputs of a node that share the memory of a read."""
+    def _note_shared(self, node: NodeDef, values: Collection[int], parts: int) -> None:
+        """Notes the outputs of a node that share the memory of a read; `parts` may share parts."""
         if node.op in ref_ops.SAME:
             for i in values if node.op == "IdentityN" else (0,):
                 if node.input[i] in self.reads:
                     self.reads[_output(node, i)] = self.reads[node.input[i]]
-        elif is_part and (reads := [self.reads[e] for e in node.input if e in self.reads]):
-            count = max(node.attr["num_split"].i, node.attr["num"].i, 1)  # Split, Unpack
-            for i in range(count):
+        elif parts and (reads := [self.reads[e] for e in node.input if e in self.reads]):
+            for i in range(parts):
                 self.reads[_output(node, i)] = dataclasses.replace(reads[0], is_whole=False)
 
     def _read(self, node: NodeDef) -> NodeDef:
