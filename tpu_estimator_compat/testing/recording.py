@@ -133,13 +133,10 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
 def _watched_optimizers(note: Callable[[list[tuple[Any, Any]]], None]) -> Iterator[None]:
     """A context in which `note` gets the gradients and variables of each `apply_gradients`."""
 
-    def watched(apply: Function) -> Function:
-        def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-            pairs = list(grads_and_vars)
-            note(pairs)
-            return apply(self, pairs, *args, **kwargs)
-
-        return apply_gradients
+    def watched(apply: Function, self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = list(grads_and_vars)
+        note(pairs)
+        return apply(self, pairs, *args, **kwargs)
 
     with contextlib.ExitStack() as patches:
         for kind in _kinds(v1.train.Optimizer):

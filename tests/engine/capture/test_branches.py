@@ -60,8 +60,9 @@ def test_an_update_waits_for_a_branch_that_reads(read, tmp_path):
 def test_anothers_replacement_of_a_branch_counts_too(theirs_first):
     called = []
 
-    def noting(cond):
-        return lambda *args, **how: called.append(args) or cond(*args, **how)
+    def noting(cond, *args, **how):
+        called.append(args)
+        return cond(*args, **how)
 
     contexts = [
         patches.patched(cond_v2, "cond_v2", noting),

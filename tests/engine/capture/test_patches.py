@@ -22,7 +22,7 @@ def in_thread(function):
 
 
 def saying(word):
-    return lambda before: lambda: f"{word} of {before()}"
+    return lambda before: f"{word} of {before()}"
 
 
 def test_only_the_thread_itself_has_another_function(module):
@@ -103,7 +103,7 @@ def test_a_method_of_a_class_gets_its_object():
             return f"{type(self).__name__}{end}"
 
     original = Named.name
-    with patched(Named, "name", lambda before: lambda self, **how: before(self, **how) + "!"):
+    with patched(Named, "name", lambda before, self, **how: before(self, **how) + "!"):
         assert Named().name(end="?") == "Named?!"
         assert Named.name.__name__ == "name"
     assert Named.name is original

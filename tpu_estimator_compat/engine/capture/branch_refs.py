@@ -28,7 +28,7 @@ _FUNCTIONS = frozenset({"CondBranchFuncGraph", "WhileCondFuncGraph", "WhileBodyF
 
 def from_outside() -> contextlib.AbstractContextManager[None]:
     """A context in which functions may write to ref variables of the graph around them."""
-    return patched(FuncGraph, "_create_op_internal", _creating_with_refs)
+    return patched(FuncGraph, "_create_op_internal", _create_with_refs)
 
 
 def are_in(functions: Sequence[tf.Graph]) -> bool:
@@ -43,28 +43,26 @@ def values(result: Any) -> Any:
     )
 
 
-def _creating_with_refs(create: Function) -> Function:
-    def function(
-        self: Any,
-        op_type: str,
-        inputs: Sequence[Any],
-        dtypes: Any = None,
-        input_types: Any = None,
-        name: str | None = None,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
-        if type(self).__name__ in _FUNCTIONS:
-            inputs = [branch_values.outside(self, tensor, name or op_type) for tensor in inputs]
-        if any(_is_from_outside(self, tensor) for tensor in inputs):
-            expected = input_types or [tensor.dtype.base_dtype for tensor in inputs]
-            inputs = [
-                _within(self, tensor, dtype) if _is_from_outside(self, tensor) else tensor
-                for tensor, dtype in zip(inputs, expected, strict=True)
-            ]
-        return create(self, op_type, inputs, dtypes, input_types, name, *args, **kwargs)
-
-    return function
+def _create_with_refs(
+    create: Function,
+    self: Any,
+    op_type: str,
+    inputs: Sequence[Any],
+    dtypes: Any = None,
+    input_types: Any = None,
+    name: str | None = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    if type(self).__name__ in _FUNCTIONS:
+        inputs = [branch_values.outside(self, tensor, name or op_type) for tensor in inputs]
+    if any(_is_from_outside(self, tensor) for tensor in inputs):
+        expected = input_types or [tensor.dtype.base_dtype for tensor in inputs]
+        inputs = [
+            _within(self, tensor, dtype) if _is_from_outside(self, tensor) else tensor
+            for tensor, dtype in zip(inputs, expected, strict=True)
+        ]
+    return create(self, op_type, inputs, dtypes, input_types, name, *args, **kwargs)
 
 
 def _is_from_outside(graph: Any, tensor: Any) -> bool:

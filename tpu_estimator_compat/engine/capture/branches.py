@@ -34,10 +34,10 @@ def as_captured(*, of_one_graph: bool) -> Iterator[None]:
     _here.of_one_graph = of_one_graph
     try:
         with (
-            patched(cond_v2, "cond_v2", _capturing_cond),
-            patched(cond_v2, "indexed_case", _capturing_case),
-            patched(while_v2, "while_loop", _capturing_loop),
-            patched(ops, "_get_graph_from_inputs", _without_branches),
+            patched(cond_v2, "cond_v2", _captured_cond),
+            patched(cond_v2, "indexed_case", _captured_case),
+            patched(while_v2, "while_loop", _captured_loop),
+            patched(ops, "_get_graph_from_inputs", _captured_graph_of),
             branch_refs.from_outside(),
         ):
             yield
@@ -45,42 +45,31 @@ def as_captured(*, of_one_graph: bool) -> Iterator[None]:
         _here.of_one_graph = None
 
 
-def _without_branches(graph_of: Function) -> Function:
-    """Finds the graph of an operation's inputs; tensors inside branches do not count."""
-
-    def function(inputs: Any, graph: tf.Graph | None = None) -> Any:
-        return graph_of([each for each in inputs if not branch_values.is_inside(each)], graph)
-
-    return function
+def _captured_graph_of(graph_of: Function, inputs: Any, graph: tf.Graph | None = None) -> Any:
+    """The graph of an operation that takes `inputs`; tensors inside branches do not count."""
+    return graph_of([each for each in inputs if not branch_values.is_inside(each)], graph)
 
 
-def _capturing_cond(cond: Function) -> Function:
-    def function(pred: Any, true_fn: Any, false_fn: Any, name: str = "cond") -> Any:
-        with _noted() as graphs:
-            true_fn, false_fn = _branches([true_fn, false_fn], graphs)
-            return cond(pred, true_fn, false_fn, name)
-
-    return function
-
-
-def _capturing_case(case: Function) -> Function:
-    def function(index: Any, branch_fns: Any, *args: Any, **kwargs: Any) -> Any:
-        with _noted() as graphs:
-            return case(index, _branches(branch_fns, graphs), *args, **kwargs)
-
-    return function
+def _captured_cond(
+    cond: Function, pred: Any, true_fn: Any, false_fn: Any, name: str = "cond"
+) -> Any:
+    with _noted() as graphs:
+        true_fn, false_fn = _branches([true_fn, false_fn], graphs)
+        return cond(pred, true_fn, false_fn, name)
 
 
-def _capturing_loop(loop: Function) -> Function:
-    def function(cond: Any, body: Any, *args: Any, **kwargs: Any) -> Any:
-        if not getattr(_here, "of_one_graph", False):
-            return loop(cond, body, *args, **kwargs)
-        with _noted() as graphs:
-            used: dict[str, int] = {}
-            cond, body = (_in_one_graph(_named(each, used), graphs) for each in (cond, body))
-            return loop(cond, body, *args, **kwargs)
+def _captured_case(case: Function, index: Any, branch_fns: Any, *args: Any, **kwargs: Any) -> Any:
+    with _noted() as graphs:
+        return case(index, _branches(branch_fns, graphs), *args, **kwargs)
 
-    return function
+
+def _captured_loop(loop: Function, cond: Any, body: Any, *args: Any, **kwargs: Any) -> Any:
+    if not getattr(_here, "of_one_graph", False):
+        return loop(cond, body, *args, **kwargs)
+    with _noted() as graphs:
+        used: dict[str, int] = {}
+        cond, body = (_in_one_graph(_named(each, used), graphs) for each in (cond, body))
+        return loop(cond, body, *args, **kwargs)
 
 
 @contextlib.contextmanager

@@ -44,24 +44,21 @@ def exchanging_optimizers(replicas: int) -> Iterator[None]:
             patched(
                 losses_utils,
                 "scale_loss_for_distribution",
-                lambda _: lambda loss: loss / replicas,
+                lambda _, loss: loss / replicas,
             )
         )
         # TensorFlow's modules last: reading the others may copy the real function from them.
         for api in reversed(APIS):
-            patches.enter_context(
-                patched(api.distribute, "get_strategy", lambda _: lambda: strategy)
-            )
+            patches.enter_context(patched(api.distribute, "get_strategy", lambda _: strategy))
         for kind, method in _methods():
             patches.enter_context(patched(kind, method, functools.partial(_summing, replicas)))
         yield
 
 
-def _dividing(replicas: int, compute: Function) -> Function:
-    def compute_gradients(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
-        return compute(self, loss / replicas, *args, **kwargs)
-
-    return compute_gradients
+def _dividing(
+    replicas: int, compute: Function, self: Any, loss: Any, *args: Any, **kwargs: Any
+) -> Any:
+    return compute(self, loss / replicas, *args, **kwargs)
 
 
 def _strategy(replicas: int) -> tf.distribute.Strategy:
@@ -87,14 +84,12 @@ def _methods() -> list[tuple[type, str]]:
     ]
 
 
-def _summing(replicas: int, method: Function) -> Function:
-    """The optimizer's method, called with gradients that are summed over replicas."""
-
-    def with_sums(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-        summed = [(_summed(gradient, replicas), var) for gradient, var in grads_and_vars]
-        return method(self, summed, *args, **kwargs)
-
-    return with_sums
+def _summing(
+    replicas: int, method: Function, self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Calls the optimizer's method with gradients that are summed over replicas."""
+    summed = [(_summed(gradient, replicas), var) for gradient, var in grads_and_vars]
+    return method(self, summed, *args, **kwargs)
 
 
 def _summed(gradient: Any, replicas: int) -> Any:

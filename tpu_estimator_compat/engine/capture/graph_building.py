@@ -37,7 +37,7 @@ def capture_semantics(*, for_session: bool = False) -> Iterator[None]:
             yield
         return
     of_one_graph = not control_flow_util.ENABLE_CONTROL_FLOW_V2
-    functional = patched(control_flow_util, "EnableControlFlowV2", lambda _: lambda graph: True)
+    functional = patched(control_flow_util, "EnableControlFlowV2", lambda _, graph: True)
     with functional, _dimensions_with_values(), _recording():
         with branches.as_captured(of_one_graph=of_one_graph):
             yield
@@ -101,7 +101,8 @@ def seeded_initializers(seed: int | None) -> Iterator[None]:
     if seed is None:
         yield
         return
-    with patched(random, "randint", lambda _: random.Random(seed).randint):
+    own = random.Random(seed)
+    with patched(random, "randint", lambda _, a, b: own.randint(a, b)):
         yield
 
 
@@ -144,22 +145,19 @@ def _dimensions_with_values() -> Iterator[None]:
         return
     with (
         patched(tf.TensorShape, "__getitem__", _valued),
-        patched(tf.TensorShape, "__iter__", lambda dims: lambda self: map(_with_value, dims(self))),
+        patched(tf.TensorShape, "__iter__", lambda dims, self: map(_with_value, dims(self))),
         patched(Dimension, "__init__", _of_whole_floats),
     ):
         yield
 
 
-def _valued(getitem: Function) -> Function:
-    return lambda self, key: _with_value(getitem(self, key))
+def _valued(getitem: Function, shape: tf.TensorShape, key: Any) -> Any:
+    return _with_value(getitem(shape, key))
 
 
 def _with_value(found: Any) -> Any:
     return _Dimension(found) if type(found) is int else found
 
 
-def _of_whole_floats(init: Function) -> Function:
-    def with_floats(self: Dimension, value: Any) -> None:
-        init(self, int(value) if isinstance(value, float) and value.is_integer() else value)
-
-    return with_floats
+def _of_whole_floats(init: Function, self: Dimension, value: Any) -> None:
+    init(self, int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -34,20 +34,16 @@ def one_scope_per_call() -> Iterator[None]:
     """A context in which a layer runs in the scope in which it was built."""
     built: dict[int, tuple[Any, str]] = {}
 
-    def with_layer_scope(new_scope: Function) -> Function:
-        def init(self: Any, name: str, caller: Any = None, **kwargs: Any) -> None:
-            new_scope(self, name, caller=caller, **kwargs)
-            if caller is not None:
-                self._tf_name_scope = _LayerScope(name, caller, built)
+    def with_layer_scope(
+        new_scope: Function, self: Any, name: str, caller: Any = None, **kwargs: Any
+    ) -> None:
+        new_scope(self, name, caller=caller, **kwargs)
+        if caller is not None:
+            self._tf_name_scope = _LayerScope(name, caller, built)
 
-        return init
-
-    def in_layer_scope(make_late: Function) -> Function:
-        def make(self: Any) -> None:
-            with _scope_of(self):
-                make_late(self)
-
-        return make
+    def in_layer_scope(make_late: Function, variable: Any) -> None:
+        with _scope_of(variable):
+            make_late(variable)
 
     with (
         patched(core.name_scope, "__init__", with_layer_scope),

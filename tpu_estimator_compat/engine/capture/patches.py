@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 Function = Callable[..., Any]
-Make = Callable[[Function], Function]
 
 
 class _Chain:
@@ -22,27 +21,30 @@ class _Chain:
 
     def __init__(self, original: Function):
         self._original = original
-        self._made: list[tuple[Make, Function]] = []
+        self._made: list[tuple[Function, Function]] = []
 
     @property
     def function(self) -> Function:
         return self._made[-1][1] if self._made else self._original
 
     @contextlib.contextmanager
-    def with_one_more(self, make: Make) -> Iterator[None]:
-        self._made.append((make, make(self.function)))
+    def with_one_more(self, function: Function) -> Iterator[None]:
+        self._add(function)
         try:
             yield
         finally:
-            self._remove(make)
+            self._remove(function)
 
-    def _remove(self, make: Make) -> None:
+    def _add(self, function: Function) -> None:
+        self._made.append((function, functools.partial(function, self.function)))
+
+    def _remove(self, function: Function) -> None:
         """Removes a replacement, and makes later ones anew, without it."""
-        makes = [each for each, _ in self._made]
-        place = makes.index(make)
+        functions = [each for each, _ in self._made]
+        place = functions.index(function)
         del self._made[place:]
-        for later in makes[place + 1 :]:
-            self._made.append((later, later(self.function)))
+        for later in functions[place + 1 :]:
+            self._add(later)
 
 
 class _Patch:
@@ -74,10 +76,12 @@ _patches: dict[tuple[int, str], _Patch] = {}
 
 
 @contextlib.contextmanager
-def patched(owner: Any, name: str, make: Make, *, in_all_threads: bool = False) -> Iterator[None]:
+def patched(
+    owner: Any, name: str, function: Function, *, in_all_threads: bool = False
+) -> Iterator[None]:
     """A context in which this thread, or each one, has another function as `owner.name`.
 
-    `make` takes the function that there is now, and returns its replacement.
+    `function` is called with the function that there is now, and then the arguments.
     """
     key = (id(owner), name)
     with _lock:
@@ -88,7 +92,7 @@ def patched(owner: Any, name: str, make: Make, *, in_all_threads: bool = False) 
         patch.users += 1
     try:
         chain = patch.of_all_threads if in_all_threads else patch.of_this_thread()
-        with chain.with_one_more(make):
+        with chain.with_one_more(function):
             yield
     finally:
         with _lock:

@@ -77,7 +77,7 @@ def of_replica(compiled: bool) -> Iterator[None]:
     replica.Enter()
     try:
         with (
-            patched(context, "optionals_in_gradients_enabled", lambda _: lambda: False)
+            patched(context, "optionals_in_gradients_enabled", lambda _: False)
             if compiled
             else contextlib.nullcontext()
         ):

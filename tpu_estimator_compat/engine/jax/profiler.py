@@ -113,7 +113,7 @@ def watch(config: RunConfig) -> None:
     if config not in _watching:
         _watching.add(config)
         replaced = contextlib.ExitStack()
-        own = patched(_interface, "ProfilerSession", lambda _: _Session, in_all_threads=True)
+        own = patched(_interface, "ProfilerSession", lambda _: _Session(), in_all_threads=True)
         replaced.enter_context(own)
         weakref.finalize(config, replaced.close)
 

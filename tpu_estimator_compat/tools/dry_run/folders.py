@@ -99,26 +99,20 @@ def _copy_newest_checkpoint(folder: str, target: str) -> None:
 def replaced_in_flags(names: Collection[str], own: Callable[[str], str]) -> Iterator[None]:
     """Within, `own(folder)` replaces the folders that these flags name, also by their defaults."""
 
-    def absl_flags(parse: Function) -> Function:
-        def function(self: Any, *args: Any, **kwargs: Any) -> Any:
-            rest = parse(self, *args, **kwargs)
-            for name in names:
-                if name in self and _names_folder(self[name].value):
-                    self[name].value = own(self[name].value)
-            return rest
+    def absl_flags(parse: Function, self: Any, *args: Any, **kwargs: Any) -> Any:
+        rest = parse(self, *args, **kwargs)
+        for name in names:
+            if name in self and _names_folder(self[name].value):
+                self[name].value = own(self[name].value)
+        return rest
 
-        return function
-
-    def arguments(parse: Function) -> Function:
-        def function(*args: Any, **kwargs: Any) -> Any:
-            parsed, rest = parse(*args, **kwargs)
-            for name in (name.replace("-", "_") for name in names):
-                value: Any = getattr(parsed, name, None)
-                if _names_folder(value):
-                    setattr(parsed, name, type(value)(own(os.fspath(value))))
-            return parsed, rest
-
-        return function
+    def arguments(parse: Function, *args: Any, **kwargs: Any) -> Any:
+        parsed, rest = parse(*args, **kwargs)
+        for name in (name.replace("-", "_") for name in names):
+            value: Any = getattr(parsed, name, None)
+            if _names_folder(value):
+                setattr(parsed, name, type(value)(own(os.fspath(value))))
+        return parsed, rest
 
     with (
         patched(flags.FlagValues, "__call__", absl_flags),

@@ -32,21 +32,18 @@ def shortened(recorder: Recorder) -> Iterator[None]:
     """Within, sleeps of this thread are short, and a script that only sleeps is ended."""
     count, calls, before = 0, 0, set(threading.enumerate())
 
-    def short(sleep: Function) -> Function:
-        def function(seconds: float) -> None:
-            nonlocal count, calls
-            if _is_wait(sys._getframe(2).f_code.co_filename):
-                made = len(recorder.calls)
-                is_alone = made == calls and not recorder.running and not others(before)
-                count, calls = count + 1 if is_alone else 0, made
-                if count > MOST_SLEEPS:
-                    raise recorder.stop_error(
-                        "The script waited for something that a dry run does not make."
-                    )
-                seconds = min(seconds, LONGEST)
-            sleep(seconds)
-
-        return function
+    def short(sleep: Function, seconds: float) -> None:
+        nonlocal count, calls
+        if _is_wait(sys._getframe(2).f_code.co_filename):
+            made = len(recorder.calls)
+            is_alone = made == calls and not recorder.running and not others(before)
+            count, calls = count + 1 if is_alone else 0, made
+            if count > MOST_SLEEPS:
+                raise recorder.stop_error(
+                    "The script waited for something that a dry run does not make."
+                )
+            seconds = min(seconds, LONGEST)
+        sleep(seconds)
 
     with (
         patched(time, "sleep", short),
@@ -65,15 +62,13 @@ def others(before: set[threading.Thread]) -> list[threading.Thread]:
     return [t for t in threading.enumerate() if t not in before and not t.daemon]
 
 
-def _waiting(wait: Function) -> Function:
-    def function(
-        checkpoint_dir: Any,
-        last_checkpoint: Any = None,
-        seconds_to_sleep: float = 1,
-        timeout: float | None = None,
-    ) -> Any:
-        del seconds_to_sleep
-        timeout = TIMEOUT if timeout is None else min(timeout, TIMEOUT)
-        return wait(checkpoint_dir, last_checkpoint, LONGEST, timeout)
-
-    return function
+def _waiting(
+    wait: Function,
+    checkpoint_dir: Any,
+    last_checkpoint: Any = None,
+    seconds_to_sleep: float = 1,
+    timeout: float | None = None,
+) -> Any:
+    del seconds_to_sleep
+    timeout = TIMEOUT if timeout is None else min(timeout, TIMEOUT)
+    return wait(checkpoint_dir, last_checkpoint, LONGEST, timeout)
