@@ -1,3 +1,4 @@
+import json
 import os
 import pathlib
 import subprocess
@@ -36,3 +37,15 @@ def environment() -> dict[str, str]:
     """That of processes that import this package, and leave no bytecode behind."""
     found = {**os.environ, "PYTHONPATH": python_path.joined(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     return {**found, "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def installed(folder, name, names, summary="", **direct_url):
+    """Writes what an installer leaves of a distribution."""
+    metadata = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nSummary: {summary}\n"
+    )
+    (metadata / "top_level.txt").write_text("\n".join(names))
+    if direct_url:
+        (metadata / "direct_url.json").write_text(json.dumps(direct_url))

@@ -110,13 +110,7 @@ print(sorted(sys.modules))
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("import tensorflow as tf\ntf.placeholder(tf.float32)", Dialect.V1),
-        ("from tensorflow.contrib import tpu", Dialect.V1),
         ("import tensorflow as tf\ntf.random.set_seed(1)", Dialect.V2),
-        (
-            "import tensorflow as tf\nfrom tensorflow import contrib\ntf.random.set_seed(1)",
-            Dialect.V2,
-        ),
         ("import tensorflow as tf\ntf.name_scope(None, 'x', [])", None),
         ("import tensorflow.compat.v1 as tf\ntf.Session()", None),
         ("import os", None),

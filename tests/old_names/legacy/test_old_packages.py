@@ -7,18 +7,15 @@ import pytest
 
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
 
+from .conftest import installed
+
 ROOT = pathlib.Path(__file__).parents[3]
 HOOK = "import tensorflow as tf\nclass Hook(tf.estimator.SessionRunHook):\n    pass\n"
 IMPORT = "from tensorflow.compat.v1 import estimator as tf_estimator"
 
 
 def install(site, top, summary, modules):
-    metadata = site / f"{top}-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {top}\nVersion: 1.0\nSummary: {summary}\n"
-    )
-    (metadata / "top_level.txt").write_text(f"{top}\n")
+    installed(site, top, [top], summary)
     for name, source in {"__init__.py": "", **modules}.items():
         (site / top / name).parent.mkdir(parents=True, exist_ok=True)
         (site / top / name).write_text(source)

@@ -1,6 +1,5 @@
 """Folders on PYTHONPATH are the script's own, but for packages that are installed there."""
 
-import json
 import os
 import pathlib
 
@@ -8,21 +7,11 @@ import pytest
 
 from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
+from .conftest import installed
+
 ROOT = pathlib.Path(__file__).parents[3]
 COMMAND = ("-m", "tpu_estimator_compat", "run")
 OLD = "import tensorflow as tf\nprint(__name__, tf.estimator.tpu.TPUEstimator.__name__)\n"
-
-
-def installed(folder, name, names, summary="", **direct_url):
-    """Writes what an installer leaves of a distribution."""
-    metadata = folder / f"{name.replace('-', '_')}-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nSummary: {summary}\n"
-    )
-    (metadata / "top_level.txt").write_text("\n".join(names))
-    if direct_url:
-        (metadata / "direct_url.json").write_text(json.dumps(direct_url))
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tpu_estimator_compat.old_names.contrib.cudnn_cells import (
     joined,
     taken_apart,
 )
+from tpu_estimator_compat.old_names.contrib.rnn.fused_rnn import reversed_in_time
 
 _UNIDIRECTIONAL, _BIDIRECTIONAL = "unidirectional", "bidirectional"
 _INPUT_MODES = ("linear_input", "skip_input", "auto_select")
@@ -202,18 +203,9 @@ class _CudnnRNN(Layer):
 
 def _run(cell: GateCell, inputs: Any, state: Any, lengths: Any, backward: bool) -> tuple[Any, Any]:
     """Outputs and last state of one direction of one layer, for inputs [time, batch, depth]."""
-
-    def turned(sequence: Any) -> Any:
-        if not backward:
-            return sequence
-        if lengths is None:
-            return tf.reverse(sequence, [0])
-        return tf.reverse_sequence(sequence, lengths, seq_axis=0, batch_axis=1)
-
-    outputs, last = tf.nn.dynamic_rnn(
-        cell, turned(inputs), lengths, initial_state=state, time_major=True
-    )
-    return turned(outputs), last
+    given = reversed_in_time(inputs, lengths) if backward else inputs
+    outputs, last = tf.nn.dynamic_rnn(cell, given, lengths, initial_state=state, time_major=True)
+    return (reversed_in_time(outputs, lengths) if backward else outputs), last
 
 
 class _Saveable(saver.BaseSaverBuilder.SaveableObject):

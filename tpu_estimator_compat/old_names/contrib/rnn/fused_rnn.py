@@ -198,11 +198,11 @@ class TimeReversedFusedRNN(FusedRNNCell):
 
     def _run(self, inputs: Any, **given: Any) -> tuple[Any, Any]:
         lengths = given["sequence_length"]
-        outputs, state = self._cell(_reversed(inputs, lengths), **given)
-        return _reversed(outputs, lengths), state
+        outputs, state = self._cell(reversed_in_time(inputs, lengths), **given)
+        return reversed_in_time(outputs, lengths), state
 
 
-def _reversed(sequence: Any, lengths: Any) -> Any:
+def reversed_in_time(sequence: Any, lengths: Any) -> Any:
     if isinstance(sequence, list):
         return sequence[::-1]
     if lengths is None:
