@@ -78,6 +78,7 @@ def shown(report: Report) -> Document:
         ],
         {"version": VERSION, "exit_code": report.exit_code, **vars(report)},
         f"{report.old.name} against {report.new.name}",
+        usual=80,
     )
 
 

@@ -70,7 +70,7 @@ def _row(result: CheckResult) -> tuple[Cell, ...]:
     status = Span(result.status.value, result.status.tone)
     text: Cell = result.text
     if result.advice:
-        text = Lines([text, Table([("->", result.advice)], gap=1)])
+        text = Lines([text, Table([("->", Lines(result.advice.splitlines()))], gap=1)])
     return status, result.check, text
 
 

@@ -74,7 +74,7 @@ def shown(reports: Sequence[Report]) -> Document:
         "exit_code": verdict.exit_code,
         "reports": [_of_report(report) for report in reports],
     }
-    return Document("Preflight", verdict, blocks, data, widest=120)
+    return Document("Preflight", verdict, blocks, data, widest=120, usual=80)
 
 
 def _of_report(report: Report) -> dict[str, Any]:

@@ -325,7 +325,7 @@ class Document:
       blocks: in the order in which they are read.
       data: the keys of the JSON object; values may have dataclasses and enums in them.
       subject: the page's heading; the name if empty.
-      widest: the most characters of a line in a terminal.
+      widest, usual: characters of a line: the most in a terminal, and those in a file.
     """
 
     name: str
@@ -334,6 +334,7 @@ class Document:
     data: Mapping[str, Any]
     subject: str = ""
     widest: int = 100
+    usual: int = 100
 
     def text(self, width: int | None = None, *, color: bool = False) -> str:
         """Lines of at most `width` characters, but for words that are longer.

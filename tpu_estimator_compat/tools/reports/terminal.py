@@ -20,8 +20,7 @@ from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import document as doc
 from tpu_estimator_compat.tools.reports.sources import place, printable
 
-_USUAL, _NARROWEST = 100, 40
-"""The width where there is no terminal, and the least one."""
+_NARROWEST = 40
 _LEAST = 18
 """The width that a column of a split table gets at least, if its cells need it."""
 
@@ -50,7 +49,7 @@ def styled(text: str, style: str) -> str:
 
 def text(document: doc.Document, width: int | None, *, color: bool) -> str:
     """The text that `Document.text` describes; no line is narrower than 40 characters."""
-    usual = min(shutil.get_terminal_size((_USUAL, 0)).columns, document.widest)
+    usual = min(shutil.get_terminal_size((document.usual, 0)).columns, document.widest)
     sheet = Sheet(max(width or usual, _NARROWEST), color)
     writer = _Writer(document, sheet, is_file=width is None and not sys.stdout.isatty())
     writer.write(document.blocks, "")
