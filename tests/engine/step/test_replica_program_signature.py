@@ -129,4 +129,4 @@ def test_a_queue_of_the_graph_is_a_handle_and_shared():
 
 def test_several_replicas_share_nothing():
     assert signature_of(step, replicas=2) is None
-    assert signature_of(step, native_collectives=True) is None
+    assert signature_of(step, rewrites={}) is None

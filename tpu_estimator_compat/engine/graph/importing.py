@@ -34,14 +34,15 @@ def imported(
     definition: graph_def.GraphDef,
     inputs: Mapping[str, tf.Tensor],
     elements: Sequence[str],
-    after: Sequence[tf.Operation],
-    wait: LateControlInputs,
-    given: Sequence[tf.Tensor],
+    after: Sequence[tf.Operation] = (),
+    wait: LateControlInputs | None = None,
+    given: Sequence[tf.Tensor] = (),
 ) -> list[Any]:
     """Imports a definition; returns the tensors and operations that `elements` names.
 
     All imported operations run after `after`; `given` has the values of `wait.given`.
     """
+    wait = wait or LateControlInputs()
     under_construction = tf.compat.v1.get_default_graph()
     already = len(under_construction.get_operations()) if after else 0
     with _without_control_inputs(under_construction):

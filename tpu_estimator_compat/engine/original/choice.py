@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -19,7 +20,8 @@ from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.modes import evaluation, prediction, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.refs import ref_ops, resource_graph
-from tpu_estimator_compat.environment import AUTO, SESSION
+from tpu_estimator_compat.engine.topology.chosen_topology import leaves_free
+from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.tf_internals import op_def_registry
 
 Prepared = tuple[Any, CapturedMode, DeployedInput]
@@ -72,8 +74,9 @@ def _takes_session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
         return True
     if not _is_free(captured, hooks):
         return False
-    all_hooks = [*hooks, *captured.spec.hooks, *captured.spec.chief_hooks]
-    reason = next((why for find in _NEEDS for why in find(captured.graph, all_hooks)), None)
+    kinds = list(map(type, [*hooks, *captured.spec.hooks, *captured.spec.chief_hooks]))
+    reasons = itertools.chain(_operations(captured.graph), _debuggers(kinds), _calls(kinds))
+    reason = next(reasons, None)
     if reason is None:
         return False
     logging.info("TensorFlow's session runs the original's loop: %s.", reason)
@@ -82,16 +85,15 @@ def _takes_session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
 
 def _is_free(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
     """Whether nothing asks for another runtime: replicas, an accelerator, Keras, input's state."""
-    config, topology = captured.config, captured.topology
+    topology = captured.topology
     return (
-        config.runtime == AUTO
+        leaves_free(captured.config)
         and not (topology.tpu_semantics or topology.num_replicas > 1 or topology.workers)
-        and not (config.save_input_state or config.jit_compile)
         and not any(isinstance(hook, keras.callbacks.Callback) for hook in hooks)
     )
 
 
-def _operations(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
+def _operations(graph: tf.Graph) -> Iterator[str]:
     for op in (op for each in sources.with_graphs(graph) for op in each.get_operations()):
         if need := _need(op.type):
             yield _said(op, need)
@@ -130,31 +132,18 @@ def _is_private(kind: str) -> bool:
     return named and all(each.type != types_pb2.DT_RESOURCE for each in definition.output_arg)
 
 
-def _debuggers(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
-    for kind in map(type, hooks):
+def _debuggers(hooks: Sequence[type[Hook]]) -> Iterator[str]:
+    for kind in hooks:
         if any(f"{base.__module__}.".startswith(_DEBUGGER) for base in kind.__mro__):
             yield f"TensorFlow's debugger, by the hook {kind.__name__}, watches a session's kernels"
 
 
-def _calls(graph: tf.Graph, hooks: Sequence[Hook]) -> Iterator[str]:
-    for kind in map(type, hooks):
-        functions = [f for base in _users(kind) for f in vars(base).values()]
+def _calls(hooks: Sequence[type[Hook]]) -> Iterator[str]:
+    for kind in hooks:
+        # Not those of TensorFlow: its profiler traces steps too.
+        users = [base for base in kind.__mro__ if not base.__module__.startswith("tensorflow.")]
+        codes = [getattr(f, "__code__", None) for base in users for f in vars(base).values()]
+        used = {name for code in codes if code for name in code.co_names}
         for name, text in _OF_HOOKS.items():
-            if any(name in code.co_names for f in functions if (code := _code(f))):
+            if name in used:
                 yield f"the class {kind.__name__} uses {name}, {text}"
-
-
-def _users(kind: type) -> list[type]:
-    """A hook's classes, without those of TensorFlow: its profiler traces steps too."""
-    return [base for base in kind.__mro__ if not base.__module__.startswith("tensorflow.")]
-
-
-def _code(function: Any) -> Any:
-    return getattr(function, "__code__", None)
-
-
-_NEEDS: tuple[Callable[[tf.Graph, Sequence[Hook]], Iterator[str]], ...] = (
-    _operations,
-    _debuggers,
-    _calls,
-)

@@ -188,12 +188,10 @@ class GraphSession(tf.compat.v1.Session):
 
     def variable_behind(self, tensor: tf.Tensor) -> tf.Variable | None:
         """The live variable of which `tensor` is the plain value; None for other tensors."""
-        name = self._variables_behind.get(key(tensor))
+        name = self._variables_behind.get(key(tensor)) or self._name_behind(tensor)
         if name is None:
-            name = self._name_behind(tensor)
-            if name is None:
-                return None
-            self._variables_behind[key(tensor)] = name
+            return None
+        self._variables_behind[key(tensor)] = name
         return components(self.store[name])[0]
 
     def _name_behind(self, tensor: tf.Tensor) -> str | None:

@@ -35,21 +35,17 @@ class _SessionManager(session_manager.SessionManager):
         source: CheckpointSource,
         *,
         restore_input: bool,
-        has_default_ready_op: bool,
-        asks_global_variables: bool,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self._make_session = make_session
         self._source = source
-        self._has_default_ready_op = has_default_ready_op
-        self._asks_global_variables = asks_global_variables
         self._restore_input = restore_input
         self.restored: str | None = None
 
     def _model_ready_for_local_init(self, sess):
         ready, message = super()._model_ready_for_local_init(sess)
-        if ready and self._asks_global_variables:
+        if ready and _is_default(self._ready_for_local_init_op):
             of_graph = {v.op.name for v in tf.compat.v1.global_variables()}
             if missing := [name for name in sess.uninitialized() if name in of_graph]:
                 return False, f"Variables not initialized: {', '.join(missing)}"
@@ -57,22 +53,12 @@ class _SessionManager(session_manager.SessionManager):
 
     def _model_ready(self, sess):
         ready, message = super()._model_ready(sess)
-        if ready and self._has_default_ready_op and (missing := sess.uninitialized()):
+        if ready and _is_default(self._ready_op) and (missing := sess.uninitialized()):
             return False, f"Variables not initialized: {', '.join(missing)}"
         return ready, message
 
-    def _restore_checkpoint(
-        self,
-        master,
-        saver=None,
-        checkpoint_dir=None,
-        checkpoint_filename_with_path=None,
-        wait_for_checkpoint=False,
-        max_wait_secs=7200,
-        config=None,
-    ):
-        del master, checkpoint_dir, checkpoint_filename_with_path
-        del wait_for_checkpoint, max_wait_secs, config
+    def _restore_checkpoint(self, master, saver=None, **unused_options):
+        del master
         session = self._make_session()
         self.restored = None
         source = self._source
@@ -158,8 +144,6 @@ class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
                 self._remembered,
                 self._source,
                 restore_input=self._restore_input,
-                has_default_ready_op=_is_default(self._scaffold.ready_op),
-                asks_global_variables=_is_default(self._scaffold.ready_for_local_init_op),
                 local_init_op=self._scaffold.local_init_op,
                 local_init_feed_dict=self._scaffold.local_init_feed_dict,
                 ready_op=self._scaffold.ready_op,

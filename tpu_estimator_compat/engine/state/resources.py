@@ -56,8 +56,7 @@ def _definition(op: tf.Operation) -> graph_def.GraphDef:
 def _made(op: tf.Operation, definition: graph_def.GraphDef) -> tf.Tensor:
     """Builds a resource into the function under construction; returns its handle."""
     functions.register_functions(definition)
-    wanted = [op.outputs[0].name]
-    [handle] = importing.imported(definition, {}, wanted, (), importing.LateControlInputs(), ())
+    [handle] = importing.imported(definition, {}, [op.outputs[0].name])
     return tf.identity(handle)
 
 

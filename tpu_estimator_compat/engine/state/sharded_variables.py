@@ -198,6 +198,5 @@ def _exchange(piece: Shard) -> str:
 
 
 def _indices(piece: Shard, shard: Shard) -> tf.Tensor:
-
     start = piece.first - shard.first
     return tf.range(start, start + piece.rows, dtype=tf.int64)

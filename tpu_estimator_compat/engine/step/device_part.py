@@ -48,7 +48,7 @@ class DevicePart:
             part.fetches,
             part.targets,
             replicas=self._strategy.num_replicas_in_sync,
-            native_collectives=self.native_collectives,
+            rewrites={} if self.native_collectives else None,
             reads_first=True,
             # An iterator gives all feeds at once.
             waits_for=parts.plan.made_of or self.feeds[:1],

@@ -8,6 +8,7 @@ function calls the session, as a Python function, for such an op.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -29,7 +30,6 @@ class KernelSession:
 
     def __init__(self) -> None:
         self._graph = tf.Graph()
-        self._session: tf.compat.v1.Session | None = None
         # TensorFlow's registry of Python functions has weak references.
         self._calls: dict[Hashable, Callable[..., Any]] = {}
 
@@ -66,17 +66,16 @@ class KernelSession:
             fetch=[f"{name}:{i}" for i in range(outputs)],
         )
         # `make_callable` takes twice as long in each call.
-        call: Callable[..., Any] = self._the_session()._make_callable_from_options(options)
+        call: Callable[..., Any] = self._session._make_callable_from_options(options)
         return call
 
-    def _the_session(self) -> tf.compat.v1.Session:
-        if self._session is None:
-            config = tf.compat.v1.ConfigProto(
-                inter_op_parallelism_threads=-1,  # the caller's thread
-                device_count={"GPU": 0},
-            )
-            self._session = tf.compat.v1.Session(graph=self._graph, config=config)
-        return self._session
+    @functools.cached_property
+    def _session(self) -> tf.compat.v1.Session:
+        config = tf.compat.v1.ConfigProto(
+            inter_op_parallelism_threads=-1,  # the caller's thread
+            device_count={"GPU": 0},
+        )
+        return tf.compat.v1.Session(graph=self._graph, config=config)
 
 
 def may_call(node: NodeDef) -> bool:

@@ -47,9 +47,8 @@ class ReplicaProgram:
 
     Args:
       replicas: the number of replicas that run this program together; 1 for host work.
-      native_collectives: leave collectives in place, for devices with kernels for them (TPU).
-      rewrites: as for `graph_def.subgraph_def`; None means `collectives.ALONE`, or no rewrites with
-        native collectives.
+      rewrites: for devices with kernels for collectives (TPU): as for `graph_def.subgraph_def`.
+        None for others, where replicas exchange values between stages.
       reads_first: whether a read that waits for nothing comes before all writes.
       waits_for: feeds, or tensors of the program, for which each change of a variable waits, even
         if it does not depend on them, so that a step at the end of the data changes no variable.
@@ -57,6 +56,7 @@ class ReplicaProgram:
 
     Attributes:
       feeds, fetches: as given; the other attributes are of the graph on resource variables.
+      native_collectives: whether collectives are left in place.
     """
 
     def __init__(
@@ -67,7 +67,6 @@ class ReplicaProgram:
         targets: Sequence[tf.Operation] = (),
         *,
         replicas: int = 1,
-        native_collectives: bool = False,
         rewrites: graph_def.Rewrites | None = None,
         reads_first: bool = False,
         waits_for: Sequence[tf.Tensor] = (),
@@ -82,11 +81,11 @@ class ReplicaProgram:
         self._results = [resources.tensor(t) for t in fetches]
         self.targets = [resources.operation(op) for op in targets]
         self.replicas = replicas
-        self.native_collectives = native_collectives
+        self.native_collectives = rewrites is not None
         self._reads_first = reads_first
         self._waits_for = [resources.tensor(t) for t in waits_for]
         done = {resources.operation(op) for op in done}
-        self._rewrites = rewrites or ({} if native_collectives else collectives.ALONE)
+        self._rewrites = collectives.ALONE if rewrites is None else rewrites
         fed = {key(t) for t in self._fed}
         wanted = [t.op for t in self._results if key(t) not in fed]
         ops = graph_ops.ancestors([*wanted, *self.targets], fed, done)
@@ -257,7 +256,9 @@ class ReplicaProgram:
             results = [tf.identity(environment[key(t)]) for t in self._results]
         with tf.control_dependencies([*done, *results]):
             return [
-                value if handle is None else _value_of(environment[key(handle)], value.dtype)
+                value
+                if handle is None
+                else tf.raw_ops.ReadVariableOp(resource=environment[key(handle)], dtype=value.dtype)
                 for value, handle in zip(results, self._read_last, strict=True)
             ]
 
@@ -346,10 +347,6 @@ def _given(feeds: Sequence[tf.Tensor]) -> dict[tf.Operation, tf.Tensor]:
         if op.type == "IteratorGetNext":
             given.setdefault(op, feed)
     return given
-
-
-def _value_of(handle: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
 
 
 def _names(tensors: Sequence[tf.Tensor]) -> list[str]:

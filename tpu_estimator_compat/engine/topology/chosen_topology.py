@@ -71,8 +71,7 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
         )
     explicit = _explicit(config, mode, tpu_semantics)
     if needs := _only_in_sessions(config, mode):
-        other = tpu_semantics or explicit or config.save_input_state or config.jit_compile
-        if config.runtime == AUTO and not (other or cluster.is_cluster(config)):
+        if leaves_free(config) and not (tpu_semantics or explicit or cluster.is_cluster(config)):
             logging.info("RunConfig(%s): TensorFlow's session runs the original's loop.", needs)
             return SessionTopology(tf.distribute.get_strategy(), False)
         logging.warning("RunConfig(%s) has no effect: only TensorFlow's sessions obey it.", needs)
@@ -102,6 +101,11 @@ def _only_in_sessions(config: RunConfig, mode: str) -> str:
         return "device_fn=..."
     limited = config.session_config and config.session_config.operation_timeout_in_ms
     return "session_config.operation_timeout_in_ms" if limited else ""
+
+
+def leaves_free(config: RunConfig) -> bool:
+    """Whether nothing in `config` but strategies and clusters keeps calls out of sessions."""
+    return config.runtime == AUTO and not (config.save_input_state or config.jit_compile)
 
 
 def takes_session(config: RunConfig) -> bool:

@@ -68,7 +68,6 @@ def replica_step(plan: StepPlan, replicas: int, part: Part | None = None) -> Rep
         part.fetches,
         part.targets,
         replicas=replicas,
-        native_collectives=True,
         rewrites={**collectives, **replacements.rewrites(plan.graph)},
         reads_first=True,
     )
