@@ -26,14 +26,10 @@ def divide(replicas: int) -> None:
                 f"for: {replicas}, and no GPU"
             ) from None
     os.environ["JAX_NUM_CPU_DEVICES"] = str(replicas)
-    if "jax" in sys.modules:  # it has read this variable
-        _set_jax_devices(sys.modules["jax"], replicas)
-
-
-def _set_jax_devices(jax: Any, replicas: int) -> None:
-    for name, value in (("jax_platforms", "cpu"), ("jax_num_cpu_devices", replicas)):
-        if getattr(jax.config, name) != value:
-            jax.config.update(name, value)
+    if jax := sys.modules.get("jax"):  # it has read this variable
+        for name, value in (("jax_platforms", "cpu"), ("jax_num_cpu_devices", replicas)):
+            if getattr(jax.config, name) != value:
+                jax.config.update(name, value)
 
 
 def require(replicas: int) -> None:
@@ -42,7 +38,8 @@ def require(replicas: int) -> None:
     Raises RuntimeError where TensorFlow, which makes its devices only once, has made fewer.
     """
     check_count(replicas, "replicas")
-    if not _are_made():
+    are_made = context.context()._context_handle is not None
+    if not are_made:
         [cpu] = tf.config.list_physical_devices("CPU")
         asked = len(tf.config.get_logical_device_configuration(cpu) or [None])
         if asked < replicas:
@@ -62,7 +59,3 @@ def check_count(value: Any, name: str) -> None:
     if isinstance(value, bool):
         raise TypeError(f"{name} must be int, got {type(value)}: {value}")
     check_positive_integer(value, name)
-
-
-def _are_made() -> bool:
-    return context.context()._context_handle is not None

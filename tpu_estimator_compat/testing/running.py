@@ -6,7 +6,6 @@ import contextlib
 import glob
 import os
 import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -87,7 +86,8 @@ def of_subject(
     """The result of `run`, for checked arguments; `recorder` keeps its values if a step fails."""
     recorder = recorder or Recorder(subject)
     recorder.most_steps = steps
-    with _folder(model_dir) as folder:
+    given = None if model_dir is None else contextlib.nullcontext(model_dir)
+    with given or tempfile.TemporaryDirectory(prefix="testing_") as folder:
         saves = {} if model_dir is None else {"save_checkpoints_steps": steps}
         estimator = subject.estimator(replicas, folder, recorder.model_fn, **saves)
         input_fn = subject.input_fn(steps)
@@ -119,15 +119,6 @@ def of_subject(
             graph=recorder.graph,
             spec=recorder.spec,
         )
-
-
-@contextlib.contextmanager
-def _folder(model_dir: str | None) -> Iterator[str]:
-    if model_dir is not None:
-        yield model_dir
-        return
-    with tempfile.TemporaryDirectory(prefix="testing_") as made:
-        yield made
 
 
 def _stacked(examples: list[Any]) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing import devices
 
 ModelFn = Callable[..., Any]
+Shapes = dict[str, tuple[int, ...]]
 SEED = 1
 _AS_TENSORFLOW = {np.dtype("float64"): np.float32, np.dtype("int64"): np.int32}
 
@@ -59,12 +60,12 @@ class Subject:
                 raise ValueError("Give features and labels, or input_fn, but not both.")
             check_positive_integer(self.examples_per_step, "batch_size")
             return
-        object.__setattr__(self, "features", _arrays("features", self.features))
-        object.__setattr__(self, "labels", _arrays("labels", self.labels))
-        self._check_sizes()
+        shapes: Shapes = {}
+        for name in ("features", "labels"):
+            object.__setattr__(self, name, _arrays(name, getattr(self, name), shapes))
+        self._check_sizes(shapes)
 
-    def _check_sizes(self) -> None:
-        shapes = {name: leaf.shape for name, leaf in self._named_arrays()}
+    def _check_sizes(self, shapes: Shapes) -> None:
         sizes = {shape[:1] for shape in shapes.values()}
         if not shapes or len(sizes) > 1 or sizes & {(), (0,)}:
             raise ValueError(
@@ -79,14 +80,11 @@ class Subject:
                     f"batch_size={self.examples_per_step}, but there are {there} examples."
                 )
 
-    def _named_arrays(self) -> Iterator[tuple[str, Any]]:
-        yield from _leaves("features", self.features)
-        yield from _leaves("labels", self.labels)
-
     @property
     def batch_size(self) -> int:
         """The number of examples in a step of all replicas."""
-        return self.examples_per_step or int(next(self._named_arrays())[1].shape[0])
+        leaves = tf.nest.flatten([self.features, self.labels])
+        return self.examples_per_step or next(len(leaf) for leaf in leaves if leaf is not None)
 
     def input_fn(self, passes: int = 1) -> Callable[..., Any]:
         """`own_input_fn`, or one that repeats the examples: in predictions `passes` times."""
@@ -160,12 +158,12 @@ def check_hyperparameters(params: Any) -> None:
         )
 
 
-def _arrays(name: str, given: Any) -> Any:
-    """The same structure of dicts and tuples, with arrays of the dtypes that TensorFlow gives."""
+def _arrays(name: str, given: Any, shapes: Shapes) -> Any:
+    """The same structure, with arrays of the dtypes that TensorFlow gives; adds to `shapes`."""
     if isinstance(given, dict):
-        return {key: _arrays(f"{name}[{key!r}]", value) for key, value in given.items()}
+        return {key: _arrays(f"{name}[{key!r}]", value, shapes) for key, value in given.items()}
     if isinstance(given, tuple):
-        parts = [_arrays(f"{name}[{i}]", value) for i, value in enumerate(given)]
+        parts = [_arrays(f"{name}[{i}]", value, shapes) for i, value in enumerate(given)]
         return type(given)(*parts) if hasattr(given, "_fields") else tuple(parts)
     if given is None:
         return None
@@ -178,22 +176,10 @@ def _arrays(name: str, given: Any) -> Any:
             f"{name} must be an array of numbers or text, got {_shown(given)}. Give what a sparse "
             "or ragged tensor consists of, and make the tensor in model_fn."
         )
+    shapes[name] = array.shape
     to = array.dtype if hasattr(given, "dtype") else _AS_TENSORFLOW.get(array.dtype, array.dtype)
     return array.astype(to, copy=False)
 
 
 def _shown(given: Any) -> str:
     return f"{type(given).__name__}: {reprlib.repr(given)}"
-
-
-def _leaves(name: str, structure: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(structure, dict):
-        items = [(f"{name}[{key!r}]", value) for key, value in structure.items()]
-    elif isinstance(structure, tuple):
-        items = [(f"{name}[{i}]", value) for i, value in enumerate(structure)]
-    else:
-        if structure is not None:
-            yield name, structure
-        return
-    for inner, value in items:
-        yield from _leaves(inner, value)

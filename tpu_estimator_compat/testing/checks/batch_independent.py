@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -83,7 +84,8 @@ def _of_predictions(subject: Subject, is_close: Close) -> list[Finding]:
     for kept in (half, ~half):
         # The first or the last example that is kept replaces the others.
         one = np.flatnonzero(kept)[0 if kept[0] else -1]
-        alone = of_subject(_taken(subject, np.where(kept, np.arange(size), one)), ModeKeys.PREDICT)
+        rows = np.where(kept, np.arange(size), one)
+        alone = of_subject(_mapped(subject, operator.itemgetter(rows)), ModeKeys.PREDICT)
         for key, value in whole.predictions.items():
             if not is_close(value[kept], alone.predictions[key][kept]):
                 findings.setdefault(key, _finding(whole, alone, key, kept))
@@ -94,13 +96,11 @@ def _of_predictions(subject: Subject, is_close: Close) -> list[Finding]:
     return [*findings.values(), *(mixing or [Finding("No line was recognised.", _LOOK)])]
 
 
-def _taken(subject: Subject, rows: np.ndarray) -> Subject:
-    features, labels = (
-        tf.nest.map_structure(lambda leaf: np.asarray(leaf)[rows], structure)
-        if structure is not None
-        else None
-        for structure in (subject.features, subject.labels)
-    )
+def _mapped(subject: Subject, function: Callable[[np.ndarray], np.ndarray]) -> Subject:
+    features = tf.nest.map_structure(function, subject.features)
+    labels = subject.labels
+    if labels is not None:
+        labels = tf.nest.map_structure(function, labels)
     return dataclasses.replace(subject, features=features, labels=labels)
 
 
@@ -128,17 +128,15 @@ def _padded(subject: Subject, padding: Mapping[str, Any], is_rolled: bool) -> Su
     rows = np.arange(subject.batch_size)
     numbers = itertools.count(1)
 
-    def extended(leaf: Any) -> np.ndarray:
+    def extended(leaf: np.ndarray) -> np.ndarray:
         number = next(numbers)
         more = np.roll(rows, number) if is_rolled else np.full_like(rows, number % len(rows))
         return np.concatenate([leaf, leaf[more]])
 
-    features, labels = subject.features, subject.labels
-    features = tf.nest.map_structure(extended, features)
-    labels = None if labels is None else tf.nest.map_structure(extended, labels)
+    padded = _mapped(subject, extended)
     for name, value in padding.items():
-        features[name][subject.batch_size :] = value
-    return dataclasses.replace(subject, features=features, labels=labels)
+        padded.features[name][subject.batch_size :] = value
+    return padded
 
 
 def _are_equal(leaf: Any) -> bool:

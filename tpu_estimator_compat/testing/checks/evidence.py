@@ -14,8 +14,11 @@ from tpu_estimator_compat.engine.step import collectives
 from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.tf_internals import smart_cond
 
-_REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "All", "Any"})
-_AXIS_OF = {"ArgMax": 1, "ArgMin": 1, "Cumprod": 1, "Cumsum": 1, "ReverseV2": 1, "Roll": 2}
+_REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod", "All", "Any")
+_AXIS_OF = {
+    **dict.fromkeys((*_REDUCTIONS, "ArgMax", "ArgMin", "Cumprod", "Cumsum", "ReverseV2"), 1),
+    "Roll": 2,
+}
 """The index of the input that holds the axis."""
 
 _SOFTMAXES = frozenset({"Softmax", "LogSoftmax"})
@@ -88,8 +91,11 @@ def in_inference_mode(ops: Sequence[tf.Operation]) -> list[tf.Operation]:
 
 
 def mixes_examples(op: tf.Operation) -> bool:
-    """Whether an operation reduces over axis 0, and perhaps others."""
-    return op.type in _REDUCTIONS and _is_along_examples(op, 1)
+    """Whether an operation reduces, shifts, counts or compares along axis 0."""
+    if op.type not in _AXIS_OF or not (rank := op.inputs[0].shape.rank):
+        return False
+    axes = smart_cond.smart_constant_value(op.inputs[_AXIS_OF[op.type]])
+    return axes is None or 0 in np.mod(np.atleast_1d(axes), rank)
 
 
 def clips_before_sum(graph: tf.Graph) -> list[tf.Operation]:
@@ -114,29 +120,11 @@ def mixing(ops: Sequence[tf.Operation], examples: int) -> list[tf.Operation]:
     """Operations that look along the axis of the examples, batch normalizations among them."""
     found = {op._id: op for op in uses_batch_statistics(ops)}
     for op in ops:
-        if (mixes_examples(op) or _looks_along(op)) and _has_examples(op.inputs[0], examples):
+        if mixes_examples(op) and op.inputs[0].shape[0] in (examples, None):
             found[op._id] = op
         if op.type in _SOFTMAXES and _has_examples_last(op.inputs[0], examples):
             found[op._id] = op
     return one_per_line(found[number] for number in sorted(found))
-
-
-def _looks_along(op: tf.Operation) -> bool:
-    """Whether an operation shifts, counts or compares along axis 0."""
-    return op.type in _AXIS_OF and _is_along_examples(op, _AXIS_OF[op.type])
-
-
-def _is_along_examples(op: tf.Operation, of_axes: int) -> bool:
-    """Whether axis 0 is among those that an input of the operation names."""
-    rank = op.inputs[0].shape.rank
-    if not rank:
-        return False
-    axes = smart_cond.smart_constant_value(op.inputs[of_axes])
-    return axes is None or 0 in np.mod(np.atleast_1d(axes), rank)
-
-
-def _has_examples(tensor: tf.Tensor, examples: int) -> bool:
-    return tf.compat.dimension_value(tensor.shape[0]) in (examples, None)
 
 
 def _has_examples_last(tensor: tf.Tensor, examples: int) -> bool:

@@ -18,7 +18,6 @@ from tpu_estimator_compat.testing.devices import check_count
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.compare import comparing, environment, runs
-from tpu_estimator_compat.tools.compare.report import Report
 from tpu_estimator_compat.tools.compare.showing import shown
 
 _SCRIPT = """\
@@ -102,24 +101,15 @@ def check_same_as_original(
         (folder / "script.py").write_text(_script(subject, folder, steps))
         graphs = not tf.compat.v1.executing_eagerly_outside_functions()
         script = runs.Script(str(folder / "script.py"), behavior="v1" if graphs else "v2")
-        path = _path_of_imports(model_fn)
-        runner = runs.Runner(script, folder / "runs", steps, time_limit, environment=path)
+        # The function's module is legacy code there, as for `run`.
+        path = [_home(model_fn)[1], *filter(None, [os.environ.get("PYTHONPATH")])]
+        variables = {"PYTHONPATH": os.pathsep.join(path)}
+        runner = runs.Runner(script, folder / "runs", steps, time_limit, environment=variables)
         try:
             python: Any = environment.find_or_make(environment.RELEASES["2.15"])
         except environment.Unavailable as error:
             python = error
-        report = comparing.with_original(runner, python)
-    _raise_unless_same(report.without_folders())
-
-
-def _path_of_imports(model_fn: Callable[..., Any]) -> dict[str, str]:
-    """A PYTHONPATH with the function's module, which is legacy code there, as for `run`."""
-    found = [_home(model_fn)[1], *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"PYTHONPATH": os.pathsep.join(found)}
-
-
-def _raise_unless_same(report: Report) -> None:
-    __tracebackhide__ = True
+        report = comparing.with_original(runner, python).without_folders()
     if report.verdict.exit_code:
         raise AssertionError(f"check_same_as_original: {report.summary}\n{shown(report).text()}")
 

@@ -43,11 +43,13 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 def number_of(item: pytest.Item) -> int | None:
     mark = item.get_closest_marker("replicas")
-    if mark is None:
-        return None
+    return None if mark is None else _chosen(item) or numbers(mark)[0]
+
+
+def _chosen(item: pytest.Item) -> int | None:
+    """The value of the test's parameter, if it has one."""
     callspec = getattr(item, "callspec", None)
-    chosen = callspec.params.get(PARAMETER) if callspec else None
-    return chosen or numbers(mark)[0]
+    return callspec.params.get(PARAMETER) if callspec else None
 
 
 def fault(item: pytest.Item) -> str:
@@ -59,9 +61,7 @@ def fault(item: pytest.Item) -> str:
         return f"{item.nodeid}: the mark `replicas` is wrong: {wrong}"
     if sum(own.name == "replicas" for own in item.own_markers) > 1:  # only the closest is read
         return f"{item.nodeid}: two marks `replicas`, perhaps one of them in pytest.param: use one"
-    callspec = getattr(item, "callspec", None)
-    chosen = callspec.params.get(PARAMETER) if callspec else None
-    if len(numbers(mark)) > 1 and chosen is None:
+    if len(numbers(mark)) > 1 and _chosen(item) is None:
         return (
             f"{item.nodeid}: the mark `replicas` names {len(numbers(mark))} numbers. A method "
             "of unittest.TestCase cannot have parameters, and a mark in pytest.param or added by a "
