@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from tpu_estimator_compat import __version__, environment
+from tpu_estimator_compat.old_names.legacy.locating import NoScriptError
 from tpu_estimator_compat.tools.commands import COMMANDS
 from tpu_estimator_compat.tools.reports.sources import printable, say
 
@@ -53,6 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(left.code, str) and parsed.parser.prog.split()[-1] != "run":
             raise SystemExit(printable(left.code)) from left
         raise
+    except NoScriptError as error:
+        say(f"{parsed.parser.prog}: error: {error}", error=True)
+        return 2
     except ModuleNotFoundError as error:
         if not (said := environment.explained(error)):
             raise

@@ -25,8 +25,10 @@ def evidence(**changes: object) -> Evidence:
     update = stepped(start, gradient)
     given = {
         "side": Side("run", "/run"),
-        "loss": Curve((1, 2, 3), (1.5, 1.25, 1.0)),
-        "scalars": {"learning_rate": Curve((1, 2, 3), (RATE,) * 3)},
+        "curves": {
+            "learning_rate": Curve((1, 2, 3), (RATE,) * 3),
+            "loss": Curve((1, 2, 3), (1.5, 1.25, 1.0)),
+        },
         "input": {"features": numbers.randn(2, 4).astype(np.float32)},
         "checksums": ({"features": 1}, {"features": 2}, {"features": 3}),
         "trainable": frozenset(TRAINABLE),
@@ -63,7 +65,7 @@ def judged(new: Evidence, old: Evidence | None = None) -> Report:
     return judgement.judge(old or evidence(), new, [], Tolerance("given", 10.0, 1e-5))
 
 
-def changed(kind: str, **arrays: np.ndarray) -> Evidence:
-    """The run with other arrays of a kind."""
+def changed(kind: str, **values: np.ndarray | Curve) -> Evidence:
+    """The run with other arrays or curves of a kind."""
     run = evidence()
-    return dataclasses.replace(run, **{kind: {**getattr(run, kind), **arrays}})
+    return dataclasses.replace(run, **{kind: {**getattr(run, kind), **values}})

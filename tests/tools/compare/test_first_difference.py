@@ -17,7 +17,7 @@ def test_input():
 
 
 def test_loss_of_the_first_step():
-    report = judged(evidence(loss=Curve((1, 2, 3), (1.6, 1.25, 1.0))))
+    report = judged(changed("curves", loss=Curve((1, 2, 3), (1.6, 1.25, 1.0))))
     assert report.first_difference.stage is Stage.FORWARD
     assert "1.6 instead of 1.5" in report.first_difference.what
 
@@ -63,11 +63,8 @@ def test_dropped_update():
 def test_diverging_later():
     run = evidence()
     values = {"dense/kernel": run.variables["dense/kernel"] * 2}
-    report = judged(
-        dataclasses.replace(
-            changed("variables", **values), loss=Curve((1, 2, 3), (1.5, 1.25, 1.01))
-        )
-    )
+    curves = {"loss": Curve((1, 2, 3), (1.5, 1.25, 1.01))}
+    report = judged(dataclasses.replace(changed("variables", **values), curves=run.curves | curves))
     assert (report.verdict, report.first_difference.step) == (Verdict.DIVERGES, 3)
     assert report.first_difference.names == ("dense/kernel",)
     assert "diverges from step 3 on" in report.summary
@@ -76,12 +73,13 @@ def test_diverging_later():
 def test_other_input_later():
     """Where the loss diverges because the batch is another one, the batch is named."""
     sums = ({"features": 1}, {"features": 9}, {"features": 3})
-    report = judged(evidence(loss=Curve((1, 2, 3), (1.5, 1.3, 1.0)), checksums=sums))
+    run = changed("curves", loss=Curve((1, 2, 3), (1.5, 1.3, 1.0)))
+    report = judged(dataclasses.replace(run, checksums=sums))
     assert (report.first_difference.stage, report.first_difference.step) == (Stage.INPUT, 2)
 
 
 def test_fewer_steps():
-    report = judged(evidence(loss=Curve((1, 2), (1.5, 1.25))))
+    report = judged(changed("curves", loss=Curve((1, 2), (1.5, 1.25))))
     assert (report.verdict, report.first_difference.step) == (Verdict.DIVERGES, 3)
 
 

@@ -20,14 +20,11 @@ import pathlib
 from collections.abc import Iterator
 
 from tpu_estimator_compat.command_path import return_working_directory
+from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
 from tpu_estimator_compat.tools import child_process
 from tpu_estimator_compat.tools.commands.progress import Progress
-from tpu_estimator_compat.tools.commands.run import (
-    add_script_arguments,
-    check_writable,
-    script_is_there,
-)
+from tpu_estimator_compat.tools.commands.run import add_script_arguments, check_writable
 from tpu_estimator_compat.tools.compare import environment
 from tpu_estimator_compat.tools.compare.report import Report
 from tpu_estimator_compat.tools.reports.sources import say
@@ -147,8 +144,6 @@ def run(arguments: argparse.Namespace) -> int:
     except (environment.Unavailable, OSError, ValueError) as error:
         say(f"python -m tpu_estimator_compat {NAME}: error: {error}", error=True)
         return _UNKNOWN
-    if report is None:
-        return _UNKNOWN
     from tpu_estimator_compat.tools.compare.showing import shown
 
     return shown(report).show(json=arguments.json, html=arguments.html)
@@ -209,10 +204,9 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         )
 
 
-def _of_script(arguments: argparse.Namespace) -> Report | None:
+def _of_script(arguments: argparse.Namespace) -> Report:
     return_working_directory()
-    if not script_is_there(arguments, NAME):
-        return None
+    locating.check(arguments.script, module=arguments.module)
     _check_arguments(arguments)
     from tpu_estimator_compat.tools.compare import runs
 

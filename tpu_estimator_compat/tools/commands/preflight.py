@@ -18,12 +18,12 @@ from typing import Any
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.command_path import return_working_directory
+from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.commands.run import (
     add_script_arguments,
     check_writable,
     run_script,
-    script_is_there,
 )
 from tpu_estimator_compat.tools.reports.sources import say
 
@@ -92,8 +92,7 @@ class _Reached(SystemExit):
 
 def run(arguments: argparse.Namespace) -> int:
     return_working_directory()
-    if not script_is_there(arguments, NAME):
-        return _UNKNOWN
+    locating.check(arguments.script, module=arguments.module)
     from tpu_estimator_compat.tools.preflight import targets
 
     try:
@@ -115,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     try:
         with redirected, calls.observing(instead):
-            run_script(arguments, NAME)
+            run_script(arguments)
     except _Reached as reached:
         if not results:
             say(f"{NAME}: {reached.code}", error=True)

@@ -144,16 +144,15 @@ def _count(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the script; returns its exit status: 1 after its traceback, 2 if there is no script."""
-    if not script_is_there(arguments, NAME):
-        return 2
+    """Runs the script; returns its exit status: 1 after its traceback."""
+    locating.check(arguments.script, module=arguments.module)
     if arguments.runtime:
         os.environ[RUNTIME_VARIABLE] = arguments.runtime
     if arguments.profile:
         os.environ[PROFILE_VARIABLE] = arguments.profile
     if arguments.logical_cpus:
         _split_cpu(arguments.logical_cpus)
-    return _dry_run(arguments) if arguments.dry_run else run_script(arguments, NAME)
+    return _dry_run(arguments) if arguments.dry_run else run_script(arguments)
 
 
 def _dry_run(arguments: argparse.Namespace) -> int:
@@ -168,7 +167,7 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     from tpu_estimator_compat.tools.dry_run.report import told
 
     def execute(words: list[str]) -> int:
-        return run_script(argparse.Namespace(**{**vars(arguments), "args": words}), NAME)
+        return run_script(argparse.Namespace(**{**vars(arguments), "args": words}))
 
     flags = (*script_folders.FLAGS, *arguments.own_folder)
     source = _source(arguments)
@@ -218,16 +217,6 @@ def _imports() -> Iterator[None]:
     gc.freeze()
 
 
-def script_is_there(arguments: argparse.Namespace, command: str) -> bool:
-    """Whether the script of `add_script_arguments` exists; prints an error where it does not."""
-    try:
-        locating.check(arguments.script, module=arguments.module)
-    except locating.NoScriptError as error:
-        say(f"python -m tpu_estimator_compat {command}: error: {error}", error=True)
-        return False
-    return True
-
-
 def check_writable(path: str | None) -> None:
     """Raises OSError where a report cannot be written, before the minutes of work on it."""
     if path is not None:
@@ -235,7 +224,7 @@ def check_writable(path: str | None) -> None:
             pass
 
 
-def run_script(arguments: argparse.Namespace, command: str) -> int:
+def run_script(arguments: argparse.Namespace) -> int:
     """Runs the script; returns 0, 1 after printing its traceback, 2 where there is no script.
 
     After Ctrl-C it returns 130, as shells do.
@@ -253,7 +242,7 @@ def run_script(arguments: argparse.Namespace, command: str) -> int:
             behavior=arguments.behavior,
         )
     except locating.NoScriptError as error:
-        say(f"python -m tpu_estimator_compat {command}: error: {error}", error=True)
+        say(f"{arguments.parser.prog}: error: {error}", error=True)
         return 2
     except SystemExit:
         raise

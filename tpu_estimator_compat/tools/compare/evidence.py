@@ -39,7 +39,7 @@ class Evidence:
     """The values that a run has recorded; a field is empty where the run recorded none.
 
     Attributes:
-      scalars: scalar summaries of training, by tag.
+      curves: "loss", and scalar summaries of training, by tag.
       input: features and labels of the first step.
       checksums: checksums of the input of each training step, by feature.
       start, first_update: variables from which training started, and after the first step.
@@ -54,8 +54,7 @@ class Evidence:
     """
 
     side: Side
-    loss: Curve | None = None
-    scalars: Mapping[str, Curve] = dataclasses.field(default_factory=dict)
+    curves: Mapping[str, Curve] = dataclasses.field(default_factory=dict)
     input: Arrays = dataclasses.field(default_factory=dict)
     checksums: tuple[Mapping[str, int], ...] = ()
     trainable: frozenset[str] = frozenset()
@@ -104,7 +103,10 @@ def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> E
     calls = list(enumerate(record.get("calls", []), 1))
     model_dir = folder / "model_dir-0"
     events = _events_below(folder)
-    start = latest(str(folder / "start-0"))
+    curves = dict(events[model_dir.name].scalars) if model_dir.name in events else {}
+    curves.pop("loss", None)
+    if known:
+        curves["loss"] = _curve(known)
     return Evidence(
         side=Side(
             name,
@@ -113,12 +115,11 @@ def of_run(folder: pathlib.Path, name: str, failure: Failure | None = None) -> E
             Speed(**{f.name: record.get(f.name) for f in dataclasses.fields(Speed)}),
             failure or _failure(record.get("error")),
         ),
-        loss=_curve(known) if known else None,
-        scalars=_without_loss(events[model_dir.name].scalars if model_dir.name in events else {}),
+        curves=curves,
         input=_arrays(folder / "input"),
         checksums=tuple(sums for _, _, sums in steps),
         trainable=frozenset(record.get("trainable", [])),
-        start=CheckpointVariables(start),
+        start=CheckpointVariables(latest(str(folder / "start-0"))),
         first_update=_arrays(folder / "first_update"),
         variables=CheckpointVariables(latest(str(model_dir))),
         evaluations={
@@ -153,8 +154,7 @@ def of_model_dir(folder: pathlib.Path, name: str) -> Evidence:
         )
     return Evidence(
         side=Side(name, str(folder)),
-        loss=scalars.get("loss"),
-        scalars=_without_loss(scalars),
+        curves=scalars,
         variables=CheckpointVariables(checkpoint),
         evaluations={
             f"{inner}/{tag} at step {curve.steps[-1]}": np.asarray(curve.values[-1], np.float32)
@@ -264,10 +264,6 @@ def _number(value: Any) -> float | None:
         if array.shape == () and array.dtype.kind in "fiu":
             return float(array)
     return None
-
-
-def _without_loss(scalars: Mapping[str, Curve]) -> dict[str, Curve]:
-    return {tag: curve for tag, curve in scalars.items() if tag != "loss"}
 
 
 def _names(folder: pathlib.Path, events: Mapping[str, _Events]) -> dict[str, tuple[str, ...]]:

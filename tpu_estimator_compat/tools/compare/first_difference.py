@@ -69,41 +69,32 @@ def _forward(report: Report, old: Evidence, new: Evidence) -> FirstDifference | 
 
 def _update(report: Report, old: Evidence, new: Evidence) -> FirstDifference | None:
     differing = _differing(report.first_update)
-    if not differing:
-        return None
-    step = _first_step(report)
-    names = {c.name for c in differing}
-    one_sided = [c for c in differing if c.old is None or c.new is None]
-    if one_sided:
-        what = f"{_named(one_sided)} {_are(one_sided)} a variable of one run only"
-        return FirstDifference(Stage.UPDATE, what, step, _names(one_sided))
-    still = [c for c in differing if _stands_still(c.name, old, new)]
-    if still:
-        what = (
-            f"{_named(still)} {_changes(still)} in the first step of one run only: an update "
-            "does not run"
-        )
-        return FirstDifference(Stage.UPDATE, what, step, _names(still))
-    slots = [c for c in differing if _is_slot(c.name, old.trainable)]
-    if slots:
-        scale = _common_ratio(_names(slots, all_of_them=True), old, new)
+    stage, named = Stage.UPDATE, differing
+    if one_sided := [c for c in differing if c.old is None or c.new is None]:
+        named = one_sided
+        what = f"{_named(named)} {_are(named)} a variable of one run only"
+    elif still := [c for c in differing if _stands_still(c.name, old, new)]:
+        named = still
+        verb = "changes" if len(still) == 1 else "change"
+        what = f"{_named(still)} {verb} in the first step of one run only: an update does not run"
+    elif slots := [c for c in differing if _is_slot(c.name, old.trainable)]:
+        stage, named = Stage.GRADIENT, slots
+        scale = _common_ratio([c.name for c in slots], old, new)
         # If a gradient is k times as large, its second moment is k * k times as large.
         times = f", {scale:.6g} times as large" if scale else ""
         what = f"the optimizer's slots differ{times}: {_named(slots)}"
-        return FirstDifference(Stage.GRADIENT, what, step, _names(slots))
-    trained = names & old.trainable
-    if not trained:
-        what = f"{_named(differing)} {_are(differing)} updated to other values"
-        return FirstDifference(Stage.UPDATE, what, step, _names(differing))
-    return FirstDifference(
-        Stage.UPDATE, _of_update(differing, old, new, trained), step, _names(differing)
-    )
+    elif differing:
+        what = _of_update(differing, old, new)
+    else:
+        return None
+    return FirstDifference(stage, what, _first_step(report), _names(named))
 
 
-def _of_update(
-    differing: Sequence[ArrayComparison], old: Evidence, new: Evidence, trained: set[str]
-) -> str:
+def _of_update(differing: Sequence[ArrayComparison], old: Evidence, new: Evidence) -> str:
     """The report on an update that differs after equal slots."""
+    trained = {c.name for c in differing} & old.trainable
+    if not trained:
+        return f"{_named(differing)} {_are(differing)} updated to other values"
     has_slots = any(_is_slot(name, old.trainable) for name in old.first_update)
     scale = _common_ratio(sorted(trained), old, new)
     if scale:
@@ -118,15 +109,15 @@ def _of_update(
 
 
 def _later(report: Report, old: Evidence, new: Evidence) -> FirstDifference | None:
-    curves = [c for c in ([report.loss] if report.loss else []) if not c.agreement.agrees]
-    curves += [c for c in report.scalars if not c.agreement.agrees]
+    curves = [c for c in report.curves if not c.agreement.agrees]
     variables = _differing(report.variables)
     if not curves and not variables:
         return None
     worst = f"; at the end, the largest difference is in {_named(variables)}" if variables else ""
     if not curves:
+        last = report.loss.steps[-1] if report.loss and report.loss.steps else None
         what = f"the last variables differ: {_named(variables)}"
-        return FirstDifference(Stage.LATER, what, _last_step(report), _names(variables))
+        return FirstDifference(Stage.LATER, what, last, _names(variables))
     first = min(curves, key=lambda c: (_step(c), c.name != "loss"))
     step = _step(first)
     other_input = _first_other_input(report, old, new)
@@ -220,12 +211,8 @@ def _first_step(report: Report) -> int | None:
     return report.loss.steps[0] if report.loss and report.loss.steps else None
 
 
-def _last_step(report: Report) -> int | None:
-    return report.loss.steps[-1] if report.loss and report.loss.steps else None
-
-
-def _names(compared: Sequence[ArrayComparison], *, all_of_them: bool = False) -> tuple[str, ...]:
-    return tuple(c.name for c in compared[: None if all_of_them else _MOST_NAMES])
+def _names(compared: Sequence[ArrayComparison]) -> tuple[str, ...]:
+    return tuple(c.name for c in compared[:_MOST_NAMES])
 
 
 def _named(compared: Sequence[ArrayComparison]) -> str:
@@ -236,7 +223,3 @@ def _named(compared: Sequence[ArrayComparison]) -> str:
 
 def _are(compared: Sequence[ArrayComparison]) -> str:
     return "is" if len(compared) == 1 else "are"
-
-
-def _changes(compared: Sequence[ArrayComparison]) -> str:
-    return "changes" if len(compared) == 1 else "change"

@@ -12,7 +12,6 @@ from tpu_estimator_compat.tools.compare.evidence import Evidence
 from tpu_estimator_compat.tools.compare.report import (
     Agreement,
     ArrayComparison,
-    CurveComparison,
     FirstDifference,
     NamesComparison,
     OpComparison,
@@ -35,7 +34,17 @@ def judge(
 ) -> Report:
     """Compares `new` with `old`, the reference; `yardstick` has further runs of the old side."""
     bounds = Bounds(tolerance.factor, rtol=tolerance.floor)
-    loss = _loss(old, new, yardstick, bounds)
+    curves = {
+        tag: differences.curve(
+            tag,
+            old.curves.get(tag),
+            new.curves.get(tag),
+            [y.curves[tag] for y in yardstick if tag in y.curves],
+            bounds,
+        )
+        for tag in sorted({*old.curves, *new.curves})
+    }
+    loss = curves.pop("loss", None)
 
     def compared(kind: str) -> tuple[ArrayComparison, ...]:
         of_yardstick = [getattr(y, kind) for y in yardstick]
@@ -51,7 +60,7 @@ def judge(
         tolerance,
         None,
         loss,
-        _scalars(old, new, yardstick, bounds),
+        tuple(curves.values()),
         input=compared("input"),
         first_update=compared("first_update"),
         variables=compared("variables"),
@@ -77,30 +86,6 @@ def concluded(report: Report, old: Evidence, new: Evidence) -> Report:
     summary = _summary(verdict, report, first)
     return dataclasses.replace(
         report, verdict=verdict, summary=summary, first_difference=first, unknown=unknown
-    )
-
-
-def _loss(
-    old: Evidence, new: Evidence, yardstick: Sequence[Evidence], bounds: Bounds
-) -> CurveComparison | None:
-    if old.loss is None and new.loss is None:
-        return None
-    known = [y.loss for y in yardstick if y.loss is not None]
-    return differences.curve("loss", old.loss, new.loss, known, bounds)
-
-
-def _scalars(
-    old: Evidence, new: Evidence, yardstick: Sequence[Evidence], bounds: Bounds
-) -> tuple[CurveComparison, ...]:
-    return tuple(
-        differences.curve(
-            tag,
-            old.scalars.get(tag),
-            new.scalars.get(tag),
-            [y.scalars[tag] for y in yardstick if tag in y.scalars],
-            bounds,
-        )
-        for tag in sorted({*old.scalars, *new.scalars})
     )
 
 
@@ -138,8 +123,7 @@ def _first_step(
 
 def _verdict(report: Report, first: FirstDifference | None) -> Verdict:
     arrays = (*report.variables, *report.evaluations, *report.predictions, *report.first_update)
-    curves = (*([report.loss] if report.loss else []), *report.scalars)
-    agreements = [*(a.agreement for a in arrays), *(c.agreement for c in curves)]
+    agreements = [*(a.agreement for a in arrays), *(c.agreement for c in report.curves)]
     if not any(a not in (Agreement.ONLY_OLD, Agreement.ONLY_NEW) for a in agreements):
         return Verdict.UNKNOWN
     if first is not None:

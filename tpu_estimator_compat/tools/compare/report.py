@@ -317,6 +317,11 @@ class Report:
     def exit_code(self) -> int:
         return self.verdict.exit_code
 
+    @property
+    def curves(self) -> tuple[CurveComparison, ...]:
+        """The loss and the other scalars."""
+        return (*([self.loss] if self.loss else []), *self.scalars)
+
     @classmethod
     def from_json(cls, text: str) -> Report:
         """The report that `compare --json` printed; ValueError for other texts and versions."""

@@ -133,8 +133,7 @@ def _joined(names: Iterable[str]) -> tuple[str | Span, ...]:
 
 def _compared(report: Report) -> Iterator[Table]:
     """One table of all values, for the text; none where nothing was compared."""
-    curves = [*([report.loss] if report.loss else []), *report.scalars]
-    rows = [_curve_row(curve) for curve in _worst(curves)]
+    rows = [_curve_row(curve) for curve in _worst(report.curves)]
     for kind, arrays in zip(_KINDS, _arrays(report), strict=True):
         shown = _worst(arrays)
         rows += [_array_row(kind, array) for array in shown]
