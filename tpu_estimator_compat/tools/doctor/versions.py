@@ -93,7 +93,9 @@ def _conflicts(
             if there and asked.specifier.contains(there.version, prereleases=True):
                 continue
             has = f"found {there.version}" if there else "there is none"
-            advice = _advice(name, asked, found)
+            advice = f"pip install '{name}{asked.specifier}'"
+            if name.startswith("jax") or name == "libtpu":
+                advice = line_for_jax(found)
             if (name, advice) not in told:
                 told.add((name, advice))
                 text = f"{owner} {installed.version} requires {name}{asked.specifier}; {has}."
@@ -115,12 +117,6 @@ def _provider(name: str, found: Mapping[str, Installed]) -> Installed | None:
     """The installed distribution of a name; tensorflow-tpu counts as tensorflow."""
     names = environment.DISTRIBUTIONS if name == "tensorflow" else (name,)
     return next((found[name] for name in names if name in found), None)
-
-
-def _advice(name: str, asked: Any, found: Mapping[str, Installed]) -> str:
-    if name.startswith("jax") or name == "libtpu":
-        return line_for_jax(found)
-    return f"pip install '{name}{asked.specifier}'"
 
 
 def line_for_jax(found: Mapping[str, Installed]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import document, json_form
@@ -141,7 +140,8 @@ def _details(call: Call) -> list[str]:
 def verdict(report: Report) -> str:
     """How the script ended, and the calls in its source that it did not reach."""
     failed = sum(bool(call.error) for call in report.calls)
-    told = f"{VERDICT}{_counted(len(report.calls), 'call')} of estimators, {failed} failed; "
+    made = len(report.calls)
+    told = f"{VERDICT}{made} call{'s' * (made > 1)} of estimators, {failed} failed; "
     if not report.calls:
         told = f"{VERDICT}the script reached no call of an estimator; "
     ended = "did not end" if report.status is None else f"exit status {report.status}"
@@ -151,7 +151,8 @@ def verdict(report: Report) -> str:
     if report.status == 1 and [call.call for call in report.calls[-1:]] == ["predict"]:
         told += f" {_CUT}" if report.calls[-1].steps and not report.calls[-1].error else ""
     if report.not_reached:
-        told += f" Not reached: {_places(report.not_reached)}."
+        missed = ", ".join(f"{call.call} ({call.place})" for call in report.not_reached)
+        told += f" Not reached: {missed}."
     return told
 
 
@@ -159,11 +160,3 @@ _CUT = (
     "The script failed after a prediction of one batch: where it expects more of them, use "
     "--whole-predictions."
 )
-
-
-def _places(calls: Sequence[NotReached]) -> str:
-    return ", ".join(f"{call.call} ({call.place})" for call in calls)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

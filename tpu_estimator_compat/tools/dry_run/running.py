@@ -112,11 +112,11 @@ def _calls(file: str) -> list[tuple[ast.Call, str]]:
         tree = python2.mended(pathlib.Path(file).read_text(encoding="utf-8")).tree
     except (SyntaxError, ValueError):  # a notebook, bytecode, or an error that the run has shown
         return []
-    found = [(node, _method(node)) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return sorted(((n, name) for n, name in found if name), key=lambda pair: pair[0].lineno)
-
-
-def _method(call: ast.Call) -> str:
-    function = call.func
-    is_method = isinstance(function, ast.Attribute) and function.attr in _METHODS
-    return function.attr if is_method and isinstance(function, ast.Attribute) else ""
+    found = [
+        (node, node.func.attr)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _METHODS
+    ]
+    return sorted(found, key=lambda pair: pair[0].lineno)

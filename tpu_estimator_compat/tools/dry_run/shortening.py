@@ -78,10 +78,6 @@ class _OneRun(tf.compat.v1.train.SessionRunHook):
         run_context.request_stop()
 
 
-def _predict(call: Call) -> None:
-    with_hook(call, _OneRun())
-
-
 def with_hook(call: Call, hook: tf.compat.v1.train.SessionRunHook) -> None:
     hooks = call.arguments.get("hooks") or ()
     if isinstance(hooks, Iterable):
@@ -126,7 +122,7 @@ _SHORTER: dict[str, Callable[[Call], None]] = {
     "InMemoryEvaluatorHook": lambda call: _one_step(call.arguments["estimator"], call),
     "train": _train,
     "evaluate": lambda call: _one_step(call.owner, call),
-    "predict": _predict,
+    "predict": lambda call: with_hook(call, _OneRun()),
     "train_and_evaluate": _train_and_evaluate,
     "keras_model().fit": _fit,
     "keras_model().evaluate": _one_keras_step,

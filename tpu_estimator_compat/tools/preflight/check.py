@@ -79,20 +79,21 @@ class _Check:
         return PlannedTopology.of(self.target, self.planned.replicas(self.target.devices))
 
     def report(self) -> Report:
+        target = self.target
         report = Report(
-            self.target.name,
+            target.name,
             self.planned.mode,
-            self.target.devices,
+            target.devices,
             self.topology.num_replicas,
             self.topology.num_hosts,
             None,
-            self.target.hbm,
+            target.hbm,
             self.options.depth,
-            notes=[*self.planned.remarks, *self._on_cores()],
-            kind=self.target.kind,
-            memory_share=self.target.memory_share,
-            fits_below=self.target.fits_below,
-            peak_flops=self.target.peak_flops,
+            notes=self.planned.remarks,
+            kind=target.kind,
+            memory_share=target.memory_share,
+            fits_below=target.fits_below,
+            peak_flops=target.peak_flops,
         )
         try:
             program = self.program(self.topology)
@@ -107,16 +108,6 @@ class _Check:
         if report.verdict is Verdict.UNKNOWN and not report.unknown:
             report.unknown = f"Not compiled: the requested depth is {report.asked.name.lower()}."
         return report
-
-    def _on_cores(self) -> list[str]:
-        cores = self.planned.cores_per_replica
-        if cores == 1:
-            return []
-        return [
-            f"{cores} devices share a replica. Memory, FLOPs and bytes are those of one of them, "
-            'as `runtime="jax"` divides the step; variables, input and layers are the whole '
-            "replica's."
-        ]
 
     def _describe(self, report: Report, program: Program) -> None:
         step = program.step
@@ -133,17 +124,12 @@ class _Check:
         report.layers = sizes.layers(variables)
         if note := sizes.note_on_host_variables(step):
             report.notes.append(note)
-        if self._trains_apart(report):
+        exchanged = report.collectives.all_reduces or report.collectives.others
+        if self.planned.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged:
             report.findings.append(_APART)
         if too_large := self._too_large(report.variable_bytes + report.input_bytes):
             report.findings.append(too_large)
             report.buffers = sizes.Attribution(program.step).largest_variables()
-
-    def _trains_apart(self, report: Report) -> bool:
-        """Whether replicas train without exchanging anything."""
-        found = report.collectives
-        exchanged = found and (found.all_reduces or found.others)
-        return self.planned.mode == ModeKeys.TRAIN and report.replicas > 1 and not exchanged
 
     def _too_large(self, least: int) -> Finding | None:
         """A finding if `least` bytes, without padding and temporaries, exceed the memory."""
@@ -304,11 +290,11 @@ def _memory_of(compiled: Compiled) -> Memory | None:
 
 def _refusal(compiled: Compiled, whose: sizes.Attribution) -> Finding:
     words = f"The compiler refuses the step: {compiled.message}"
-    op = whose.operation_in(compiled.message)
-    if op is None:
-        return Finding(Severity.FAILS, Kind.COMPILER, words)
-    source = sources.of_operation(op)
-    return Finding(Severity.FAILS, Kind.COMPILER, words, "", op.type, op.name, source)
+    finding = Finding(Severity.FAILS, Kind.COMPILER, words)
+    if op := whose.operation_in(compiled.message):
+        source = sources.of_operation(op)
+        return dataclasses.replace(finding, op=op.type, node=op.name, source=source)
+    return finding
 
 
 def _too_large_for(compiled: Compiled, report: Report) -> Finding:

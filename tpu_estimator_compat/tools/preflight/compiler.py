@@ -17,7 +17,7 @@ import signal
 import time
 from collections.abc import Callable
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.files import cache_files
@@ -97,9 +97,9 @@ def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, s
     It depends on the program, on this package's files, on the devices and on the `versions` of the
     compiler's packages; not on the numbers in TensorFlow's function names.
     """
-    request = [target.name, replicas, versions, dispatch.to_json()]
     # The order of variables is that of the arguments.
-    request = [*request, list(dispatch.step.variables)]
+    variables = list(dispatch.step.variables)
+    request = [target.name, replicas, versions, dispatch.to_json(), variables]
     digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())
     digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", dispatch.step.code))
     digest.update(b"\0" + cache_files.sources())
@@ -154,7 +154,11 @@ def _compile(
             return Compiled(error=Error.CRASHED, message=message)
         ending = child_process.wait(process, time_limit, progress)
         if ending.code is None:
-            result = _timed_out(time_limit)
+            message = (
+                f"The compiler did not end within {time_limit:g} s and was stopped. Give it more "
+                "time, or a machine with faster or idle processors."
+            )
+            result = Compiled(error=Error.TIMED_OUT, message=message)
         else:
             result = _read(folder, dispatch, target, ending)
     return dataclasses.replace(result, seconds=time.monotonic() - start)
@@ -174,32 +178,22 @@ def environment_of(target: Target) -> dict[str, str]:
     return {**kept, **_FOR_ALL, **target.variables}
 
 
-def _timed_out(time_limit: float) -> Compiled:
-    return Compiled(
-        error=Error.TIMED_OUT,
-        message=(
-            f"The compiler did not end within {time_limit:g} s and was stopped. Give it more "
-            "time, or a machine with faster or idle processors."
-        ),
-    )
-
-
 def _read(
     folder: pathlib.Path, dispatch: Dispatch, target: Target, ending: child_process.Ending
 ) -> Compiled:
     try:
         answer = json.loads((folder / "answer").read_text())
-        compiler = str(answer["compiler"])
+        compiler = answer["compiler"]
         if "not_expressed" in answer:
-            return _not_expressed(str(answer["not_expressed"]), compiler)
+            return _not_expressed(answer["not_expressed"], compiler)
         files = CompilerDump(folder / "dump", target)
         buffers = files.buffers(dispatch.step.stored)
         if "refused" in answer:
-            return _refused(str(answer["refused"]), compiler, target, buffers)
+            return _refused(answer["refused"], compiler, target, buffers)
         return Compiled(
-            memory=Memory(**{kind: int(size) for kind, size in answer["memory"].items()}),
-            flops=_number(answer["flops"]),
-            bytes_accessed=_number(answer["bytes_accessed"]),
+            memory=Memory(**answer["memory"]),
+            flops=answer["flops"],
+            bytes_accessed=answer["bytes_accessed"],
             collectives=files.collectives(),
             convolutions=files.convolutions(),
             buffers=buffers,
@@ -207,10 +201,6 @@ def _read(
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return _crashed(ending, (folder / "log").read_text(errors="replace"))
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _refused(

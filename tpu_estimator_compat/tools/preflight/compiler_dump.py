@@ -35,17 +35,15 @@ _CONVOLUTION = re.compile(r'custom_call_target="__cudnn\$conv')
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (color [1-9]\d*, )?(?:page \d+, )?(.*)")
 _VALUE = re.compile(r"^ value: <\d+ (\S+) @\d+> \(size=(\d+),offset=\d+\): (.*)")
 _NAME = re.compile(r"([^{]+)(?:\{(\d*)[\d,]*\})?")
-_LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$")
-_ARRAY = re.compile(r"([a-z]+\d*[a-z0-9]*)\[([\d,]*)\]")
+_LIVE_RANGE = re.compile(r"^    (\S+):(\d+)-(\d+)$", re.MULTILINE)
+# The first number in "f32", "bf16", "f8e4m3fn" or "s4" is that of the bits of an element.
+_ARRAY = re.compile(r"([a-z]+(\d*)[a-z0-9]*)\[([\d,]*)\]")
 
 STEP = "tensorflow_step"
 """The last part of the prefix that the JAX runtime gives to the names of a step's operations."""
 
 _AROUND_STEP = re.compile(rf"^.*?\b{STEP}/")
 _ARGUMENT = re.compile(r"^(variables|feeds)\[(\d+)\]$")
-
-# Bytes per element of types whose names contain no number of bits.
-_BYTES = {"pred": 1, "token": 0, "opaque": 0}
 
 
 class CompilerDump:
@@ -75,7 +73,8 @@ class CompilerDump:
         names = OpNames(self._text(_PROGRAM), shown)
         assignment = self._text(_ASSIGNMENT)
         fixed, temporaries = _buffers(assignment, names, self._target.has_other_memories)
-        alive = _at_peak(temporaries, _live_ranges(self._text(_LIVE_RANGES)))
+        ranges = _LIVE_RANGE.findall(self._text(_LIVE_RANGES))
+        alive = _at_peak(temporaries, {name: (int(a), int(b)) for name, a, b in ranges})
         return tuple(sorted(fixed + alive, key=lambda buffer: -buffer.size))
 
     def _text(self, ending: str) -> str:
@@ -146,24 +145,9 @@ def _unpadded(shape: str, size: int) -> int:
     match = _ARRAY.match(shape)
     if match is None:
         return size
-    elements = math.prod(int(length) for length in match[2].split(",") if length)
-    return min(size, math.ceil(elements * _bits(match[1]) / 8))
-
-
-def _bits(dtype: str) -> int:
-    """Bits of an element: the first number in names such as "f32", "bf16", "f8e4m3fn", "s4"."""
-    if dtype in _BYTES:
-        return 8 * _BYTES[dtype]
-    number = re.search(r"\d+", dtype)
-    return int(number[0]) if number else 0
-
-
-def _live_ranges(text: str) -> dict[str, tuple[int, int]]:
-    ranges = {}
-    for match in map(_LIVE_RANGE.match, text.splitlines()):
-        if match:
-            ranges[match[1]] = (int(match[2]), int(match[3]))
-    return ranges
+    bits = 8 if match[1] == "pred" else int(match[2] or 0)
+    elements = math.prod(int(length) for length in match[3].split(",") if length)
+    return min(size, math.ceil(elements * bits / 8))
 
 
 def _at_peak(

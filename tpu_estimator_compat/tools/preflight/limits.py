@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tpu_estimator_compat.tools.preflight.report import Depth, Report
 from tpu_estimator_compat.tools.preflight.targets.gpu import WITH_ROOM
 
@@ -50,33 +52,22 @@ _ESTIMATE = (
     "the same step. Close to the limit, another version may decide otherwise."
 )
 
-_OF_COMPILED = (_ESTIMATE, _NOT_COUNTED, _NOT_TUNED, _JAX)
-_OF_GPUS = (_NOT_COUNTED, _NOT_TUNED)
-_OF_TPUS = (_JAX, _CPU_KERNELS, _TPU_ONLY, _DYNAMIC)
-
-ORDER = (
-    _NO_GRAPH,
-    _NO_LOWERING,
-    _NO_COMPILATION,
-    _ESTIMATE,
-    _NOT_COUNTED,
-    _NOT_TUNED,
-    _JAX,
-    _CPU_KERNELS,
-    _TPU_ONLY,
-    _DYNAMIC,
-    _NO_RUN,
-)
+_HOLDS: dict[str, Callable[[Report], bool]] = {
+    _NO_GRAPH: lambda r: r.reached is None,
+    _NO_LOWERING: lambda r: r.reached is Depth.SCAN,
+    _NO_COMPILATION: lambda r: r.reached is not Depth.COMPILE,
+    _ESTIMATE: lambda r: r.reached is Depth.COMPILE,
+    _NOT_COUNTED: lambda r: r.reached is Depth.COMPILE and r.kind == "GPU",
+    _NOT_TUNED: lambda r: r.reached is Depth.COMPILE and r.kind == "GPU",
+    _JAX: lambda r: r.reached is Depth.COMPILE and r.kind == "TPU",
+    _CPU_KERNELS: lambda r: r.reached is not None and r.kind == "TPU",
+    _TPU_ONLY: lambda r: r.reached is not None and r.kind == "TPU",
+    _DYNAMIC: lambda r: (r.reached or 0) >= Depth.LOWER and r.kind == "TPU",
+    _NO_RUN: lambda r: True,
+}
+ORDER = list(_HOLDS)
 """All sentences, in the order of the reports."""
 
 
 def cannot_know(report: Report) -> list[str]:
-    """The sentences that hold for a report, by its depth and its kind of device."""
-    reached = report.reached
-    if reached is None:
-        return [_NO_GRAPH, _NO_COMPILATION, _NO_RUN]
-    missing = {_NO_GRAPH}
-    missing |= {*_OF_COMPILED} if reached < Depth.COMPILE else {_NO_COMPILATION}
-    missing |= {_DYNAMIC} if reached < Depth.LOWER else {_NO_LOWERING}
-    missing |= {*_OF_GPUS} if report.kind == "TPU" else {*_OF_TPUS}
-    return [sentence for sentence in ORDER if sentence not in missing]
+    return [sentence for sentence, holds in _HOLDS.items() if holds(report)]

@@ -79,12 +79,19 @@ class PlannedMode:
 
     @property
     def remarks(self) -> list[str]:
-        if self.rules.on_tpu(self.mode):
-            return []
-        return [
-            "This estimator would run elsewhere (use_tpu=False or eval_on_tpu=False); it was "
-            "checked as if it ran on TPU."
-        ]
+        found = []
+        if not self.rules.on_tpu(self.mode):
+            found.append(
+                "This estimator would run elsewhere (use_tpu=False or eval_on_tpu=False); it was "
+                "checked as if it ran on TPU."
+            )
+        if (cores := self.cores_per_replica) > 1:
+            found.append(
+                f"{cores} devices share a replica. Memory, FLOPs and bytes are those of one of "
+                'them, as `runtime="jax"` divides the step; variables, input and layers are the '
+                "whole replica's."
+            )
+        return found
 
     def replicas(self, devices: int) -> int:
         if self.tpu_config.num_shards == 1 and self.cores_per_replica == 1:

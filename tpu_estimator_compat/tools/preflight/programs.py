@@ -45,12 +45,6 @@ class Program:
     dispatch: Dispatch | None = None
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
 
-    @property
-    def can_be_lowered(self) -> bool:
-        """Whether the input has static shapes and no known fault stops XLA."""
-        static = all(t.shape.is_fully_defined() for t in self.step.feeds)
-        return static and not any(stops(f) or f.kind is Kind.UNSUPPORTED_OP for f in self.findings)
-
 
 def program_of(
     planned: PlannedMode,
@@ -69,7 +63,9 @@ def program_of(
         step, findings = capture(planned, topology, share)
     with _timed(seconds, "scan"):
         program = Program(step, [*findings, *scan(step)], seconds=seconds)
-    if depth >= Depth.LOWER and program.can_be_lowered:
+    is_static = all(t.shape.is_fully_defined() for t in step.feeds)
+    is_refused = any(stops(f) or f.kind is Kind.UNSUPPORTED_OP for f in program.findings)
+    if depth >= Depth.LOWER and is_static and not is_refused:
         with _timed(seconds, "lower"):
             progress("Lowering the step to StableHLO", 0)
             try:

@@ -138,16 +138,17 @@ class Attribution:
 
     def largest(self, buffers: Iterable[RawBuffer]) -> list[Buffer]:
         """The largest buffers, with lines of user code; none below a thousandth of the total."""
-        known = [(b.size, b.unpadded, b.shape, self._name(b)) for b in buffers]
-        return [self._buffer(*buffer) for buffer in _largest(known)]
+        return self._largest([Buffer(b.size, b.unpadded, b.shape, self._name(b)) for b in buffers])
 
     def largest_variables(self) -> list[Buffer]:
         """The largest variables, in unpadded bytes; none below a thousandth of the total."""
         handles = {op.name: op for op in self._step.variables}
-        known = [
-            (v.bytes, v.bytes, shape_of(handles[v.name]), v.name) for v in variables(self._step)
-        ]
-        return [self._buffer(*variable) for variable in _largest(known)]
+        return self._largest(
+            [
+                Buffer(v.bytes, v.bytes, shape_of(handles[v.name]), v.name)
+                for v in variables(self._step)
+            ]
+        )
 
     def with_temporaries(
         self, layers: Sequence[Layer], buffers: Iterable[RawBuffer]
@@ -171,12 +172,10 @@ class Attribution:
         op = self._sources.find(buffer.op_name) if buffer.op_name else None
         return buffer.op_name if op is None else op.name
 
-    def _buffer(self, size: int, unpadded: int, shape: str, name: str) -> Buffer:
-        source = None if name in self._inputs else self._sources[name]
-        return Buffer(size, unpadded, shape, name, source)
-
-
-def _largest(known: Sequence[tuple[int, int, str, str]]) -> list[tuple[int, int, str, str]]:
-    least = sum(size for size, *_ in known) / _SMALL_PART
-    large = [buffer for buffer in known if buffer[0] > least]
-    return sorted(large, key=lambda buffer: -buffer[0])[:_MOST_BUFFERS]
+    def _largest(self, known: Sequence[Buffer]) -> list[Buffer]:
+        least = sum(buffer.size for buffer in known) / _SMALL_PART
+        large = sorted((b for b in known if b.size > least), key=lambda b: -b.size)
+        return [
+            b if b.op in self._inputs else dataclasses.replace(b, source=self._sources[b.op])
+            for b in large[:_MOST_BUFFERS]
+        ]

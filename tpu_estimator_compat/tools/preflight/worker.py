@@ -8,9 +8,10 @@ The folder has `program`, the step's module as text or bytecode, and `request`, 
   target: the devices, as `targets.parse` takes them; devices: the number of those that run it.
   dispatch: the steps, as `Dispatch.to_json` gives them.
 
-The file `answer` then has `compiler`, and either `refused` (the compiler's words), `not_expressed`
-(why the program is no StableHLO), or `memory`, `flops` and `bytes_accessed`. The compiler writes
-the program to the folder `dump`. A process that ends without an answer has crashed.
+The file `answer` then has `compiler` (name and version, then after a comma more on it), and either
+`refused` (the compiler's words), `not_expressed` (why the program is no StableHLO), or `memory`,
+`flops` and `bytes_accessed`. The compiler writes the program to the folder `dump`. A process that
+ends without an answer has crashed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def answer(folder: pathlib.Path) -> dict[str, Any]:
     target = targets.parse(request["target"])
     devices = target.jax_devices(folder)[: request["devices"]]
     version = " ".join(devices[0].client.platform_version.split())
-    compiler = target.compiler(version)
+    compiler = f"{target.compiler}, {version}"
     dispatch = Dispatch.from_json((folder / "program").read_bytes(), request["dispatch"])
     try:
         lowered = _lowered(dispatch, devices)
@@ -60,7 +61,7 @@ def answer(folder: pathlib.Path) -> dict[str, Any]:
         return {"compiler": compiler, "not_expressed": str(error.__cause__)}
     written = {"xla_dump_to": str(folder / "dump"), "xla_dump_hlo_as_text": True}
     try:
-        executable = lowered.compile(compiler_options={**target.options(), **written})
+        executable = lowered.compile(compiler_options={**target.options, **written})
     except ir.MLIRError as error:
         return {"compiler": compiler, "not_expressed": str(error)}
     except RuntimeError as error:

@@ -73,6 +73,7 @@ class GpuTarget(Target):
 
     kind = "GPU"
     needs_jax = True
+    compiler = f"XLA of jaxlib {JAX}"
     packages = {
         "jax": JAX,
         "jaxlib": JAX,
@@ -81,6 +82,7 @@ class GpuTarget(Target):
         "nvidia-cuda-nvcc-cu12": "12.9.86",
     }
     extra = "preflight-gpu"
+    options = {"xla_gpu_autotune_level": 0}
     dumped = "gpu_after_optimizations"
     has_other_memories = False
 
@@ -94,12 +96,6 @@ class GpuTarget(Target):
         return dataclasses.replace(
             compiled, error=Error.TOO_LARGE, needed=memory.total, available=self.hbm
         )
-
-    def compiler(self, platform_version: str) -> str:
-        return f"XLA of jaxlib {JAX}, {platform_version}"
-
-    def sizes(self, refusal: str) -> tuple[int, int] | None:
-        return None
 
     def jax_devices(self, directory: pathlib.Path) -> tuple[Any, ...]:
         from jax.experimental import topologies
@@ -117,9 +113,6 @@ class GpuTarget(Target):
             topology_name="", platform="cuda", topology=shape, target_config=target
         )
         return tuple(topology.devices)
-
-    def options(self) -> dict[str, Any]:
-        return {"xla_gpu_autotune_level": 0}
 
     def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:
         """Counts FLOPs before fusion: in the compiled program, library calls count as 0 FLOPs.

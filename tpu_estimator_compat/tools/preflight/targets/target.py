@@ -40,12 +40,16 @@ class Target(abc.ABC):
     """The word for one device."""
     needs_jax: ClassVar[bool] = False
     """Whether only `runtime="jax"` compiles steps for these devices."""
+    compiler: ClassVar[str]
+    """The compiler's name and version."""
     packages: ClassVar[dict[str, str]]
     """The compiler's packages with their versions; an empty string for any version."""
     extra: ClassVar[str]
     """The extra of this package that installs them."""
     variables: ClassVar[dict[str, str]] = {}
     """Environment variables of the compiler's process."""
+    options: ClassVar[dict[str, Any]] = {}
+    """XLA options of each compilation."""
     dumped: ClassVar[str]
     """The common part of the names of files that the compiler writes about its program."""
     has_other_memories: ClassVar[bool]
@@ -55,21 +59,13 @@ class Target(abc.ABC):
         """The compiler's result, with a verdict on its memory where the compiler gives none."""
         return compiled
 
-    @abc.abstractmethod
-    def compiler(self, platform_version: str) -> str:
-        """The compiler's name and version, then after a comma further information."""
-
-    @abc.abstractmethod
     def sizes(self, refusal: str) -> tuple[int, int] | None:
         """Bytes needed and available, if a message refuses a program for its size."""
+        return None
 
     @abc.abstractmethod
     def jax_devices(self, directory: pathlib.Path) -> tuple[Any, ...]:
         """JAX's descriptions of the devices; the compiler may write logs to `directory`."""
-
-    def options(self) -> dict[str, Any]:
-        """XLA options of each compilation."""
-        return {}
 
     @abc.abstractmethod
     def cost(self, lowered: Any, executable: Any, cores: int) -> dict[str, float | None]:

@@ -82,6 +82,7 @@ class TpuTopology(Target):
     chip_config: str = ""
 
     kind = "TPU"
+    compiler = f"libtpu {LIBTPU}"
     packages = {"jax": "", "jaxlib": "", "libtpu": LIBTPU}
     extra = "preflight"
     # They describe a machine to libtpu, so that it opens no device. The last lets other processes
@@ -96,9 +97,6 @@ class TpuTopology(Target):
     }
     dumped = ".after_optimizations"
     has_other_memories = True
-
-    def compiler(self, platform_version: str) -> str:
-        return f"libtpu {LIBTPU}, {platform_version}"
 
     def sizes(self, refusal: str) -> tuple[int, int] | None:
         if match := _TOO_LARGE_PLACED.search(refusal):
