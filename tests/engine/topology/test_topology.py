@@ -9,7 +9,7 @@ from support.simulated_tpu.runtime import SimulatedTPU, simulated
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
-from tpu_estimator_compat.engine.topology import chosen_topology, jax_devices, tpu_system
+from tpu_estimator_compat.engine.topology import chosen_topology, tpu_system
 from tpu_estimator_compat.environment import RUNTIME_VARIABLE
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -190,7 +190,7 @@ def test_auto_is_tensorflow_without_a_tpu():
 
 def test_auto_is_jax_where_only_that_sees_a_tpu(monkeypatch, caplog):
     pytest.importorskip("jax")
-    monkeypatch.setattr(jax_devices, "has_tpu", lambda: True)
+    monkeypatch.setattr("tpu_estimator_compat.engine.jax.topology.has_tpu", lambda: True)
     tf.logging.set_verbosity(tf.logging.INFO)
     assert isinstance(topology_of(runtime="auto"), JaxTopology)
     told = f"takes JAX for train: TensorFlow {tf.VERSION} sees no TPU, and JAX sees one."

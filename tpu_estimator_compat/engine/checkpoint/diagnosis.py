@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -84,10 +85,9 @@ def _what_happened(path: str) -> str:
     )
 
 
-class Mismatch:
-    def __init__(self, text: str, wrong_shape: bool):
-        self.text = text
-        self.wrong_shape = wrong_shape
+class Mismatch(NamedTuple):
+    text: str
+    wrong_shape: bool
 
 
 def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> list[Mismatch]:
@@ -101,21 +101,15 @@ def mismatches(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> l
     for name, variable in _restored(graph, saver):
         if name not in shapes:
             found.append(Mismatch(f"Variable {name!r} is not in the checkpoint.", False))
-        elif _keeps_shape(variable) and not variable.shape.is_compatible_with(shapes[name]):
-            shape = tuple(variable.shape.as_list())
-            found.append(
-                Mismatch(
-                    f"Variable {name!r} has shape {shape} in the model and "
-                    f"{tuple(shapes[name])} in the checkpoint.",
-                    True,
-                )
+        elif not getattr(variable, "_validate_shape", True):
+            continue  # a ref variable of any shape
+        elif not variable.shape.is_compatible_with(shapes[name]):
+            shape, saved = tuple(variable.shape.as_list()), tuple(shapes[name])
+            text = (
+                f"Variable {name!r} has shape {shape} in the model and {saved} in the checkpoint."
             )
+            found.append(Mismatch(text, True))
     return found
-
-
-def _keeps_shape(variable: tf.Variable) -> bool:
-    """Whether the variable has a fixed shape: a ref variable with validate_shape=False has none."""
-    return bool(getattr(variable, "_validate_shape", True))
 
 
 def _restored(graph: tf.Graph, saver) -> list[tuple[str, tf.Variable]]:

@@ -191,22 +191,12 @@ def _size(tensor: tf.Tensor) -> int:
 
 def available_memory() -> int:
     """Bytes that this process can still allocate; `sys.maxsize` except on Linux."""
-    return min(_of_machine(), _of_container())
-
-
-def _of_machine() -> int:
-    try:
-        lines = _MEMINFO.read_text().splitlines()
-    except OSError:
-        return sys.maxsize
-    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return int(found[0]) * 1024 if found else sys.maxsize
-
-
-def _of_container() -> int:
-    try:
-        limit = (_CGROUP / "memory.max").read_text().strip()
-        used = (_CGROUP / "memory.current").read_text().strip()
-    except OSError:
-        return sys.maxsize
-    return sys.maxsize if limit == "max" else int(limit) - int(used)
+    found = [sys.maxsize]
+    with contextlib.suppress(OSError):
+        words = map(str.split, _MEMINFO.read_text().splitlines())
+        found += [1024 * int(kilobytes) for name, kilobytes, *_ in words if name == "MemAvailable:"]
+    with contextlib.suppress(OSError):  # the limit of a container
+        limit, used = ((_CGROUP / f"memory.{n}").read_text().strip() for n in ("max", "current"))
+        if limit != "max":
+            found.append(int(limit) - int(used))
+    return min(found)

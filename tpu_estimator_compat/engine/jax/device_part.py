@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -17,8 +17,7 @@ from tpu_estimator_compat.engine.step import cut as step_cut
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
 
-@dataclasses.dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """Names of the tensors and operations that the host fetches from a step.
 
     `of_stage` names the host stage's results that the host part takes; devices do not compute them.
@@ -29,13 +28,10 @@ class Wanted:
     of_stage: tuple[str, ...]
 
     @classmethod
-    def of_all(cls, wanted: Sequence[Wanted]) -> Wanted:
+    def of_all(cls, wanted: Sequence[Sequence[Sequence[str]]]) -> Wanted:
         """The union of several processes' fetches; sorted, so that all have the same order."""
-        return cls(
-            tuple(sorted({name for one in wanted for name in one.fetches})),
-            tuple(sorted({name for one in wanted for name in one.targets})),
-            tuple(sorted({name for one in wanted for name in one.of_stage})),
-        )
+        kinds = zip(*wanted, strict=True)
+        return cls(*(tuple(sorted(set().union(*names))) for names in kinds))
 
 
 class JaxDevicePart:

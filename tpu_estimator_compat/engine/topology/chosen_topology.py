@@ -23,7 +23,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import ParameterServerStrategy, RunConfig
 from tpu_estimator_compat.engine.cluster import joining as cluster
 from tpu_estimator_compat.engine.cluster import workers
-from tpu_estimator_compat.engine.topology import jax_devices, local, tpu_system
+from tpu_estimator_compat.engine.topology import local, tpu_system
 from tpu_estimator_compat.engine.topology.replicas import SessionTopology, Topology
 from tpu_estimator_compat.engine.topology.tpu_strategy import TPUStrategy
 from tpu_estimator_compat.environment import AUTO, JAX, SESSION, TENSORFLOW
@@ -36,7 +36,8 @@ def join_cluster(config: RunConfig, *, tpu_semantics: bool) -> RunConfig:
     With `use_tpu=True`, a TPU has precedence over workers.
     """
     if tpu_semantics and _may_be_for_jax(config):
-        return jax_devices.join(config)
+        joined: RunConfig = tpu_system.of_jax("processes.joining").join(config)
+        return joined
     if takes_session(config):
         if config.runtime != SESSION:
             logging.info(
@@ -62,7 +63,8 @@ def resolve(config: RunConfig, mode: str, *, tpu_semantics: bool) -> Topology:
         _check_session(config, mode, tpu_semantics)
         return SessionTopology(tf.distribute.get_strategy(), False)
     if tpu_semantics and _is_for_jax(config, mode):
-        return jax_devices.resolve(config, mode)
+        found: Topology = tpu_system.of_jax("topology").resolve(config, mode)
+        return found
     if not tpu_semantics and config._runtime == JAX:
         logging.warning(
             'RunConfig(runtime="jax") has no effect on %s, which is not asked to run on TPU. Set '
@@ -160,7 +162,7 @@ def _may_be_for_jax(config: RunConfig) -> bool:
     if config.runtime != AUTO:
         return config.runtime == JAX
     given = config.train_distribute or config.eval_distribute
-    chips = tpu_system.attached_chips() and jax_devices.is_installed()
+    chips = tpu_system.attached_chips() and tpu_system.of_jax("installation").is_installed()
     return bool(chips) and not given and not tpu_system.is_seen(config, ModeKeys.TRAIN)
 
 
@@ -168,7 +170,7 @@ def _is_for_jax(config: RunConfig, mode: str) -> bool:
     if config.runtime != AUTO:
         return config.runtime == JAX
     given = config.train_distribute or config.eval_distribute
-    if given or tpu_system.is_seen(config, mode) or not jax_devices.has_tpu():
+    if given or tpu_system.is_seen(config, mode) or not tpu_system.of_jax("topology").has_tpu():
         return False
     logging.info(
         'runtime="auto" takes JAX for %s: TensorFlow %s sees no TPU, and JAX sees one.',

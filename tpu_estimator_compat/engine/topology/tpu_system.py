@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import glob
+import importlib
 import os
 import pathlib
 import socket
@@ -18,7 +19,6 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.functions import eager
-from tpu_estimator_compat.engine.topology import jax_devices
 from tpu_estimator_compat.engine.topology.computation_shapes import computation_shape
 from tpu_estimator_compat.spec import ModeKeys
 
@@ -93,8 +93,13 @@ def _warn_of_unused_chips() -> None:
             "belong to one process at a time.",
             chips,
             tf.__version__,
-            jax_devices.line_for("tpu"),
+            of_jax("installation").line_for("tpu"),
         )
+
+
+def of_jax(module: str) -> Any:
+    """A module of `engine/jax`, the room above this one; imported on first use."""
+    return importlib.import_module(f"tpu_estimator_compat.engine.jax.{module}")
 
 
 def attached_chips(devices: str = "/sys/bus/pci/devices") -> int:

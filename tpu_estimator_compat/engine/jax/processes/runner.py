@@ -117,7 +117,7 @@ class ProcessesRunner(GroupRunner[Processes]):
         Starts one step where a process wants another step than the plan's.
         """
         offered = self._elements[:most]
-        wanted = None if step is self._steps.main else dataclasses.asdict(step.device.wanted)
+        wanted = None if step is self._steps.main else step.device.wanted
         are_fed_the_same = len(set(self._readers)) < self._group.count
         marks = [_mark_of(e) for e in offered] if are_fed_the_same else []
         state = State.READY if offered else State.OUT_OF_DATA
@@ -200,16 +200,9 @@ class ProcessesRunner(GroupRunner[Processes]):
         joined = dict(zip(chunk.of_stage, map(np.concatenate, wholes), strict=True))
         return dataclasses.replace(chunk, of_stage=joined)
 
-    def _union(self, step: JaxStep, wanted: Sequence[dict[str, Any] | None]) -> JaxStep:
+    def _union(self, step: JaxStep, wanted: Sequence[Any]) -> JaxStep:
         """`step` with the union of all processes' fetches, which are `wanted`."""
-        together = Wanted.of_all(
-            [
-                self._steps.main.device.wanted
-                if names is None
-                else Wanted(**{kind: tuple(found) for kind, found in names.items()})
-                for names in wanted
-            ]
-        )
+        together = Wanted.of_all([names or self._steps.main.device.wanted for names in wanted])
         if (step, together) not in self._together:
             try:
                 union = self._steps.new(step.plan, together=together)
