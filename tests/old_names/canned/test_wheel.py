@@ -10,7 +10,6 @@ from tpu_estimator_compat.old_names.canned.wheel.canned import (
     dnn,
     dnn_linear_combined,
     linear,
-    optimizers,
 )
 
 from tpu_estimator_compat.engine.packages import tensorflow_estimator
@@ -129,11 +128,6 @@ def test_both_halves_count_a_step_once(model, tmp_path):
     assert np.abs(estimator.get_variable_value("linear/linear_model/word/weights")).max() > 0
 
 
-def test_a_model_without_columns_is_refused():
-    with pytest.raises(ValueError, match="Either linear_feature_columns or dnn_feature_columns"):
-        dnn_linear_combined.DNNLinearCombinedRegressor()
-
-
 @pytest.mark.parametrize("model", [baseline.BaselineRegressor, baseline.BaselineRegressorV2])
 def test_a_baseline_learns_the_mean(model, tmp_path):
     estimator = model(str(tmp_path), optimizer="Adagrad")
@@ -163,17 +157,3 @@ def test_replicas_make_the_step_of_one(model, mean, tmp_path):
     np.testing.assert_allclose(
         two.get_variable_value(name), one.get_variable_value(name), rtol=1e-5
     )
-
-
-def test_units_that_are_no_integer_are_refused():
-    with pytest.raises(ValueError, match="units must be an int"):
-        dnn.dnn_logit_fn_builder(2.0, [2], [COLUMN], None, None, None, False)
-
-
-def test_optimizers_are_refused():
-    with pytest.raises(ValueError, match=r"Unsupported optimizer name: Lion\. Supported names"):
-        optimizers.get_optimizer_instance("Lion", 0.1)
-    with pytest.raises(ValueError, match="learning_rate must be specified when opt is string"):
-        optimizers.get_optimizer_instance("Adam")
-    with pytest.raises(ValueError, match="not an Optimizer instance"):
-        optimizers.get_optimizer_instance(lambda: 3)

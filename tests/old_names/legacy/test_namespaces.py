@@ -106,10 +106,18 @@ def touch():
         tensorflow.compat.v1.get_variable("v", initializer=tensorflow.constant(1.0))
     tensorflow.constant(1)
 
-IMPORTS
+import tpu_estimator_compat.estimator
 touch()
 before = state()
-USE
+import tpu_estimator_compat.v1 as tf
+tf.layers, tf.estimator.tpu.TPUEstimator, tf.contrib.tpu.TPUConfig
+with tf.Graph().as_default():
+    x = tf.contrib.layers.fully_connected(tf.ones([1, 2]), 3)
+    x = tf.contrib.slim.batch_norm(x)
+    tf.contrib.layers.layer_norm(x)
+    tf.contrib.opt.AdamWOptimizer(0.1), tf.contrib.rnn.LSTMCell, tf.contrib.summary.scalar
+tf.contrib.data.map_and_batch, tf.contrib.distribute.MirroredStrategy, tf.contrib.tpu.rewrite
+tf.contrib.signal.stft, tf.contrib.hooks.ProfilerHook, tf.contrib.training.HParams
 touch()
 after = state()
 assert len(before) > 300, len(before)
@@ -125,18 +133,5 @@ assert not changed, changed
 
 def test_using_it_changes_nothing_in_tensorflow_and_tf_slim(python):
     """What `tensorflow` and `tf_slim` hold, to every depth, is the same before and after."""
-    imports = "import tpu_estimator_compat.estimator"
-    use = """
-import tpu_estimator_compat.v1 as tf
-tf.layers, tf.estimator.tpu.TPUEstimator, tf.contrib.tpu.TPUConfig
-with tf.Graph().as_default():
-    x = tf.contrib.layers.fully_connected(tf.ones([1, 2]), 3)
-    x = tf.contrib.slim.batch_norm(x)
-    tf.contrib.layers.layer_norm(x)
-    tf.contrib.opt.AdamWOptimizer(0.1), tf.contrib.rnn.LSTMCell, tf.contrib.summary.scalar
-tf.contrib.data.map_and_batch, tf.contrib.distribute.MirroredStrategy, tf.contrib.tpu.rewrite
-tf.contrib.signal.stft, tf.contrib.hooks.ProfilerHook, tf.contrib.training.HParams
-"""
-    code = UNCHANGED.replace("IMPORTS", imports).replace("USE", use)
-    done = python("-c", code)
+    done = python("-c", UNCHANGED)
     assert done.returncode == 0, done.stderr[-3000:]

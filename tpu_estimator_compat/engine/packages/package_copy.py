@@ -46,9 +46,7 @@ def load_into(
         raise ModuleNotFoundError(f"No module named {original!r}", name=original)
     folder = pathlib.Path(spec.submodule_search_locations[0], *below)
     module.__path__ = [str(folder)]
-    finder = _Finder(original, module.__name__, others)
-    finder.instead.update(instead or {})
-    finder.over.update(over or {})
+    finder = _Finder(original, module.__name__, others, instead or {}, over or {})
     if finder not in sys.meta_path:
         sys.meta_path.insert(0, finder)
     source = importlib.machinery.SourceFileLoader(original, str(folder / "__init__.py"))
@@ -64,8 +62,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     original: str
     copy: str
     others: Import
-    instead: dict[str, Names] = dataclasses.field(default_factory=dict, compare=False)
-    over: dict[str, Names] = dataclasses.field(default_factory=dict, compare=False)
+    instead: Mapping[str, Names] = dataclasses.field(compare=False)
+    over: Mapping[str, Names] = dataclasses.field(compare=False)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -91,15 +89,11 @@ class _Finder(importlib.abc.MetaPathFinder):
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> Any:
-        if level == 0 and f"{name}.".startswith(f"{self.original}."):
-            return self._imported_from_copy(self.copy + name.removeprefix(self.original), fromlist)
-        return self.others(name, globals, locals, fromlist or (), level)
-
-    def _imported_from_copy(self, name: str, fromlist: Sequence[str] | None) -> Any:
-        if fromlist:
-            return builtins.__import__(name, fromlist=fromlist)
-        importlib.import_module(name)
-        return sys.modules[self.copy]
+        if level or not f"{name}.".startswith(f"{self.original}."):
+            return self.others(name, globals, locals, fromlist or (), level)
+        copied = self.copy + name.removeprefix(self.original)
+        found = builtins.__import__(copied, fromlist=fromlist or ())
+        return found if fromlist else sys.modules[self.copy]
 
 
 class _Instead(importlib.abc.Loader):

@@ -12,7 +12,7 @@ import dataclasses
 import enum
 import functools
 import importlib.resources
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tpu_estimator_compat.old_names.legacy.references import Form, Reference, references
 
@@ -80,14 +80,13 @@ def dialect(tree: ast.Module) -> Dialect:
     return told(references(tree)) or Dialect.V2
 
 
-def told(found: Iterable[Reference]) -> Dialect | None:
+def told(found: Sequence[Reference]) -> Dialect | None:
     """The dialect that a module's references show; None if they show none.
 
     V1 if the module uses a name that only TensorFlow 1 has. Names that it only imports (`from
     tensorflow.contrib import tpu`, perhaps in a `try`) count for less: one name that only
     TensorFlow 2 has outweighs them.
     """
-    found = list(found)
     if evidence_of_v1(found) is not None:
         return Dialect.V1
     only_v2 = any(is_only_in(Dialect.V2, name) for _, name in _of_bare_tensorflow(found))

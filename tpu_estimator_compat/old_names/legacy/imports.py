@@ -20,7 +20,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import namespaces, overlay, table, vendored
+from tpu_estimator_compat.old_names.legacy import dialect, namespaces, overlay, table, vendored
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, Shown, shown
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
 from tpu_estimator_compat.old_names.legacy.python_numpy import (
@@ -149,25 +149,17 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             )
 
     def _builtins(self, meaning: Dialect, roots: frozenset[str]) -> dict[str, Any]:
-        def legacy_import(
-            name: str,
-            globals: Mapping[str, object] | None = None,
-            locals: Mapping[str, object] | None = None,
-            fromlist: Sequence[str] | None = (),
-            level: int = 0,
-        ) -> Any:
-            __tracebackhide__ = True  # pytest then shows only the frames of the tests
-            return self.import_(name, globals, locals, fromlist, level, meaning, roots=roots)
-
+        legacy_import = functools.partial(self.import_, meaning=meaning, roots=roots)
         return {**vars(builtins), "__import__": legacy_import}
 
     def import_(
         self,
         name: str,
-        globals: Mapping[str, object] | None,
-        locals: Mapping[str, object] | None,
-        fromlist: Sequence[str] | None,
-        level: int,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+        *,
         meaning: Dialect,
         plain: Callable[..., Any] | None = None,
         roots: frozenset[str] = _ROOTS,
@@ -176,7 +168,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
 
         `plain` imports modules that are not below `roots`; None for Python's `__import__`.
         """
-        __tracebackhide__ = True
+        __tracebackhide__ = True  # pytest then shows only the frames of the tests
         top = name.partition(".")[0]
         if not level and top in roots:
             return imported(name, fromlist, meaning)
@@ -272,13 +264,9 @@ def imported(name: str, fromlist: Sequence[str] | None, meaning: Dialect) -> Any
 
 def _root(name: str, meaning: Dialect) -> tuple[Any, str]:
     top, _, path = table.public(name).partition(".")
-    if top in ("keras", "tensorflow_estimator"):
-        return _top(top, meaning), path
-    if path == "compat.v1" or path.startswith("compat.v1."):
-        return namespaces.v1(), path[len("compat.v1.") :]
-    if path == "compat.v2" or path.startswith("compat.v2."):
-        return namespaces.v2(), path[len("compat.v2.") :]
-    return _top("tensorflow", meaning), path
+    if top == "tensorflow":
+        meaning, path = dialect.meaning(f"{top}.{path}", meaning)
+    return _top(top, meaning), path
 
 
 def _top(name: str, meaning: Dialect) -> Any:

@@ -149,10 +149,10 @@ class _ScopedVisitor:
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         for outside in (*node.decorator_list, *node.bases, *node.keywords):
             self.visit(outside)
-        self._within(node, list(node.body))
+        self._within(node, node.body)
 
     def _visit_comprehension(self, node: ast.expr) -> None:
-        self._within(node, list(ast.iter_child_nodes(node)))
+        self._within(node, ast.iter_child_nodes(node))
 
     def _within(self, node: ast.AST, inside: Iterable[ast.AST]) -> None:
         outer, self.scope = self.scope, self.enter(node)
@@ -170,8 +170,7 @@ class _ScopedVisitor:
         for child in outside:
             if child is not None:
                 self.visit(child)
-        body = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
-        self._within(node, [*body])
+        self._within(node, [node.body] if isinstance(node, ast.Lambda) else node.body)
 
 
 class _Scopes(_ScopedVisitor):
@@ -343,21 +342,16 @@ class _Collector(_ScopedVisitor):
             match value:
                 case ast.Constant(value=str(text)) if _DOTTED.fullmatch(text):
                     self._add(text, Form.STRING, value, value)
-        if isinstance(node.func, ast.Name) and node.func.id == "getattr":
-            self._getattr(node)
         match node:
             case ast.Call(ast.Attribute(attr=name), [], []) if (
                 name in python2.METHODS and name not in self._methods
             ):
                 self._add(f"{PYTHON_2}.dict.{name}", Form.METHOD, node.func, node)
-        self.generic_visit(node)
-
-    def _getattr(self, node: ast.Call) -> None:
-        match node.args:
-            case [target, ast.Constant(value=str(name)), *_]:
+            case ast.Call(ast.Name("getattr"), [target, ast.Constant(str(name)), *_]):
                 for path, base, imported in self._paths(target, self.scope):
                     full = f"{path}.{name}"
                     self.found.append(Reference(full, Form.GETATTR, node, node, base, imported))
+        self.generic_visit(node)
 
     def _add(self, path: str, form: Form, node: ast.alias | ast.expr, statement: ast.AST) -> None:
         path = public(path)
@@ -370,11 +364,8 @@ def _is_followed(node: ast.ImportFrom) -> bool:
 
 def _asks_for_python(test: ast.expr) -> bool:
     names = {"PY2", "PY3", "version_info"}
-    return any(
-        isinstance(node, ast.Name | ast.Attribute)
-        and (node.id if isinstance(node, ast.Name) else node.attr) in names
-        for node in ast.walk(test)
-    )
+    used = (getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(test))
+    return not names.isdisjoint(used)
 
 
 def _parameters(arguments: ast.arguments) -> list[ast.arg]:

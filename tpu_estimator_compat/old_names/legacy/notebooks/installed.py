@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
@@ -103,12 +104,10 @@ class _Installed:
         self,
         name: str,
         globals: Mapping[str, object] | None = None,
-        locals: Mapping[str, object] | None = None,
-        fromlist: Sequence[str] | None = (),
-        level: int = 0,
+        *others: Any,
+        **named: Any,
     ) -> Any:
+        plain = self.before
         if globals is not None and globals is self.namespace:
-            return self.imports.import_(
-                name, globals, locals, fromlist, level, self.meaning, self.before
-            )
-        return self.before(name, globals, locals, fromlist or (), level)
+            plain = functools.partial(self.imports.import_, meaning=self.meaning, plain=plain)
+        return plain(name, globals, *others, **named)

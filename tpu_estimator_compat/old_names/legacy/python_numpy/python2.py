@@ -28,11 +28,6 @@ METHODS: dict[str, str] = {
 }
 """Maps Python 2's dict methods, called without arguments, to their replacements."""
 
-_GIVEN: dict[str, Any] = {
-    name: functools.reduce if name == "reduce" else getattr(builtins, today)
-    for name, today in NAMES.items()
-}
-
 SEMANTICS_WARNING = (
     "The file was written for Python 2, where `/` of two integers gave an integer, and `map`, "
     "`filter`, `zip` and `keys()` gave lists."
@@ -45,33 +40,30 @@ _MARKED = "_print_of_python_2="
 _BARE_PRINT = re.compile(r"^[ \t]*print[ \t]*(>>|#|;|\\?$)", re.MULTILINE)
 
 # Pattern in a line, advice, and a replacement if it is certain to be equivalent.
-_SIGNS: list[tuple[re.Pattern[str], str, str | None]] = [
-    (re.compile(pattern), said, instead)
-    for pattern, said, instead in (
-        (r"^\s*print\s+[^(=\s]", _PRINT, None),
-        (r"^\s*print\s*>>", "`print >>f, x` is `print(x, file=f)` now", None),
-        (
-            r"\bexcept\s+([\w.]+|\([\w., ]+\))\s*,\s*(\w+)\s*:",
-            "`except E, e:` is `except E as e:` now",
-            r"except \1 as \2:",
-        ),
-        (
-            r"^(\s*)raise\s+([\w.]+)\s*,\s*([^,#]+?)\s*$",
-            '`raise E, "..."` is `raise E("...")` now',
-            r"\1raise \2(\3)",
-        ),
-        (r"^\s*raise\s+[\w.]+\s*,", '`raise E, "..."` is `raise E("...")` now', None),
-        (r"^\s*exec\s+[\"'\w]", "`exec code` is `exec(code)` now", None),
-        (r"\b0[0-7]+\b|\b\d+[lL]\b", "`010` is `0o10`, and `10L` is `10` now", None),
-        (r"<>", "`a <> b` is `a != b` now", None),
-        (r"`[^`]+`", "`` `x` `` is `repr(x)` now", None),
-        (r"\bur[\"']", '`ur"..."` is `r"..."` now', None),
-        (
-            r"\b(def\s+\w+|lambda)\s*\(?[^)]*\([\w, ]+\)",
-            "parameters cannot be tuples now",
-            None,
-        ),
-    )
+_SIGNS: list[tuple[str, str, str | None]] = [
+    (r"^\s*print\s+[^(=\s]", _PRINT, None),
+    (r"^\s*print\s*>>", "`print >>f, x` is `print(x, file=f)` now", None),
+    (
+        r"\bexcept\s+([\w.]+|\([\w., ]+\))\s*,\s*(\w+)\s*:",
+        "`except E, e:` is `except E as e:` now",
+        r"except \1 as \2:",
+    ),
+    (
+        r"^(\s*)raise\s+([\w.]+)\s*,\s*([^,#]+?)\s*$",
+        '`raise E, "..."` is `raise E("...")` now',
+        r"\1raise \2(\3)",
+    ),
+    (r"^\s*raise\s+[\w.]+\s*,", '`raise E, "..."` is `raise E("...")` now', None),
+    (r"^\s*exec\s+[\"'\w]", "`exec code` is `exec(code)` now", None),
+    (r"\b0[0-7]+\b|\b\d+[lL]\b", "`010` is `0o10`, and `10L` is `10` now", None),
+    (r"<>", "`a <> b` is `a != b` now", None),
+    (r"`[^`]+`", "`` `x` `` is `repr(x)` now", None),
+    (r"\bur[\"']", '`ur"..."` is `r"..."` now', None),
+    (
+        r"\b(def\s+\w+|lambda)\s*\(?[^)]*\([\w, ]+\)",
+        "parameters cannot be tuples now",
+        None,
+    ),
 ]
 _WAY_OUT = (
     "This looks like Python 2. Convert it once, for example with `2to3 -w FILE` (it comes with "
@@ -101,13 +93,14 @@ def sign(error: SyntaxError, source: bytes | str) -> str | None:
     if isinstance(error, TabError):
         return f"{_WAY_OUT} Tabs and spaces may not be mixed now."
     for pattern, today, _ in _SIGNS:
-        if pattern.search(line):
+        if re.search(pattern, line):
             return f"{_WAY_OUT} In this line, {today}."
     return None
 
 
 def given(names: Iterable[str]) -> dict[str, Any]:
-    return {name: _GIVEN[name] for name in names}
+    here = {**vars(builtins), "functools.reduce": functools.reduce}
+    return {name: here[NAMES[name]] for name in names}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,9 +141,7 @@ def mended(text: str) -> Mended:
 def _parsed(text: str) -> ast.Module | SyntaxError:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", SyntaxWarning
-            )  # warnings about the user's source, such as "\d"
+            warnings.simplefilter("ignore", SyntaxWarning)  # the user's, such as "\d"
             return ast.parse(text)
     except SyntaxError as error:
         return error
@@ -171,8 +162,8 @@ def _mended_at(text: str, error: SyntaxError) -> tuple[str, tuple[int, str]] | N
         return "".join(lines), (number, _PRINT)
     content = line.rstrip("\r\n")
     for pattern, said, instead in _SIGNS:
-        if instead is not None and pattern.search(content):
-            lines[number - 1] = pattern.sub(instead, content) + line[len(content) :]
+        if instead is not None and re.search(pattern, content):
+            lines[number - 1] = re.sub(pattern, instead, content) + line[len(content) :]
             return "".join(lines), (number, said)
     return None
 

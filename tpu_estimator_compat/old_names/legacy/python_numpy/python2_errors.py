@@ -46,32 +46,29 @@ _NAMES = {
 }
 
 _SAID = [
-    (re.compile(pattern), said)
-    for pattern, said in (
-        (r"object of type '(filter|map|zip)' has no len\(\)", _LISTS),
-        (rf"'{_VIEWS}' object is not subscriptable", _LISTS),
-        (rf"'{_VIEWS}' object does not support item (assignment|deletion)", _LISTS),
-        (
-            rf"'{_VIEWS}' object has no attribute '(append|extend|insert|pop|remove|reverse|sort)'",
-            _LISTS,
-        ),
-        (rf"unsupported operand type\(s\) for \+: '({_VIEWS}|list)' and '{_VIEWS}'", _LISTS),
-        (rf"unsupported operand type\(s\) for \+: '{_VIEWS}' and 'list'", _LISTS),
-        (rf'can only concatenate list \(not "{_VIEWS}"\) to list', _LISTS),
-        (
-            rf"{_DICT} has no attribute 'has_key'",
-            "dicts had `has_key`. Write `key in d`",
-        ),
-        (
-            rf"{_DICT} has no attribute '(iter|view)(items|keys|values)'",
-            r"dicts had `\1\2()`. Write `\2()`",
-        ),
-        (
-            r"'(generator|enumerate|filter|map|zip|_csv\.reader|list_iterator)' object has no "
-            "attribute 'next'",
-            "iterators had `next()`. Write next(iterator)",
-        ),
-    )
+    (r"object of type '(filter|map|zip)' has no len\(\)", _LISTS),
+    (rf"'{_VIEWS}' object is not subscriptable", _LISTS),
+    (rf"'{_VIEWS}' object does not support item (assignment|deletion)", _LISTS),
+    (
+        rf"'{_VIEWS}' object has no attribute '(append|extend|insert|pop|remove|reverse|sort)'",
+        _LISTS,
+    ),
+    (rf"unsupported operand type\(s\) for \+: '({_VIEWS}|list)' and '{_VIEWS}'", _LISTS),
+    (rf"unsupported operand type\(s\) for \+: '{_VIEWS}' and 'list'", _LISTS),
+    (rf'can only concatenate list \(not "{_VIEWS}"\) to list', _LISTS),
+    (
+        rf"{_DICT} has no attribute 'has_key'",
+        "dicts had `has_key`. Write `key in d`",
+    ),
+    (
+        rf"{_DICT} has no attribute '(iter|view)(items|keys|values)'",
+        r"dicts had `\1\2()`. Write `\2()`",
+    ),
+    (
+        r"'(generator|enumerate|filter|map|zip|_csv\.reader|list_iterator)' object has no "
+        "attribute 'next'",
+        "iterators had `next()`. Write next(iterator)",
+    ),
 ]
 _DIVISION = re.compile(
     r"'float' object cannot be interpreted as an integer"
@@ -101,7 +98,7 @@ def _said(error: BaseException, line: str) -> str | None:
     if not isinstance(error, AttributeError | TypeError):
         return None
     for pattern, said in _SAID:
-        if found := pattern.search(text):
+        if found := re.search(pattern, text):
             return found.expand(said)
     if _DIVISION.search(text) and re.search(r"[^/]/[^/]", line):
         return "`/` of two integers gave an integer. Write `//`"
