@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tpu_estimator_compat.old_names.canned.wheel.canned import (
-    baseline,
     dnn,
     dnn_linear_combined,
     linear,
@@ -66,30 +65,8 @@ def test_the_original_is_not_imported(forks):
     assert done.stdout.split() == ["False"]
 
 
-OF_1_AND_2 = pytest.mark.parametrize(
-    ("model", "slot"),
-    [
-        (linear.LinearClassifier, "linear/linear_model/x/weights/part_0/Ftrl"),
-        (linear.LinearClassifierV2, "training/Ftrl/linear/linear_model/x/weights/linear"),
-    ],
-)
-
-
-@OF_1_AND_2
-def test_first_loss_and_names(model, slot, tmp_path):
-    estimator = model([COLUMN, WORD], str(tmp_path))
-    untrained = estimator.evaluate(input_fn, steps=2)
-    np.testing.assert_allclose(untrained["average_loss"], np.log(2.0), rtol=1e-6)
-    estimator.train(input_fn, steps=2)
-    assert slot in estimator.get_variable_names()
-    assert estimator.get_variable_value("linear/linear_model/word/weights").shape == (2, 1)
-    predictions = estimator.predict(input_fn, predict_keys=["classes"])
-    assert next(predictions)["classes"] == [b"0"]
-    predictions.close()
-
-
-@OF_1_AND_2
-def test_fit(model, slot, tmp_path):
+@pytest.mark.parametrize("model", [linear.LinearClassifier, linear.LinearClassifierV2])
+def test_fit(model, tmp_path):
     """Keras' fit makes the steps that `train` makes."""
     trained = model([COLUMN], str(tmp_path / "trained"))
     trained.train(input_fn, steps=4)
@@ -126,13 +103,6 @@ def test_both_halves_count_a_step_once(model, tmp_path):
     estimator.train(input_fn, steps=3)
     assert estimator.get_variable_value("global_step") == 3
     assert np.abs(estimator.get_variable_value("linear/linear_model/word/weights")).max() > 0
-
-
-@pytest.mark.parametrize("model", [baseline.BaselineRegressor, baseline.BaselineRegressorV2])
-def test_a_baseline_learns_the_mean(model, tmp_path):
-    estimator = model(str(tmp_path), optimizer="Adagrad")
-    estimator.train(lambda: input_fn(X + 3.0), steps=200)
-    assert abs(estimator.get_variable_value("baseline/bias")[0] - 3.0) < 0.6
 
 
 @pytest.mark.parametrize(

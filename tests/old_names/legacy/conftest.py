@@ -33,9 +33,10 @@ def python(tmp_path, forks):
     return of
 
 
-def environment() -> dict[str, str]:
+def environment(*folders: pathlib.Path) -> dict[str, str]:
     """That of processes that import this package, and leave no bytecode behind."""
-    found = {**os.environ, "PYTHONPATH": python_path.joined(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    path = python_path.joined(ROOT, *folders)
+    found = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     return {**found, "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 

@@ -11,7 +11,6 @@ from tpu_estimator_compat.old_names.legacy.dialect import (
     makes_graphs,
     meaning,
     names_api,
-    told,
 )
 from tpu_estimator_compat.old_names.legacy.references import references
 
@@ -105,19 +104,6 @@ print(sorted(sys.modules))
     loaded = set(ast.literal_eval(done.stdout))
     assert "tpu_estimator_compat.old_names.legacy.dialect" in loaded
     assert loaded.isdisjoint({"tensorflow", "numpy", "keras"})
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("import tensorflow as tf\ntf.random.set_seed(1)", Dialect.V2),
-        ("import tensorflow as tf\ntf.name_scope(None, 'x', [])", None),
-        ("import tensorflow.compat.v1 as tf\ntf.Session()", None),
-        ("import os", None),
-    ],
-)
-def test_what_a_module_tells(code, expected):
-    assert told(references(ast.parse(code))) is expected
 
 
 V1 = "import tensorflow.compat.v1 as tf\n"

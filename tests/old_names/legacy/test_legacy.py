@@ -40,6 +40,8 @@ def test_a_name_that_is_rebound_stands_for_both():
 def test_the_table_is_loaded_in_order_and_says_what_to_do():
     for row in ROWS.values():
         assert row.since in ("2.0", "2.3", "2.16"), row
+        assert bool(row.served_by) == (row.status is not table.Status.REFUSED), row
+        assert row.advice or row.status is table.Status.WORKS, row
         if row.advice:
             assert row.advice[0].isupper() or row.advice.startswith("`tf."), row
             assert row.advice.endswith("."), row

@@ -1,14 +1,14 @@
 """What Python's own `-m` runs is found before anything is imported, and what it refuses is not."""
 
 import compileall
-import os
-import pathlib
 import sys
 import zipfile
 
 import pytest
 
 from tpu_estimator_compat.old_names.legacy import locating
+
+from .conftest import environment
 
 TRAIN = "print('trained', __name__, __package__)\n"
 EXTENDED = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
@@ -142,10 +142,8 @@ def test_it_runs_as_python_runs_it(forks, tmp_path, kind):
     folder = tmp_path / "path"
     folder.mkdir()
     kind(folder)
-    path = os.pathsep.join([str(folder), str(tmp_path / "packed.zip")])
-    root = str(pathlib.Path(__file__).parents[3])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([path, root])}
-    expected = forks.run("-m", "a.b.train", cwd=tmp_path, env=environment)
+    given = {"cwd": tmp_path, "env": environment(folder, tmp_path / "packed.zip")}
+    expected = forks.run("-m", "a.b.train", **given)
     words = ("-m", "tpu_estimator_compat", "run", "-m", "a.b.train")
-    done = forks.run(*words, cwd=tmp_path, env=environment)
+    done = forks.run(*words, **given)
     assert done.stdout == expected.stdout == "trained __main__ a.b\n", done.stderr

@@ -1,15 +1,11 @@
 """Installed packages that use names that TensorFlow dropped are as old as the script."""
 
-import os
-import pathlib
-
 import pytest
 
 from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
 
-from .conftest import installed
+from .conftest import environment, installed
 
-ROOT = pathlib.Path(__file__).parents[3]
 HOOK = "import tensorflow as tf\nclass Hook(tf.estimator.SessionRunHook):\n    pass\n"
 IMPORT = "from tensorflow.compat.v1 import estimator as tf_estimator"
 
@@ -86,7 +82,7 @@ print(slim.flatten(net).shape, [v.op.name for v in tf.global_variables()])
 def test_scripts_use_tf_slim(forks, tmp_path):
     (tmp_path / "script.py").write_text(SLIM)
     words = ["-m", "tpu_estimator_compat", "run", tmp_path / "script.py"]
-    done = forks.run(*words, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = forks.run(*words, env=environment())
     assert done.stdout.startswith("(1, 48) ['Conv/weights', 'Conv/BatchNorm/beta',"), done.stderr
 
 
@@ -99,11 +95,10 @@ def test_scripts_import_them(forks, tmp_path):
     script.write_text(
         "import hooks_of_old.early\nfrom hooks_of_old import late\nprint(late.Hook)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}"}
 
     def run(*options):
         words = ["-m", "tpu_estimator_compat", "run", *options, script]
-        return forks.run(*words, env=environment)
+        return forks.run(*words, env=environment(site))
 
     done = run()
     assert done.stdout == "<class 'hooks_of_old.late.Hook'>\n", done.stderr

@@ -1,26 +1,21 @@
 """Folders on PYTHONPATH are the script's own, but for packages that are installed there."""
 
 import os
-import pathlib
 
 import pytest
 
 from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
-from .conftest import installed
+from .conftest import ROOT, environment, installed
 
-ROOT = pathlib.Path(__file__).parents[3]
 COMMAND = ("-m", "tpu_estimator_compat", "run")
 OLD = "import tensorflow as tf\nprint(__name__, tf.estimator.tpu.TPUEstimator.__name__)\n"
 
 
 @pytest.fixture
 def run(forks):
-    def of(script, *folders, options=(), cwd=None, root=ROOT, command=COMMAND):
-        path = os.pathsep.join(map(str, [root, *folders]))
-        environment = {**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        words = [*command, *options, script]
-        return forks.run(*words, cwd=cwd, env=environment)
+    def of(script, *folders, options=(), cwd=None, command=COMMAND):
+        return forks.run(*command, *options, script, cwd=cwd, env=environment(*folders))
 
     return of
 
@@ -165,9 +160,10 @@ def test_a_package_installed_where_its_source_is(tmp_path, monkeypatch):
     assert not path.is_own("keras", str(project / "src" / "keras.py"))
 
 
-def test_this_package_is_never_taken_for_legacy(run, tmp_path):
+def test_this_package_is_never_taken_for_legacy(forks, tmp_path):
     """Not even from a clone below the script's folder."""
     (tmp_path / "tpu_estimator_compat").symlink_to(ROOT / "tpu_estimator_compat")
     (tmp_path / "script.py").write_text(OLD.replace("print(", "tf.placeholder; print("))
-    done = run("script.py", cwd=tmp_path, root=tmp_path)
+    own = {**environment(), "PYTHONPATH": str(tmp_path)}
+    done = forks.run(*COMMAND, "script.py", cwd=tmp_path, env=own)
     assert done.stdout == "__main__ TPUEstimator\n", done.stderr

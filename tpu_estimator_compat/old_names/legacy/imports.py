@@ -63,7 +63,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.packages = frozenset(packages)
         self.own = frozenset(own)
-        self.old_packages = old_packages
+        self.old_packages = old_packages or OldPackages()
         self.numpy = numpy
         self.python_path = python_path or PythonPath("")
         self.judge = judge
@@ -102,9 +102,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         top = fullname.partition(".")[0]
         if top == _OURSELVES:  # this package itself, even if its source is below the script
             return False
-        if top in self.packages | self.own:
-            return True
-        if self.old_packages is not None and self.old_packages.may_have(top):
+        if top in self.packages | self.own or self.old_packages.may_have(top):
             return True
         folders = [*self.folders, *self.python_path.folders]
         if path is not None:
@@ -124,16 +122,16 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             return False
         if below(spec.origin, self.folders) or self.python_path.is_own(top, spec.origin):
             return True
-        return self.old_packages is not None and self.old_packages.has(top, spec.origin)
+        return self.old_packages.has(top, spec.origin)
 
     def _is_of_package(self, namespace: dict[str, Any]) -> bool:
         """Whether a legacy module, given by its globals, belongs to an installed package."""
         top = str(namespace.get("__name__")).partition(".")[0]
         if top in self.packages:
             return True
-        old, origin = self.old_packages, str(namespace.get("__file__"))
+        origin = str(namespace.get("__file__"))
         is_own = top in self.own or below(origin, self.folders)
-        return not is_own and old is not None and old.has(top, origin)
+        return not is_own and self.old_packages.has(top, origin)
 
     def prepare(
         self, namespace: dict[str, Any], meaning: Dialect, python_2: Sequence[str] = ()

@@ -16,7 +16,6 @@ import pytest
 from tpu_estimator_compat.old_names.legacy.behavior import Behavior
 from tpu_estimator_compat.old_names.legacy.dialect import Shown
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
-from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
 from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
 
@@ -32,9 +31,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def _installed(config: pytest.Config) -> LegacyImports:
     """Installs `run`'s finder for modules below the working directory, until pytest ends."""
     chosen = Behavior()
-    imports = LegacyImports(
-        [os.getcwd()], old_packages=OldPackages(), python_path=PythonPath(), judge=chosen.judge
-    )
+    imports = LegacyImports([os.getcwd()], python_path=PythonPath(), judge=chosen.judge)
     chosen.__enter__()
     chosen.start(Shown("pytest"), None)
     sys.meta_path.insert(0, imports)

@@ -40,15 +40,6 @@ class DeadName:
     move_to: str = ""
     advice: str = ""
 
-    def __post_init__(self) -> None:
-        refused = self.status is Status.REFUSED
-        if refused == bool(self.served_by):
-            raise ValueError(
-                f"Row {self.name!r}: `served_by` must be empty if the status is refused, else set."
-            )
-        if self.status is not Status.WORKS and not self.advice:
-            raise ValueError(f"Row {self.name!r} with status {self.status.value!r} needs `advice`.")
-
     @property
     def today(self) -> str:
         """The name to write today; empty if refused."""

@@ -1,15 +1,13 @@
 """`install()`: legacy imports for the calling module. And importing changes nothing."""
 
-import os
 import pathlib
 import subprocess
 import sys
 import textwrap
 
 import pytest
-from support import python_path
 
-ROOT = pathlib.Path(__file__).parents[4]
+from ..conftest import environment
 
 
 @pytest.fixture
@@ -28,7 +26,7 @@ def in_a_process(folder: pathlib.Path, source: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(source)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": python_path.joined(ROOT)},
+        env=environment(),
         capture_output=True,
         text=True,
     )

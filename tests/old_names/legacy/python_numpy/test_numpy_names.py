@@ -101,14 +101,18 @@ MODULE = """
 """
 
 
-@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
-@pytest.mark.parametrize("code", CASES)
-def test_as_before(code):
+def value_of(code):
     source = textwrap.dedent(MODULE).format(code)
     names = {"np": numpy_names.numpy()}
     exec(compile(numpy_methods.mended(ast.parse(source)), "module", "exec"), names)
-    expected, found = CASES[code], names["value"]
-    assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
+    return names["value"]
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("code", CASES)
+def test_as_before(code):
+    expected = CASES[code]
+    assert value_of(code) == (pytest.approx(expected) if isinstance(expected, float) else expected)
 
 
 @pytest.mark.parametrize(
@@ -123,12 +127,8 @@ def test_as_before(code):
     ],
 )
 def test_what_was_an_error_is_one(code):
-    source = textwrap.dedent(MODULE).format(code)
     with pytest.raises((AttributeError, TypeError, ValueError)):
-        exec(
-            compile(numpy_methods.mended(ast.parse(source)), "module", "exec"),
-            {"np": numpy_names.numpy()},
-        )
+        value_of(code)
 
 
 def test_all_names_are_there():

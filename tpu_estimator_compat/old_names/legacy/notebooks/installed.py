@@ -11,7 +11,6 @@ from typing import Any
 
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
-from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
 
 _installed: list[_Installed] = []
 
@@ -69,7 +68,6 @@ def _install(
         [os.getcwd()],
         packages,
         numpy_legacy,
-        old_packages=OldPackages(),
         judge=lambda shown: shown.dialect or meaning,
     )
     installed = _Installed(namespace, imports, meaning)
