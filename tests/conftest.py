@@ -22,8 +22,8 @@ from support.untuned import untuned_replicas
 
 pytest_plugins = [
     "support.original",
-    "support.client_packages",
-    "support.gpu_compiler",
+    "support.installations",
+    "support.client_packages",  # after what it imports, whose assertions pytest rewrites
     "support.graph_sessions",
     "support.source_trees",
 ]

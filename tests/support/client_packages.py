@@ -6,15 +6,13 @@ ours, and not a character is changed.
 
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 from support import TESTS, python_path
-from tpu_estimator_compat.engine.files import cache_files
-from tpu_estimator_compat.tools.compare.environment import lock
+from support.installations import kept
 
 REQUIREMENTS = (
     "adanet==0.9.0",
@@ -51,16 +49,7 @@ NEEDED = (
 @pytest.fixture(scope="session")
 def clients() -> pathlib.Path:
     """The folder; installs into it once, in the user's cache directory."""
-    version = "".join(map(str, sys.version_info[:2]))
-    home = cache_files.root() / f"clients-py{version}"
-    with lock(home.with_name(home.name + ".lock")):
-        marker = home / "finished"
-        wanted = "\n".join((*REQUIREMENTS, *NEEDED))
-        if not marker.exists() or marker.read_text() != wanted:
-            shutil.rmtree(home, ignore_errors=True)
-            _install(home)
-            marker.write_text(wanted)
-    return home
+    return kept("clients", "\n".join((*REQUIREMENTS, *NEEDED)), _install)
 
 
 def environment(clients: pathlib.Path) -> dict[str, str]:

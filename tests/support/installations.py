@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 
 import pytest
 
@@ -111,20 +112,26 @@ def python_of(version: str, why: str) -> str:
 
 def find_or_make(name: str, line: str, python: str = BASE) -> Installation:
     """The environment that a line makes, of that name."""
-    version = "".join(map(str, sys.version_info[:2]))
-    home = cache_files.root() / f"install-{name}-py{version}"
     asked = [*requirements("options", "install_requires"), *tools()]
     [asked_extra] = re.findall(r"'\.\[(\w+)\]'", line) or [""]
     for extra in WITHIN.get(asked_extra, ()):
         asked += requirements("options.extras_require", extra)
     wanted = "\n".join([line, *asked])
+    home = kept(f"install-{name}", wanted, lambda home: make(line, home, python))
+    return Installation(name, home / ".venv")
+
+
+def kept(name: str, wanted: str, fill: Callable[[pathlib.Path], object]) -> pathlib.Path:
+    """A folder of the cache directory; it is filled once, and anew where `wanted` is another."""
+    version = "".join(map(str, sys.version_info[:2]))
+    home = cache_files.root() / f"{name}-py{version}"
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"
         if not marker.exists() or marker.read_text() != wanted:
             shutil.rmtree(home, ignore_errors=True)
-            make(line, home, python)
+            fill(home)
             marker.write_text(wanted)
-    return Installation(name, home / ".venv")
+    return home
 
 
 def requirements(section: str, key: str) -> list[str]:
@@ -166,3 +173,27 @@ def _run(command: list[str], **options) -> str:
         tail = " ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
         raise Unavailable(f"`{command[-1]}` failed: {tail}")
     return done.stdout
+
+
+@pytest.fixture(scope="session")
+def gpu_compiler() -> pathlib.Path:
+    """A folder with the packages of the extra `preflight-gpu`, but for JAX: it needs no GPU.
+
+    No environment of the tests has them: with them, JAX looks for a GPU at each start.
+    """
+    wanted = requirements("options.extras_require", "preflight-gpu")
+    given = [package for package in wanted if not package.startswith(("jax==", "jaxlib=="))]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", *given, "--target"]
+    return kept(
+        "install-preflight-gpu",
+        "\n".join(given),
+        lambda home: subprocess.run([*pip, str(home)], check=True),
+    )
+
+
+@pytest.fixture
+def with_gpu_compiler(gpu_compiler, monkeypatch):
+    """Has this process and those that it starts find the compiler."""
+    monkeypatch.syspath_prepend(gpu_compiler)
+    path = os.pathsep.join(filter(None, [str(gpu_compiler), os.environ.get("PYTHONPATH")]))
+    monkeypatch.setenv("PYTHONPATH", path)

@@ -75,7 +75,6 @@ def of_dicts(model_dir):
     """An estimator with a table of one row, sequences, and an Adam that changes every row."""
 
     def model_fn(features, labels, mode, params):
-        del params
         kernel = tf.get_variable("kernel", [2, 1], initializer=tf.ones_initializer())
         out = tf.matmul(tf.reduce_sum(features["words"], 1) + features["bias"], kernel)[:, 0]
         loss = tf.reduce_mean(tf.square(out - labels))

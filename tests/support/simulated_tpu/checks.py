@@ -14,7 +14,7 @@ from support.simulated_tpu.rewrite import (
     EXCHANGES,
     OF_THE_REWRITE,
     Expansion,
-    called_functions,
+    called_bodies,
     cluster_of,
     definition,
     groups_of,
@@ -76,16 +76,12 @@ def _xla_ops() -> frozenset[str]:
 
 
 def _types_of_functions(op: tf.Operation) -> list[str]:
-    names, seen, found = called_functions(op.node_def), set(), []
-    while names:
-        name = names.pop()
-        body = None if name in seen else definition(op.graph, name)
-        seen.add(name)
-        for node in body.node_def if body is not None else ():
-            if node.op not in EXCHANGES and definition(op.graph, node.op) is None:
-                found.append(node.op)
-            names += called_functions(node)
-    return found
+    return [
+        node.op
+        for body in called_bodies(op.graph, [op.node_def])
+        for node in body.node_def
+        if node.op not in EXCHANGES and definition(op.graph, node.op) is None
+    ]
 
 
 def _check_inputs(expansion: Expansion, op: tf.Operation) -> None:

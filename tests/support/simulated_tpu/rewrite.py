@@ -10,7 +10,7 @@ This knows nothing of the package that it judges.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -388,7 +388,7 @@ def _ordered(operations: Iterable[tf.Operation]) -> list[tf.Operation]:
     return list(done)
 
 
-def called_functions(node: Any) -> list[str]:
+def _called_functions(node: Any) -> list[str]:
     found = []
     for attr in node.attr.values():
         if attr.WhichOneof("value") == "func":
@@ -406,17 +406,21 @@ def definition(graph: tf.Graph, name: str) -> Any:
     return None
 
 
-def _calls_exchange(op: tf.Operation) -> bool:
-    names, seen = called_functions(op.node_def), set()
+def called_bodies(graph: tf.Graph, nodes: Iterable[Any]) -> Iterator[Any]:
+    """The FunctionDefs that nodes call, by themselves or by others, each once."""
+    names, seen = [name for node in nodes for name in _called_functions(node)], set()
     while names:
         name = names.pop()
-        body = None if name in seen else definition(op.graph, name)
+        body = None if name in seen else definition(graph, name)
         seen.add(name)
-        for node in body.node_def if body is not None else ():
-            if node.op in EXCHANGES:
-                return True
-            names += called_functions(node)
-    return False
+        if body is not None:
+            yield body
+            names += [name for node in body.node_def for name in _called_functions(node)]
+
+
+def _calls_exchange(op: tf.Operation) -> bool:
+    bodies = called_bodies(op.graph, [op.node_def])
+    return any(node.op in EXCHANGES for body in bodies for node in body.node_def)
 
 
 def _function(op: tf.Operation, attr: str) -> func_graph.FuncGraph:
@@ -431,7 +435,6 @@ def _graph_def(operations: Sequence[tf.Operation], device_of: Callable[[Any], st
     names = {op.name for op in operations}
     made = tf.compat.v1.GraphDef()
     made.versions.producer = tf.version.GRAPH_DEF_VERSION
-    pending: list[str] = []
     for op in operations:
         node = made.node.add()
         node.CopyFrom(op.node_def)
@@ -444,15 +447,7 @@ def _graph_def(operations: Sequence[tf.Operation], device_of: Callable[[Any], st
         kept = [i for i in node.input if not i.startswith("^") or i[1:] in names]
         del node.input[:]
         node.input.extend(kept)
-        pending += called_functions(node)
-    graph, seen = operations[0].graph, set()
-    while pending:
-        name = pending.pop()
-        body = None if name in seen else definition(graph, name)
-        seen.add(name)
-        if body is not None:
-            made.library.function.add().CopyFrom(body)
-            pending += [n for node in body.node_def for n in called_functions(node)]
+    made.library.function.extend(called_bodies(operations[0].graph, made.node))
     return made
 
 

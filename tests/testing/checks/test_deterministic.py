@@ -19,7 +19,6 @@ def test_sound(name):
 
 def test_initial_values_from_numpy():
     def logits_of(features, training):
-        del training
         values = np.random.normal(size=[WIDTH, CLASSES]).astype(np.float32)
         return tf.matmul(features, tf.get_variable("kernel", initializer=values))
 
@@ -43,7 +42,6 @@ def test_noise_from_numpy_in_py_func():
 
 def test_noise_from_numpy_while_model_fn_runs():
     def loss_of(labels, logits, params):
-        del params
         smoothing = float(np.random.rand()) / 4
         labels = tf.one_hot(labels, CLASSES)
         return tf.losses.softmax_cross_entropy(labels, logits, label_smoothing=smoothing)
@@ -56,7 +54,6 @@ def test_variables_named_by_a_counter():
     numbers = itertools.count()
 
     def logits_of(features, training):
-        del training
         return tf.layers.dense(features, CLASSES, name=f"layer_{next(numbers)}")
 
     found = failure(check_deterministic, classifier(logits_of), X, Y)

@@ -58,7 +58,6 @@ def test_prediction_that_no_signature_has():
 
 def test_static_batch_size():
     def logits_of(features, training):
-        del training
         return tf.layers.dense(tf.reshape(features, [8, 4]), CLASSES)
 
     found = failure(check_exports, classifier(logits_of), X, Y)
@@ -68,7 +67,6 @@ def test_static_batch_size():
 
 def test_size_that_only_running_shows():
     def logits_of(features, training):
-        del training
         columns = tf.slice(features, [0, 0], tf.placeholder_with_default([8, 4], [2]))
         return tf.layers.dense(tf.ensure_shape(columns, [None, 4]), CLASSES)
 
@@ -80,7 +78,6 @@ def test_size_that_only_running_shows():
 def test_batch_size_of_params():
     def model_fn(features, labels, mode, params):
         def logits_of(features, training):
-            del training
             return tf.layers.dense(tf.reshape(features, [params["batch_size"], 4]), CLASSES)
 
         return classifier(logits_of)(features, labels, mode, params)

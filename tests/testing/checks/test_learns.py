@@ -73,7 +73,6 @@ def test_global_step_is_forgotten():
 
 
 def dead(features, training):
-    del training
     hidden = tf.layers.dense(
         features, 6, tf.nn.relu, name="dead", bias_initializer=tf.constant_initializer(-99.0)
     )
@@ -81,13 +80,11 @@ def dead(features, training):
 
 
 def stopped(features, training):
-    del training
     hidden = tf.stop_gradient(tf.layers.dense(features, 6, name="stopped"))
     return tf.layers.dense(hidden, CLASSES, name="dense")
 
 
 def unused(features, training):
-    del training
     tf.layers.dense(features, 6, name="unused")
     return tf.layers.dense(features, CLASSES, name="dense")
 
@@ -125,7 +122,6 @@ def test_optimizer_that_leaves_a_variable_out():
 
 def test_loss_becomes_nan():
     def loss_of(labels, logits, params):
-        del params
         return tf.reduce_mean(tf.log(logits[:, 0]) + tf.cast(labels, tf.float32))
 
     found = failure(check_learns, classifier(loss_of=loss_of), X, Y)
@@ -136,7 +132,6 @@ def test_loss_becomes_nan():
 
 def test_gradient_that_is_nan_though_the_loss_is_not():
     def loss_of(labels, logits, params):
-        del params
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         return loss + tf.reduce_mean(tf.sqrt(tf.nn.relu(logits - 99.0)))
 

@@ -64,7 +64,6 @@ def test_batch_statistics_in_prediction(fused):
 @pytest.mark.parametrize("fused", [True, False])
 def test_batch_normalization_that_never_trains(fused):
     def logits_of(features, training):
-        del training
         hidden = tf.reshape(tf.layers.dense(features, 6), [-1, 1, 1, 6])
         hidden = tf.layers.batch_normalization(hidden, fused=fused)
         return tf.layers.dense(tf.layers.flatten(hidden), CLASSES)

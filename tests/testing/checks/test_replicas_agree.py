@@ -19,7 +19,6 @@ def test_sound(name):
 
 def test_sound_sum_over_four_replicas():
     def loss_of(labels, logits, params):
-        del params
         losses = tf.losses.sparse_softmax_cross_entropy(
             labels, logits, reduction=tf.losses.Reduction.NONE
         )
@@ -124,7 +123,6 @@ def test_dropout_of_each_replica():
 
 def test_mask_with_other_counts_on_each_replica():
     def loss_of(labels, logits, params):
-        del params
         weights = tf.cast(labels > 0, tf.float32)
         return tf.losses.sparse_softmax_cross_entropy(labels, logits, weights=weights)
 

@@ -231,7 +231,6 @@ def test_warnings_are_in_the_summary(session):
 
 
 def test_fixtures_of_this_process_end_with_their_module(session, folder):
-    del session
     events = [line.split() for line in (folder / "log").read_text().splitlines()]
     here = [event for event, pid in events if pid == events[0][1]]
     assert here == ["begin", "end"]
@@ -239,7 +238,6 @@ def test_fixtures_of_this_process_end_with_their_module(session, folder):
 
 
 def test_junit_report_has_all_tests(session, folder):
-    del session
     cases = list(xml.etree.ElementTree.parse(folder / "out.xml").iter("testcase"))
     assert len(cases) == 24
     properties = xml.etree.ElementTree.parse(folder / "out.xml").iter("property")
@@ -247,7 +245,6 @@ def test_junit_report_has_all_tests(session, folder):
 
 
 def test_last_failed_are_those_that_failed(session, folder):
-    del session
     [path] = folder.glob(".pytest_cache/v/cache/lastfailed")
     names = {test.rpartition("::")[2] for test in json.loads(path.read_text())}
     assert names == {*FAILED, "test_broken", "test_broken_end"}

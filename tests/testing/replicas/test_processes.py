@@ -28,7 +28,6 @@ def cpus(*unused_args):
 
 def train(steps, batch_size):
     def model_fn(features, labels, mode, params):
-        del params
         loss = tf.compat.v1.losses.mean_squared_error(labels, features @ _weights())
         optimizer = tpu.CrossShardOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1))
         train_op = optimizer.minimize(loss, tf.compat.v1.train.get_global_step())
