@@ -120,11 +120,15 @@ def mixing(ops: Sequence[tf.Operation], examples: int) -> list[tf.Operation]:
     """Operations that look along the axis of the examples, batch normalizations among them."""
     found = {op._id: op for op in uses_batch_statistics(ops)}
     for op in ops:
-        if mixes_examples(op) and op.inputs[0].shape[0] in (examples, None):
+        if mixes_examples(op) and _has_examples(op.inputs[0], examples):
             found[op._id] = op
         if op.type in _SOFTMAXES and _has_examples_last(op.inputs[0], examples):
             found[op._id] = op
     return one_per_line(found[number] for number in sorted(found))
+
+
+def _has_examples(tensor: tf.Tensor, examples: int) -> bool:
+    return tf.compat.dimension_value(tensor.shape[0]) in (examples, None)
 
 
 def _has_examples_last(tensor: tf.Tensor, examples: int) -> bool:
