@@ -35,25 +35,39 @@ def test_sound_export_outputs():
     check_exports(exporting({"serving_default": make, "other": lambda p: make(p["class"])}), X, Y)
 
 
-def test_other_values():
-    def other(predictions):
-        return tf.estimator.export.PredictOutput(
-            {"logits": tf.nn.softmax(predictions["logits"]), "class": predictions["class"]}
-        )
-
-    found = failure(check_exports, exporting({"serving_default": other}), X, Y)
-    assert "'logits': from the SavedModel it differs by up to" in found
-    assert "Given 8 example(s)." in found
-    assert "'class'" not in found
+SCORES = "no signature has it, but ['scores']."
 
 
-def test_prediction_that_no_signature_has():
-    def part(predictions):
-        return tf.estimator.export.PredictOutput({"scores": predictions["logits"]})
-
-    found = failure(check_exports, exporting({"serving_default": part}), X, Y)
-    assert "predictions['logits']: no signature has it, but ['scores']." in found
-    assert "predictions['class']" in found
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            lambda p: {**p, "logits": tf.nn.softmax(p["logits"])},
+            {
+                "'logits': from the SavedModel it differs by up to": 1,
+                "8 example(s)": 1,
+                "'class'": 0,
+            },
+        ),
+        (
+            lambda p: {"scores": p["logits"]},
+            {f"predictions[{key!r}]: {SCORES}": 1 for key in ("logits", "class")},
+        ),
+        (
+            lambda p: {**p, "logits": tf.reshape(p["logits"], [-1])},
+            {"'logits': of shape (24,) from the SavedModel, (8, 3) from predict.": 1},
+        ),
+        (
+            lambda p: {**p, "class": p["class"] + 1},
+            {"'class': another value from the SavedModel than from predict.": 1},
+        ),
+    ],
+    ids=["values", "names", "shape", "classes"],
+)
+def test_outputs_that_are_not_the_predictions(changed, said):
+    make = tf.estimator.export.PredictOutput
+    found = failure(check_exports, exporting({"serving_default": lambda p: make(changed(p))}), X, Y)
+    assert {words: found.count(words) for words in said} == said
 
 
 def test_static_batch_size():
@@ -85,23 +99,6 @@ def test_batch_size_of_params():
     found = failure(check_exports, model_fn, X, Y)
     assert "model_fn asks for params['batch_size'], and an export gives it none." in found
     assert "take sizes from tf.shape(features) in PREDICT" in found
-
-
-def test_other_shape():
-    def flat(predictions):
-        logits = tf.reshape(predictions["logits"], [-1])
-        return tf.estimator.export.PredictOutput({**predictions, "logits": logits})
-
-    found = failure(check_exports, exporting({"serving_default": flat}), X, Y)
-    assert "'logits': of shape (24,) from the SavedModel, (8, 3) from predict." in found
-
-
-def test_other_classes():
-    def next_one(predictions):
-        return tf.estimator.export.PredictOutput({**predictions, "class": predictions["class"] + 1})
-
-    found = failure(check_exports, exporting({"serving_default": next_one}), X, Y)
-    assert "'class': another value from the SavedModel than from predict." in found
 
 
 def sole(features, labels, mode):

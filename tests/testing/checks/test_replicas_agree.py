@@ -17,6 +17,11 @@ def test_sound(name):
     check_replicas_agree(*SOUND[name], replicas=2)
 
 
+def train_summed(loss):
+    wrapped = tf.tpu.CrossShardOptimizer(gradient_descent(), tf.losses.Reduction.SUM)
+    return wrapped.minimize(loss, tf.train.get_global_step())
+
+
 def test_sound_sum_over_four_replicas():
     def loss_of(labels, logits, params):
         losses = tf.losses.sparse_softmax_cross_entropy(
@@ -24,11 +29,7 @@ def test_sound_sum_over_four_replicas():
         )
         return tf.reduce_sum(losses) / len(Y)
 
-    def train(loss):
-        wrapped = tf.tpu.CrossShardOptimizer(gradient_descent(), tf.losses.Reduction.SUM)
-        return wrapped.minimize(loss, tf.train.get_global_step())
-
-    check_replicas_agree(classifier(loss_of=loss_of, train=train), X, Y, replicas=4)
+    check_replicas_agree(classifier(loss_of=loss_of, train=train_summed), X, Y, replicas=4)
 
 
 def train_alone(loss):
@@ -72,11 +73,7 @@ def test_loss_is_divided_twice():
 
 
 def test_mean_loss_is_added_up():
-    def train(loss):
-        wrapped = tf.tpu.CrossShardOptimizer(gradient_descent(), tf.losses.Reduction.SUM)
-        return wrapped.minimize(loss, tf.train.get_global_step())
-
-    found = failure(check_replicas_agree, classifier(train=train), X, Y)
+    found = failure(check_replicas_agree, classifier(train=train_summed), X, Y)
     assert "All gradients: on 2 replicas 2 times what they are on one." in found
     assert "nothing divides by the number of replicas (2)" in found
 

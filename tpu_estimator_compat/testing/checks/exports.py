@@ -116,17 +116,14 @@ def _compared(
 
 def _of_fixed_size(signatures: Any, predicted: Arrays) -> list[Finding]:
     """Findings on outputs whose number of examples is fixed in the graph."""
-    sizes = {
-        (name, key): tf.compat.dimension_value(output.shape[0])
-        for name, signature in signatures.items()
-        for key, output in signature.structured_outputs.items()
-        if key in predicted and output.shape.rank
-    }
-    return [
-        Finding(f"Signature {name!r}: {key!r} is of {size} examples, always.", _SIZES)
-        for (name, key), size in sizes.items()
-        if size is not None
-    ]
+    found = []
+    for name, signature in signatures.items():
+        for key, output in signature.structured_outputs.items():
+            size = tf.compat.dimension_value(output.shape[0]) if output.shape.rank else None
+            if key in predicted and size is not None:
+                said = f"Signature {name!r}: {key!r} is of {size} examples, always."
+                found.append(Finding(said, _SIZES))
+    return found
 
 
 def _wrong(outputs: Arrays, expected: Arrays, rtol: float, atol: float) -> list[str]:
