@@ -2,6 +2,7 @@
 
 import contextlib
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.capture import graph_building
@@ -17,7 +18,7 @@ def variable(name, initial):
 
 
 def in_sessions(build, steps=2, converts=True):
-    """What `build`'s tensors are in some steps: as TensorFlow 1 built them, and as captured.
+    """What `build`'s tensors are in some steps as TensorFlow 1 built them, and just so as captured.
 
     Args:
       build: returns the operations to run first, and the tensors to fetch.
@@ -37,7 +38,10 @@ def in_sessions(build, steps=2, converts=True):
         assert not any(op.type == "VariableV2" for op in graph.get_operations())
     with tf.Session(graph=graph) as session:
         session.run(starts)
-        return judge, [session.run(tensors) for _ in range(steps)]
+        for step in judge:
+            for expected, found in zip(step, session.run(tensors), strict=True):
+                np.testing.assert_array_equal(found, expected)
+    return judge
 
 
 @contextlib.contextmanager

@@ -113,10 +113,7 @@ def test_the_numbers_of_a_program(program):
         assert not any(tensor.dtype._is_ref_dtype for tensor in fetched)
         return [tf.global_variables_initializer()], [*fetched, now]
 
-    judge, ours = judged.in_sessions(build, steps=4, converts=False)
-    for of_judge, of_ours in zip(judge, ours, strict=True):
-        for expected, found in zip(of_judge, of_ours, strict=True):
-            np.testing.assert_array_equal(found, expected)
+    judge = judged.in_sessions(build, steps=4, converts=False)
     assert any((a != b).any() for a, b in zip(judge[0][:-1], judge[-1][:-1], strict=True))
 
 
@@ -148,8 +145,7 @@ def test_a_value_is_the_variables_own_read_or_one_made_for_it(has_read):
             tf.identity(ref, "read")
         return [start], [tf.cond(tf.constant(True), lambda: ref * 2.0, lambda: 0.0)]
 
-    judge, ours = judged.in_sessions(build)
-    assert judge == ours == [[6.0]] * 2
+    assert judged.in_sessions(build) == [[6.0]] * 2
     graph, _ = judged.captured(build)
     reads = [op.name for op in graph.get_operations() if op.type == "Identity" and op.inputs]
     assert [name for name in reads if name.startswith(("read", "v/"))] == [

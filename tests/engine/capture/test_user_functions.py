@@ -53,14 +53,6 @@ def test_batch_sizes_under_tpu_semantics(tmp_path, strategy, mode, calls, input_
     assert models == [(model_size, model_size)]
 
 
-def test_num_shards_one_is_one_core(tmp_path):
-    estimator = make_estimator(
-        tmp_path, use_tpu=True, tpu_config=tpu.TPUConfig(num_shards=1, iterations_per_loop=2)
-    )
-    estimator.train(train_input_fn, steps=2)
-    assert int(estimator.get_variable_value("global_step")) == 2
-
-
 def test_all_logical_cpus_are_replicas_and_a_log_line_says_so(tmp_path, caplog):
     estimator = make_estimator(tmp_path, use_tpu=True)
     with caplog.at_level("INFO", logger="tensorflow"):

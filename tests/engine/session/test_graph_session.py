@@ -38,26 +38,6 @@ def test_initial_values_that_depend_on_each_other(graph, session):
     np.testing.assert_array_equal(session.run(second), [2.0, 4.0])
 
 
-def test_fetch_structures_names_and_feeds(graph, session):
-    x = tf.placeholder(tf.float32, [None], name="x")
-    doubled = tf.multiply(x, 2.0, name="doubled")
-    found = session.run({"a": [doubled, "x:0"], "op": doubled.op}, {x: [1.0, 2.0]})
-    assert found["a"][0].tolist() == [2.0, 4.0]
-    assert found["a"][1].tolist() == [1.0, 2.0]
-    assert found["op"] is None
-    assert session.run("doubled:0", {"x:0": [3]}).tolist() == [6.0]
-    assert session.run(doubled + 1, {doubled: [5.0]}).tolist() == [6.0]
-
-
-def test_sparse_values_and_strings(graph, session):
-    matrix = tf.sparse_placeholder(tf.float32)
-    total = tf.sparse.reduce_sum(matrix)
-    value = tf.SparseTensorValue([[0, 0], [1, 2]], [1.0, 2.0], [2, 3])
-    assert session.run(total, {matrix: value}) == 3.0
-    assert session.run(matrix, {matrix: value}).values.tolist() == [1.0, 2.0]
-    assert session.run(tf.strings.join(["a", "b"])) == b"ab"
-
-
 def test_bad_feeds_and_closed_sessions(graph, session):
     x = tf.placeholder(tf.float32, [2], name="x")
     with pytest.raises(ValueError, match="Cannot feed value of shape"):

@@ -1,6 +1,5 @@
 """Host calls that are made while later steps run: what they overlap with, and who waits."""
 
-import threading
 import time
 
 import numpy as np
@@ -11,97 +10,59 @@ from support.legacy_models import make_estimator, train_input_fn
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.engine.step import host_queue
 
-from .host_call_models import model_of
-
-LONG = 30.0  # seconds; nobody waits for so long where calls are made while steps run
+from .host_call_models import Calls, model_of
 
 
-class Recorder:
-    """A host call that remembers its steps; the first waits until `released` is set."""
-
-    def __init__(self, seconds=0.0, fails_at=None):
-        self.steps = []
-        self.released = threading.Event()
-        self.released.set()
-        self.in_time = True
-        self._seconds = seconds
-        self._fails_at = fails_at
-
-    def _record(self, step):
-        self.in_time = self.released.wait(LONG) and self.in_time
-        time.sleep(self._seconds)
-        if step[0] == self._fails_at:
-            raise ValueError(f"host call of step {step[0]}")
-        self.steps.append(int(step[0]))
-
-    def __call__(self, step):
-        return tf.py_func(self._record, [step], [])
-
-
-def waiting_for(step):
-    """A recorder, and a function for steps that lets it go on in the given step."""
-    recorder = Recorder()
-    recorder.released.clear()
-    return recorder, lambda now: recorder.released.set() if now[0] == step else None
-
-
-@pytest.mark.parametrize(("loop", "released_in"), [(1, 2), (5, 6), (100, 20)])
-def test_calls_overlap_with_later_steps(tmp_path, strategy, loop, released_in):
+@pytest.mark.parametrize(
+    ("through", "loop", "released_in"),
+    [("train", 1, 2), ("train", 5, 6), ("train", 100, 20), ("fit", 100, 20)],
+)
+def test_calls_overlap_with_later_steps(tmp_path, strategy, through, loop, released_in):
     """The first call waits for a step that comes after it: in the next loop, or in a long one."""
-    recorder, in_step = waiting_for(released_in)
-    estimator = make_estimator(
-        tmp_path,
-        model_of(recorder, in_step),
-        use_tpu=True,
-        loop=loop,
-        train_distribute=strategy(1),
-    )
-    estimator.train(train_input_fn, steps=30)
-    assert recorder.in_time
-    assert recorder.steps == list(range(1, 31))
+    calls = Calls()
+    calls.released.clear()
 
+    def in_step(step):
+        if step[0] == released_in:
+            calls.released.set()
 
-def test_under_keras_calls_overlap_within_an_execution(tmp_path, strategy):
-    recorder, in_step = waiting_for(20)
     estimator = make_estimator(
-        tmp_path,
-        model_of(recorder, in_step),
-        use_tpu=True,
-        loop=100,
-        train_distribute=strategy(1),
+        tmp_path, model_of(calls, in_step), use_tpu=True, loop=loop, train_distribute=strategy(1)
     )
-    estimator.keras_model(train_input_fn).fit(
-        train_input_fn({"batch_size": 16}), steps_per_epoch=30, verbose=0
-    )
-    assert recorder.in_time
-    assert recorder.steps == list(range(1, 31))
+    if through == "train":
+        estimator.train(train_input_fn, steps=30)
+    else:
+        data = train_input_fn({"batch_size": 16})
+        estimator.keras_model(train_input_fn).fit(data, steps_per_epoch=30, verbose=0)
+    assert calls.in_time
+    assert calls.made == list(range(1, 31))
 
 
 def test_hooks_find_all_calls_made(tmp_path):
-    recorder = Recorder(seconds=0.02)
+    calls = Calls(seconds=0.02)
     seen = []
 
     class Looks(tf.train.SessionRunHook):
         def after_run(self, run_context, run_values):
-            seen.append(len(recorder.steps))
+            seen.append(len(calls.made))
 
-    estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, loop=3)
+    estimator = make_estimator(tmp_path, model_of(calls), use_tpu=True, loop=3)
     estimator.train(train_input_fn, steps=9, hooks=[Looks()])
     assert seen == [3, 6, 9]
 
 
 def test_checkpoints_begin_after_the_host_calls_of_their_steps(tmp_path, monkeypatch):
-    recorder = Recorder(seconds=0.02)
+    calls = Calls(seconds=0.02)
     made = {}
     save = SaverHook._writer
 
     def note(self, source, step, state):
-        made[step] = len(recorder.steps)
+        made[step] = len(calls.made)
         return save(self, source, step, state)
 
     monkeypatch.setattr(SaverHook, "_writer", note)
     estimator = make_estimator(
-        tmp_path, model_of(recorder), use_tpu=True, loop=2, save_checkpoints_steps=4
+        tmp_path, model_of(calls), use_tpu=True, loop=2, save_checkpoints_steps=4
     )
     estimator.train(train_input_fn, steps=10)
     assert made == {0: 0, 4: 4, 8: 8, 10: 10}
@@ -110,9 +71,9 @@ def test_checkpoints_begin_after_the_host_calls_of_their_steps(tmp_path, monkeyp
 @pytest.mark.parametrize(("through", "step"), [("train", 3), ("train", 10), ("fit", 3)])
 def test_an_error_of_a_call_reaches_the_caller(tmp_path, through, step):
     """Also that of the last step, where no checkpoint has waited for the calls."""
-    recorder = Recorder(seconds=0.01, fails_at=step)
+    calls = Calls(seconds=0.01, fails_at=step)
     no_checkpoints = {"save_checkpoints_secs": None, "save_checkpoints_steps": None}
-    estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, loop=5, **no_checkpoints)
+    estimator = make_estimator(tmp_path, model_of(calls), use_tpu=True, loop=5, **no_checkpoints)
     model = estimator.keras_model(train_input_fn) if through == "fit" else None
 
     def train():
@@ -123,17 +84,17 @@ def test_an_error_of_a_call_reaches_the_caller(tmp_path, through, step):
 
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"host call of step {step}"):
         train()
-    assert recorder.steps == list(range(1, step))  # none after the one that failed
-    recorder._fails_at = None
-    recorder.steps.clear()
+    assert calls.made == list(range(1, step))  # none after the one that failed
+    calls.fails_at = None
+    calls.made.clear()
     train()
-    first = recorder.steps[0]  # of a model that lives on, the steps go on
-    assert recorder.steps == list(range(first, first + 10))
+    first = calls.made[0]  # of a model that lives on, the steps go on
+    assert calls.made == list(range(first, first + 10))
 
 
 @pytest.mark.parametrize("kind", ["nan", "error"])
 def test_host_calls_of_finished_steps_run_if_a_later_step_fails(tmp_path, kind):
-    recorder = Recorder(seconds=0.02)
+    calls = Calls(seconds=0.02)
 
     def spoiled(loss):
         step = tf.train.get_global_step()
@@ -142,19 +103,19 @@ def test_host_calls_of_finished_steps_run_if_a_later_step_fails(tmp_path, kind):
         with tf.control_dependencies([tf.debugging.assert_less(step, tf.constant(6, tf.int64))]):
             return tf.identity(loss)
 
-    estimator = make_estimator(tmp_path, model_of(recorder, loss_of=spoiled), use_tpu=True, loop=4)
+    estimator = make_estimator(tmp_path, model_of(calls, loss_of=spoiled), use_tpu=True, loop=4)
     error = tf.train.NanLossDuringTrainingError if kind == "nan" else tf.errors.InvalidArgumentError
     with pytest.raises(error):
         estimator.train(train_input_fn, steps=20)
     # The step with the NaN was made, too.
-    assert recorder.steps == list(range(1, 8 if kind == "nan" else 7))
+    assert calls.made == list(range(1, 8 if kind == "nan" else 7))
 
 
 def test_the_end_of_the_data(tmp_path):
-    recorder = Recorder(seconds=0.01)
-    estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, loop=4)
+    calls = Calls(seconds=0.01)
+    estimator = make_estimator(tmp_path, model_of(calls), use_tpu=True, loop=4)
     estimator.train(lambda params: train_input_fn(params).take(6), steps=20)
-    assert recorder.steps == [1, 2, 3, 4, 5, 6]
+    assert calls.made == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_host_call_that_reads_variables_is_part_of_its_step(tmp_path):
@@ -190,10 +151,10 @@ def test_a_variable_of_the_calls_is_read_when_they_are_made(tmp_path):
 
 def test_more_calls_than_may_wait(tmp_path, tuned):
     tuned(queue_calls=4)
-    recorder = Recorder(seconds=0.005)
-    estimator = make_estimator(tmp_path, model_of(recorder), use_tpu=True, loop=50)
+    calls = Calls(seconds=0.005)
+    estimator = make_estimator(tmp_path, model_of(calls), use_tpu=True, loop=50)
     estimator.train(train_input_fn, steps=50)
-    assert recorder.steps == list(range(1, 51))
+    assert calls.made == list(range(1, 51))
 
 
 def test_how_many_calls_may_wait():

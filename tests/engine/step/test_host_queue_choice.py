@@ -1,7 +1,5 @@
 """Which host calls wait in a queue and which are a part of their step, and the change between."""
 
-import time
-
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
@@ -10,7 +8,7 @@ from tpu_estimator_compat.engine.functions.tuning import Tuning
 from tpu_estimator_compat.engine.step.host_queue import HostCallQueue
 from tpu_estimator_compat.engine.step.program import StepProgram
 
-from .host_call_models import model_of
+from .host_call_models import Calls, model_of
 
 TRIAL = 100
 LOOP = 20
@@ -19,34 +17,6 @@ REST = 40
 # calls when those are judged; the change waits for the end of a loop; the rest follows it.
 STEPS = TRIAL + 4 * LOOP + REST
 SLOW = 10 * Tuning().quick_call
-
-
-class Calls:
-    """A host call and its steps.
-
-    Attributes:
-      made: the steps of the calls that were made.
-      behind: for each step, the calls of earlier steps that were not made when it was made.
-    """
-
-    def __init__(self, seconds=0.0, fails_at=None):
-        self.made = []
-        self.behind = []
-        self._seconds = seconds
-        self._fails_at = fails_at
-
-    def __call__(self, step):
-        return tf.py_func(self._make, [step], [])
-
-    def _make(self, step):
-        if self._seconds:
-            time.sleep(self._seconds)
-        if step[0] == self._fails_at:
-            raise ValueError(f"host call of step {step[0]}")
-        self.made.append(int(step[0]))
-
-    def in_step(self, step):
-        self.behind.append(int(step[0]) - 1 - len(self.made))
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def _of_replica(replica: int | None, graph_def: GraphDef) -> Rewrites:
         draws = {node.op for node in nodes if "seed2" in node.attr}
     return {
         **dict.fromkeys(draws, functools.partial(_offset_seed, replica * _SEED_STRIDE)),
-        "XlaReplicaId": functools.partial(_make_constant, replica),
+        "XlaReplicaId": functools.partial(make_constant, value=replica, dtype=tf.int32),
     }
 
 
@@ -175,10 +175,11 @@ def _offset_seed(offset: int, node: NodeDef) -> None:
         node.attr["seed2"].i += offset
 
 
-def _make_constant(value: int, node: NodeDef) -> None:
+def make_constant(node: NodeDef, value: Any, dtype: tf.DType) -> None:
     node.op = "Const"
-    node.attr["dtype"].type = tf.int32.as_datatype_enum
-    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, tf.int32))
+    node.attr.clear()
+    node.attr["dtype"].type = dtype.as_datatype_enum
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(value, dtype))
 
 
 def _rewrite(nodes: Iterable[NodeDef], rewrites: Rewrites) -> None:

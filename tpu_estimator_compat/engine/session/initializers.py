@@ -6,17 +6,11 @@ its variable, or with the initial value that the warm start replaced.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.refs import resource_graph
-
-_COLLECTIONS = (
-    tf.compat.v1.GraphKeys.GLOBAL_VARIABLES,
-    tf.compat.v1.GraphKeys.LOCAL_VARIABLES,
-)
+from tpu_estimator_compat.engine.state.variables import READY_KEYS
 
 
 def put_in_order(graph: tf.Graph) -> None:
@@ -26,7 +20,7 @@ def put_in_order(graph: tf.Graph) -> None:
         resources.operation(v.op): _Initializer(
             resources.operation(graph_ops.as_operation(v.initializer))
         )
-        for collection in _COLLECTIONS
+        for collection in READY_KEYS
         for v in graph.get_collection(collection)
         if v.initializer is not None
     }
@@ -61,14 +55,10 @@ class _Initializer:
         ops = graph_ops.in_creation_order(graph_ops.ancestors([op], ()))
         self.ops = dict.fromkeys(ops)
         self.reads: dict[tf.Operation, tf.Operation] = {}
-        for user, handle in self._users():
-            self.reads.setdefault(handle, user)
-
-    def _users(self) -> Iterator[tuple[tf.Operation, tf.Operation]]:
-        for op in self.ops:
-            for tensor in op.inputs:
-                if op is not self.op and graph_ops.is_variable_handle(tensor.op):
-                    yield op, tensor.op
+        for user in self.ops:
+            for tensor in user.inputs:
+                if user is not op and graph_ops.is_variable_handle(tensor.op):
+                    self.reads.setdefault(tensor.op, user)
 
     def follows(self, op: tf.Operation) -> bool:
         """Whether the initializer comes after `op` without depending on it."""

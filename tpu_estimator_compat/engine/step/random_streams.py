@@ -14,7 +14,12 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.graph.graph_def import GraphDef, NodeDef, set_inputs
+from tpu_estimator_compat.engine.graph.graph_def import (
+    GraphDef,
+    NodeDef,
+    make_constant,
+    set_inputs,
+)
 from tpu_estimator_compat.engine.step.kernel_session import KernelSession, may_call
 from tpu_estimator_compat.tf_internals import context, device_util, resource_variable_ops
 
@@ -49,9 +54,8 @@ def draw_from(node: NodeDef, state: str, algorithm: str) -> None:
 
 def add_algorithm(node: NodeDef) -> None:
     """Makes a new node the constant `ALGORITHM`."""
-    node.name, node.op = ALGORITHM, "Const"
-    node.attr["dtype"].type = tf.int64.as_datatype_enum
-    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(_PHILOX, tf.int64))
+    node.name = ALGORITHM
+    make_constant(node, _PHILOX, tf.int64)
 
 
 class RandomStreams:

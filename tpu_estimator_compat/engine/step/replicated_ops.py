@@ -33,7 +33,9 @@ def rewrites(replica: int | None) -> Rewrites:
     if replica is None:
         return own
     whole = dict.fromkeys(("TPUPartitionedInput", "XlaSharding"), functools.partial(_own_input, 0))
-    return {**own, **whole, "TPUCompilationResult": _success}
+    # The empty `CompilationResultProto` means success.
+    success = functools.partial(graph_def.make_constant, value=b"", dtype=tf.string)
+    return {**own, **whole, "TPUCompilationResult": success}
 
 
 def of_others(ops: Iterable[tf.Operation], replica: int) -> set[Key]:
@@ -120,11 +122,3 @@ def _own_input(number: int, node: NodeDef) -> None:
 def _nothing(node: NodeDef) -> None:
     node.op = "NoOp"
     node.attr.clear()
-
-
-def _success(node: NodeDef) -> None:
-    """Makes a constant: the empty `CompilationResultProto` that means success."""
-    node.op = "Const"
-    node.attr.clear()
-    node.attr["dtype"].type = tf.string.as_datatype_enum
-    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(b""))
