@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from support.graph_sessions import run
 from tensorflow.compiler.tf2xla.python import xla
 from tensorflow.python.tpu.ops import tpu_ops
 
@@ -71,16 +72,6 @@ def test_a_program_with_repeated_constants_gives_the_same():
     for value, wanted in zip(found, [2 * values.sum(axis) for axis in (0, 1, 0)], strict=False):
         np.testing.assert_array_equal(value, wanted)
     assert [float(end) for end in found[3:]] == [2.0, 2.0]
-
-
-def run(strategy, program):
-    @tf.function(autograph=False)
-    def step():
-        return strategy.run(lambda: program([], None))
-
-    with eager.eager_mode():
-        fetched = tf.nest.map_structure(strategy.experimental_local_results, step())
-    return [np.stack([part.numpy() for part in parts]) for parts in fetched]
 
 
 def draws():

@@ -17,29 +17,21 @@ def model_of(call, in_step=None, loss_of=None):
     `Calls` has both.
     """
 
-    def model_fn(features, labels, mode, params):
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        if loss_of is not None:
-            loss = loss_of(loss)
-        train_op = adam(loss, params) if mode == tpu.ModeKeys.TRAIN else tf.no_op()
-        with tf.control_dependencies([train_op]):
-            step = tf.reshape(tf.train.get_global_step().read_value(), [1])
-        if in_step is not None and mode == tpu.ModeKeys.TRAIN:
-            train_op = tf.group(train_op, tf.py_func(in_step, [step], []))
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, host_call=(call, [step]))
-
-    return model_fn
+    return model_with(lambda step, loss: (call, [step]), in_step, loss_of)
 
 
-def model_with(host_call):
+def model_with(host_call, in_step=None, loss_of=None):
     """A model_fn; `host_call(global_step, loss)` makes its host call from tensors of shape [1]."""
 
     def model_fn(features, labels, mode, params):
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+        loss = loss if loss_of is None else loss_of(loss)
         train_op = adam(loss, params) if mode == tpu.ModeKeys.TRAIN else tf.no_op()
         with tf.control_dependencies([train_op]):
             step = tf.reshape(tf.train.get_global_step().read_value(), [1])
         call = host_call(step, tf.reshape(loss, [1]))
+        if in_step is not None and mode == tpu.ModeKeys.TRAIN:
+            train_op = tf.group(train_op, tf.py_func(in_step, [step], []))
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, host_call=call)
 
     return model_fn

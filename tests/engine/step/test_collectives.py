@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from support.graph_sessions import run
 from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework import op_def_registry
@@ -16,7 +17,6 @@ from tensorflow.python.ops import gen_tpu_ops
 from tensorflow.python.tpu.ops import tpu_ops
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph import graph_def, graph_ops
 from tpu_estimator_compat.engine.jax.lowering.xla_collectives import rewrites
 from tpu_estimator_compat.engine.step import collectives
@@ -90,22 +90,6 @@ def _cases(replicas):
 EACH_CASE = pytest.mark.parametrize(
     ("replicas", "case"), [(replicas, case) for replicas in (2, 4) for case in _cases(replicas)]
 )
-
-
-def run(strategy, program, values):
-    """What every replica fetches, stacked, for one value per replica."""
-
-    @tf.function(autograph=False)
-    def step():
-        def on_replica():
-            replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-            return program([tf.constant(values)[replica]], None)
-
-        return strategy.run(on_replica)
-
-    with eager.eager_mode():
-        fetched = tf.nest.map_structure(strategy.experimental_local_results, step())
-    return [np.stack([part.numpy() for part in parts]) for parts in fetched]
 
 
 @EACH_CASE

@@ -103,11 +103,11 @@ def test_kernels_with_a_state_are_not_shared():
     assert signature_of(lambda: drawing(1)) is None
     assert signature_of(lambda: with_functions(seed=1)) is None
     # A stream's state is in a variable, where it is not in a function.
-    rewritten = RandomStreams().applies_to
-    assert program_of(lambda: drawing(1)).signature(rewritten) is not None
-    assert program_of(lambda: with_functions(seed=1)).signature(rewritten) is None
-    assert program_of(lambda: drawing(1)).signature(rewritten) != (
-        program_of(lambda: drawing(2)).signature(rewritten)
+    streams = RandomStreams()
+    assert program_of(lambda: drawing(1)).signature(streams) is not None
+    assert program_of(lambda: with_functions(seed=1)).signature(streams) is None
+    assert program_of(lambda: drawing(1)).signature(streams) != (
+        program_of(lambda: drawing(2)).signature(streams)
     )
 
 

@@ -97,7 +97,7 @@ class DevicePart:
 
     @functools.cached_property
     def _signature(self) -> Hashable | None:
-        return self.program.signature(*([self.streams.applies_to] if self.streams else []))
+        return self.program.signature(self.streams)
 
     def flat(self, data: Structure) -> list[tf.Tensor]:
         """The flat tensors of one replica's element, checked against the plan's `element_spec`."""

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.functions import eager, functions
-from tpu_estimator_compat.engine.functions.traces import Contents
+from tpu_estimator_compat.engine.functions.traces import Contents, Holder
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
@@ -111,10 +111,9 @@ def _function_of(
     """A function of a host program; equal programs may share its trace."""
     if any(map(is_handle, [*program.feeds, *program.fetches])):
         return functions.function(call)
-    continued = [streams] if streams else []
-    rewritten = [streams.applies_to] if streams else []
-    signature = None if _gives_first_values(program) else program.signature(*rewritten)
-    contents = None if signature is None else Contents(signature, [store, *continued])
+    signature = None if _gives_first_values(program) else program.signature(streams)
+    holders: list[Holder] = [store, *([streams] if streams else [])]
+    contents = None if signature is None else Contents(signature, holders)
     return functions.SharedFunction(call, contents)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Protocol
 
 import tensorflow as tf
 
@@ -24,22 +23,11 @@ from tpu_estimator_compat.engine.graph import (
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.engine.step import collectives, replicated_ops, stage_functions, stages
+from tpu_estimator_compat.engine.step.stage_functions import StateRewrite
 from tpu_estimator_compat.tf_internals import tensor_shape
 
 _OF_COMPOSITES = frozenset({"DeserializeSparse", "RaggedTensorFromVariant", "Identity"})
 HandleOf = Callable[[tf.Operation], tf.Tensor]
-
-
-class StateRewrite(Protocol):
-    """Makes nodes whose kernels keep state, such as random ops, take the state as an input."""
-
-    def applies_to(self, node: graph_def.NodeDef) -> bool:
-        """Whether a node, not one in a function, takes its state as an input."""
-
-    def apply(
-        self, graph_def: graph_def.GraphDef
-    ) -> tuple[graph_def.GraphDef, Mapping[str, tf.Tensor]]:
-        """The graph to import in place of `graph_def`, and the values of its additional inputs."""
 
 
 class ReplicaProgram:
@@ -164,18 +152,16 @@ class ReplicaProgram:
             for index in range(len(self.stages))
         ]
 
-    def signature(
-        self, rewritten: Callable[[graph_def.NodeDef], bool] = lambda node: False
-    ) -> Hashable | None:
+    def signature(self, state_rewrite: StateRewrite | None = None) -> Hashable | None:
         """The key that programs of the same computation share; None for several replicas.
 
-        None also where a kernel keeps state, such as a seeded random op that is not `rewritten`: a
+        None also where a kernel keeps state, such as a seeded random op that is not rewritten: a
         shared function would continue from the state that another program left.
         """
         if self.replicas > 1 or self.native_collectives:
             return None
         graph_defs = [self._graph_def(index) for index in range(len(self.stages))]
-        if any(stage_functions.keeps_state(each, but=rewritten) for each in graph_defs):
+        if any(stage_functions.keeps_state(each, state_rewrite) for each in graph_defs):
             return None
         digest = hashlib.sha256()
         for definition in map(graph_def.canonical, graph_defs):
@@ -316,9 +302,9 @@ class ReplicaProgram:
         if index not in self._shared:
             ops = self.stages[index].ops
             knows_id = graph_def.has_types(self.graph, ops, graph_def.BY_REPLICA)
-            applies_to = state_rewrite.applies_to if state_rewrite else (lambda node: False)
-            definition = self._graph_def(index)
-            self._shared[index] = not knows_id and stage_functions.is_shared(definition, applies_to)
+            self._shared[index] = not knows_id and stage_functions.is_shared(
+                self._graph_def(index), state_rewrite
+            )
         return self._shared[index]
 
     def _function(

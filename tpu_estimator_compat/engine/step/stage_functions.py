@@ -8,8 +8,8 @@ replicas that share a device share one function.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
@@ -22,16 +22,23 @@ FEWEST_OPS = 500
 """Stages with fewer ops are built in for each replica: a function call would cost more."""
 
 
-def is_shared(
-    definition: graph_def.GraphDef, rewritten: Callable[[graph_def.NodeDef], bool]
-) -> bool:
-    """Whether a stage is the same for all replicas, and large enough for a function.
+class StateRewrite(Protocol):
+    """Makes nodes whose kernels keep state, such as random ops, take the state as an input."""
 
-    `rewritten` says which nodes, outside of functions, take their state as an input.
-    """
+    def applies_to(self, node: graph_def.NodeDef) -> bool:
+        """Whether a node, not one in a function, takes its state as an input."""
+
+    def apply(
+        self, graph_def: graph_def.GraphDef
+    ) -> tuple[graph_def.GraphDef, Mapping[str, tf.Tensor]]:
+        """The graph to import in place of `graph_def`, and the values of its additional inputs."""
+
+
+def is_shared(definition: graph_def.GraphDef, state_rewrite: StateRewrite | None) -> bool:
+    """Whether a stage is the same for all replicas, and large enough for a function."""
     if len(definition.node) < FEWEST_OPS:
         return False
-    return not keeps_state(definition, but=rewritten)
+    return not keeps_state(definition, state_rewrite)
 
 
 class StageFunction:
@@ -86,16 +93,14 @@ _WITHOUT_STATE = frozenset(
 """Types of ops with effects, or with changing values, but without state of their own."""
 
 
-def keeps_state(
-    definition: graph_def.GraphDef,
-    but: Callable[[graph_def.NodeDef], bool] = lambda node: False,
-) -> bool:
-    """Whether a kernel of `definition` may have state outside of resources.
+def keeps_state(definition: graph_def.GraphDef, state_rewrite: StateRewrite | None) -> bool:
+    """Whether a kernel of `definition`, rewritten, may have state outside of resources.
 
-    Random ops without seeds do not count: their streams may begin anywhere. Nor do nodes, outside
-    of functions, for which `but` returns True.
+    Random ops without seeds do not count: their streams may begin anywhere.
     """
-    nodes = [node for node in definition.node if not but(node)]
+    nodes = list(definition.node)
+    if state_rewrite is not None:
+        nodes = [node for node in nodes if not state_rewrite.applies_to(node)]
     nodes += [node for function in definition.library.function for node in function.node_def]
     return any(map(_keeps_state, nodes))
 
