@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -83,17 +83,18 @@ class ShardedVariables:
 
     def _write_others(self, folder: str, asked: Sequence[int]) -> Iterator[str]:
         """Writes other machines' rows, about `_FILE` bytes to a file; yields the prefixes."""
-        files, held = itertools.count(1), _FileOfPieces()
+        files = (os.path.join(folder, str(number)) for number in itertools.count(1))
+        held: dict[Shard, tf.Tensor] = {}
         for machine in range(1, self._group.count):
             for i in asked:
                 for piece in self._pieces(machine, i):
-                    rows = self._group.receive(self._spec(piece, i), _exchange(piece), machine)
-                    held.add(piece, rows)
-                    if held.bytes >= _FILE:
-                        yield held.write(os.path.join(folder, str(next(files))))
-                        held = _FileOfPieces()
-        if held.bytes:
-            yield held.write(os.path.join(folder, str(next(files))))
+                    spec = self._spec(piece, i)
+                    held[piece] = self._group.receive(spec, _exchange(piece), machine)
+                    if sum(map(_bytes, held.values())) >= _FILE:
+                        yield _written(next(files), held)
+                        held = {}
+        if held:
+            yield _written(next(files), held)
 
     def send_own(self) -> None:
         """Sends this machine's rows to the chief, which has asked for them."""
@@ -172,25 +173,19 @@ class ShardedVariables:
         return tf.TensorSpec(piece.own_shape, self._dtypes[i])
 
 
-class _FileOfPieces:
-    def __init__(self) -> None:
-        self.bytes = 0
-        self._pieces: list[Shard] = []
-        self._rows: list[tf.Tensor] = []
+def _written(prefix: str, rows: Mapping[Shard, tf.Tensor]) -> str:
+    """Writes pieces of variables to a file; returns `prefix`."""
+    tf.raw_ops.SaveV2(
+        prefix=prefix,
+        tensor_names=[piece.name for piece in rows],
+        shape_and_slices=[piece.slice_info.spec for piece in rows],
+        tensors=list(rows.values()),
+    )
+    return prefix
 
-    def add(self, piece: Shard, rows: tf.Tensor) -> None:
-        self.bytes += rows.dtype.size * rows.shape.num_elements()
-        self._pieces.append(piece)
-        self._rows.append(rows)
 
-    def write(self, prefix: str) -> str:
-        tf.raw_ops.SaveV2(
-            prefix=prefix,
-            tensor_names=[piece.name for piece in self._pieces],
-            shape_and_slices=[piece.slice_info.spec for piece in self._pieces],
-            tensors=self._rows,
-        )
-        return prefix
+def _bytes(rows: tf.Tensor) -> int:
+    return int(rows.dtype.size * rows.shape.num_elements())
 
 
 def _exchange(piece: Shard) -> str:
