@@ -73,15 +73,14 @@ def test_steps(tmp_path, inserted, input_fn, call):
         list(getattr(estimator, call)(input_fn))
 
 
-def test_a_step_that_a_hook_limits(tmp_path):
+@pytest.mark.parametrize(
+    ("inserted", "hook"),
+    [(queue, Options()), (lambda x: x, Options(lambda: queue(0.0)))],
+    ids=["a step", "what the hook fetches"],
+)
+def test_limits_of_a_hook(tmp_path, inserted, hook):
     with pytest.raises(tf.errors.DeadlineExceededError, match=LATE):
-        make_estimator(tmp_path, queue).train(data, hooks=[Options()])
-
-
-def test_what_a_hook_waits_for(tmp_path):
-    hook = Options(lambda: queue(0.0))
-    with pytest.raises(tf.errors.DeadlineExceededError, match=LATE):
-        make_estimator(tmp_path).train(data, steps=2, hooks=[hook])
+        make_estimator(tmp_path, inserted).train(data, steps=2, hooks=[hook])
 
 
 def test_quick_steps_are_left_alone(tmp_path):

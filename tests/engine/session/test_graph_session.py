@@ -38,6 +38,25 @@ def test_initial_values_that_depend_on_each_other(graph, session):
     np.testing.assert_array_equal(session.run(second), [2.0, 4.0])
 
 
+def test_only_what_is_fetched_runs(graph, session):
+    counter = tf.get_variable("counter", [], tf.int32, tf.zeros_initializer())
+    wanted = tf.assign_add(counter, 1)
+    tf.assign_add(counter, 100)
+    session.run(counter.initializer)
+    assert session.run(wanted) == 1
+    assert session.run(wanted) == 2
+    assert session.run(counter) == 2
+
+
+def test_tables_and_their_initializers(graph, session):
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(["a"], [7]), default_value=-1
+    )
+    found = table.lookup(tf.constant(["a", "b"]))
+    session.run(tf.tables_initializer())
+    assert session.run(found).tolist() == [7, -1]
+
+
 def test_bad_feeds_and_closed_sessions(graph, session):
     x = tf.placeholder(tf.float32, [2], name="x")
     with pytest.raises(ValueError, match="Cannot feed value of shape"):
