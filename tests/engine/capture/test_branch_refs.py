@@ -15,12 +15,6 @@ from tpu_estimator_compat.tf_internals import FuncGraph
 ONES = np.ones([2], "f4")
 
 
-def another_write_in_each_branch(v, u, step):
-    taken = tf.cond(step > 1, lambda: tf.assign_add(u, v), lambda: tf.assign_sub(v, [0.5, 0.5]))
-    with tf.control_dependencies([taken]):
-        return [u * 2.0, v * 2.0]
-
-
 def a_part_within_a_branch_after_its_write(v, u, step):
     read = tf.reshape(tf.identity(v), [1, 2])
 
@@ -88,7 +82,6 @@ def a_write_through_the_result_of_another(v, u, step):
 
 
 PROGRAMS = [
-    another_write_in_each_branch,
     a_part_within_a_branch_after_its_write,
     a_branch_that_returns_what_it_took,
     a_loop_that_looks_before_it_writes,

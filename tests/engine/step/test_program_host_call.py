@@ -5,10 +5,7 @@ import glob
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import (
-    make_estimator,
-    train_input_fn,
-)
+from support.legacy_models import make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
 

@@ -32,14 +32,13 @@ def capture_semantics(*, for_session: bool = False) -> Iterator[None]:
     After `disable_v2_behavior()`, control flow would have frames (Enter, Exit), which cannot be
     imported into a function. TensorFlow's sessions run frames: with `for_session`, they are made.
     """
-    if for_session:
-        with _dimensions_with_values(), _recording():
+    with _dimensions_with_values(), _recording():
+        if for_session:
             yield
-        return
-    of_one_graph = not control_flow_util.ENABLE_CONTROL_FLOW_V2
-    functional = patched(control_flow_util, "EnableControlFlowV2", lambda _, graph: True)
-    with functional, _dimensions_with_values(), _recording():
-        with branches.as_captured(of_one_graph=of_one_graph):
+            return
+        of_one_graph = not control_flow_util.ENABLE_CONTROL_FLOW_V2
+        functional = patched(control_flow_util, "EnableControlFlowV2", lambda _, graph: True)
+        with functional, branches.as_captured(of_one_graph=of_one_graph):
             yield
 
 

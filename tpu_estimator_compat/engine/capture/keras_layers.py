@@ -112,8 +112,7 @@ def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[
     collected = graph.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)
     keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
     variables = [variable for key in keys for variable in graph.get_collection(key)]
-    known = [op if isinstance(op, tf.Operation) else op.op for op in collected]
-    known += [graph_ops.as_operation(v.initializer) for v in variables]
+    known = map(graph_ops.as_operation, [*collected, *(v.initializer for v in variables)])
     writes = [op for op in graph.get_operations() if op.type in _WRITES]
     if not writes:
         return []

@@ -132,7 +132,7 @@ class HostCalls:
 
     def cache_key(self) -> Hashable | None:
         """The key that host calls with the same computation share; None where none shares it."""
-        own = self.part.cache_key()
+        own = self.part.cache_key
         return None if own is None else (own, self.every, *self.handles())
 
     def handles(self) -> dict[str, tf.Tensor]:

@@ -20,12 +20,9 @@ class HostPart:
         self.program = ReplicaProgram(graph, part.feeds, part.fetches, part.targets)
         self._store = store
 
+    @functools.cached_property
     def cache_key(self) -> Hashable | None:
         """The key that host parts with the same computation share; None where none shares it."""
-        return self._signature
-
-    @functools.cached_property
-    def _signature(self) -> Hashable | None:
         return self.program.signature()
 
     def __call__(self, given: Mapping[Key, tf.Tensor]) -> dict[Key, tf.Tensor]:

@@ -105,7 +105,7 @@ class StepProgram:
 
     def contents(self) -> Contents | None:
         """The contents of a function of this step; None if it must not share a trace."""
-        keys = [part.cache_key() for part in (self.device, self.host, self.host_calls)]
+        keys = [self.device.cache_key(), self.host.cache_key, self.host_calls.cache_key()]
         if None in keys:
             return None
         pairs = self.parts.transfers.pairs.values()
