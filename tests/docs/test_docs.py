@@ -107,7 +107,7 @@ assert trained.get_variable_value("global_step") < 300
 assert estimator.get_variable_value("global_step") == 300
 """,
     "schedules.md": """
-from tpu_estimator_compat.engine.hooks.early_stopping import read_eval_metrics
+from tpu_estimator_compat.estimator.early_stopping import read_eval_metrics
 assert notes.told == [(100, False), (200, False), (300, True)]
 assert exports[0].endswith("by_turns/export/notes")
 assert stopping.get_variable_value("global_step") < 5000

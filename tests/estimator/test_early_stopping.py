@@ -5,11 +5,7 @@ import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
 
 from tpu_estimator_compat import estimator as namespace
-from tpu_estimator_compat.engine.hooks.early_stopping import (
-    StopAtCheckpointStepHook,
-    StopOnPredicateHook,
-    StopWithChiefHook,
-)
+from tpu_estimator_compat.estimator.early_stopping import StopWithChiefHook, _hooks, _original
 
 from .idle_hook import Calls
 
@@ -61,15 +57,15 @@ def test_the_evaluation_that_stops(tmp_path, make, limit, losses, stops_at):
 def test_who_is_not_the_chief_leaves_the_decision_to_it(tmp_path, monkeypatch):
     cluster = {"chief": ["localhost:1"], "worker": ["localhost:2"]}
     task = {"type": "evaluator", "index": 0}
-    assert isinstance(_hooks(tmp_path)[0], StopOnPredicateHook)
-    assert isinstance(_hooks(tmp_path)[1], tf.train.StopAtStepHook)
+    assert isinstance(made(tmp_path)[0], _original._StopOnPredicateHook)
+    assert isinstance(made(tmp_path)[1], tf.train.StopAtStepHook)
     monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
-    stopping, at_checkpoint = _hooks(tmp_path)
+    stopping, at_checkpoint = made(tmp_path)
     assert isinstance(stopping, StopWithChiefHook)
-    assert isinstance(at_checkpoint, StopAtCheckpointStepHook)
+    assert isinstance(at_checkpoint, _hooks._StopAtCheckpointStepHook)
 
 
-def _hooks(model_dir):
+def made(model_dir):
     estimator = make_estimator(model_dir)
     return (
         experimental.make_early_stopping_hook(estimator, lambda: False),

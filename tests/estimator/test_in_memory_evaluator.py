@@ -5,7 +5,7 @@ import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat import estimator as namespace
-from tpu_estimator_compat.engine.hooks.early_stopping import read_eval_metrics
+from tpu_estimator_compat.estimator.early_stopping import read_eval_metrics
 
 from .idle_hook import Calls
 

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config.arguments import check_number, check_steps, check_type
-from tpu_estimator_compat.engine.checkpoint.state import global_step_in
-from tpu_estimator_compat.engine.hooks.early_stopping import (
-    StopAtCheckpointStepHook,
-    StopOnPredicateHook,
-    StopWithChiefHook,
-    read_eval_metrics,
-)
+from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.hooks import traits
 from tpu_estimator_compat.estimator import original
 from tpu_estimator_compat.estimator.estimator import Estimator
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 _original: Any = original.module("early_stopping")
+_hooks: Any = original.module("hooks.hooks")
+read_eval_metrics = _original.read_eval_metrics
+
+
+class StopWithChiefHook(tf.compat.v1.train.SessionRunHook):
+    """Creates the variable `STOP` on a worker, which stops when the chief stops."""
+
+    def begin(self) -> None:
+        _original._get_or_create_stop_var()
+
+
+traits.ROWS.update(
+    {
+        StopWithChiefHook: traits.row(traits.never),
+        _original._StopOnPredicateHook: traits.row(traits.after_step),
+        _hooks._StopAtCheckpointStepHook: traits.row(traits.last_step, looks_at_host_calls=True),
+    }
+)
 
 
 def make_early_stopping_hook(
@@ -53,9 +67,11 @@ def make_early_stopping_hook(
             "Only one of `run_every_secs` and `run_every_steps` must be set. Got "
             f"{run_every_secs} and {run_every_steps}; pass None for the other."
         )
-    if estimator.config.is_chief:
-        return StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps)
-    return StopWithChiefHook()
+    if not estimator.config.is_chief:
+        return StopWithChiefHook()
+    if not callable(should_stop_fn):
+        raise TypeError(f"`should_stop_fn` must be callable, given: {should_stop_fn}")
+    return _original._StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps)
 
 
 def make_stop_at_checkpoint_step_hook(
@@ -74,10 +90,8 @@ def make_stop_at_checkpoint_step_hook(
     """
     _check_estimator(estimator)
     check_steps(last_step, "last_step")
-    if estimator.config.is_chief:
-        return tf.compat.v1.train.StopAtStepHook(last_step=last_step)
-    checkpoint_step = functools.partial(global_step_in, estimator.model_dir)
-    return StopAtCheckpointStepHook(checkpoint_step, last_step, wait_after_file_check_secs)
+    make = _hooks.make_stop_at_checkpoint_step_hook
+    return make(estimator, last_step, wait_after_file_check_secs)
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -85,6 +99,24 @@ def _check_estimator(estimator: Any) -> None:
         raise TypeError(
             f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}"
         )
+
+
+def events(pattern: str) -> Iterator[Any]:
+    """The events of the files that match a pattern; warns where a file is damaged."""
+    for path in tf.io.gfile.glob(pattern):
+        try:
+            yield from tf.compat.v1.train.summary_iterator(path)
+        except tf.errors.DataLossError as error:
+            logging.warning(
+                "Skipping rest of the file due to encountering data corruption error; file path: "
+                "%s; original error raised by `tf.train.summary_iterator`: %s",
+                path,
+                error,
+            )
+
+
+def _summaries(eval_dir: str) -> Iterator[Any]:
+    return events(os.path.join(user_files.literal(eval_dir), "events.out.tfevents.*"))
 
 
 class _Metrics(dict[str, float]):
@@ -118,6 +150,7 @@ def _check(given: dict[str, Any]) -> None:
 # The original's functions look for these in their module.
 _original.make_early_stopping_hook = make_early_stopping_hook
 _original.read_eval_metrics = _read
+_original._summaries = _summaries  # a folder may have any name
 for _name in [name for name in vars(_original) if name.startswith("stop_if_")]:
     setattr(_original, _name, original.checked(getattr(_original, _name), _check))
 

@@ -14,8 +14,8 @@ from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config.arguments import check_callable, check_type
 from tpu_estimator_compat.engine.files import user_files
-from tpu_estimator_compat.engine.hooks.early_stopping import events
 from tpu_estimator_compat.estimator import original
+from tpu_estimator_compat.estimator.early_stopping import events
 
 Results = dict[str, Any]
 _original: Any = original.module("exporter")

@@ -3,7 +3,6 @@
 Exporters, receivers, early stopping, `add_metrics` and `train_and_evaluate` are the original's, and
 so are the canned models. This package has its own
 
-- hooks of early stopping: the loop must know when each hook reads the global step;
 - deletion of old exports, which must not follow links;
 - input functions for arrays: the original's need queues, and threads that fill them;
 - `model_to_estimator`: the original takes models of Keras 2 only.
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import config, spec
+from tpu_estimator_compat.engine.checkpoint.state import global_step_in
 from tpu_estimator_compat.engine.packages import package_copy, tensorflow_estimator
 from tpu_estimator_compat.estimator.estimator import Estimator
 
@@ -41,6 +41,7 @@ def _names() -> dict[str, Any]:
         "WarmStartSettings": spec.WarmStartSettings,
         "_canned_estimator_api_gauge": _Uncounted(),
         "_estimator_api_gauge": _Uncounted(),
+        "_load_global_step_from_checkpoint_dir": global_step_in,
     }
 
 

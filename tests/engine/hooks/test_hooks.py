@@ -7,11 +7,8 @@ import tensorflow.compat.v1 as tf
 from support.legacy_models import finite_input_fn, logits_of, make_estimator, train_input_fn
 
 import tpu_estimator_compat as tpu
-from tpu_estimator_compat.engine.hooks.early_stopping import (
-    StopAtCheckpointStepHook,
-    read_eval_metrics,
-)
-from tpu_estimator_compat.estimator import experimental
+from tpu_estimator_compat.estimator import early_stopping, experimental
+from tpu_estimator_compat.estimator.early_stopping import read_eval_metrics
 
 
 def scaled_model_fn(features, labels, mode, params):
@@ -232,14 +229,18 @@ def test_events_are_read_by_step_and_damage_is_skipped(tmp_path, caplog):
     assert "Skipping rest of the file" in caplog.text
 
 
-def test_a_worker_stops_once_the_checkpoint_is_written(tmp_path):
+def test_a_worker_stops_once_the_checkpoint_is_written(tmp_path, monkeypatch):
     steps_in_checkpoint = iter([0, 4, 8])
-    hook = StopAtCheckpointStepHook(lambda: next(steps_in_checkpoint), 6, 0.01)
+    estimator_lib = early_stopping._hooks.estimator_lib
+    monkeypatch.setattr(
+        estimator_lib,
+        "_load_global_step_from_checkpoint_dir",
+        lambda folder: next(steps_in_checkpoint),
+    )
+    hook = early_stopping._hooks._StopAtCheckpointStepHook(str(tmp_path), 6, 0.01)
     estimator = make_estimator(tmp_path)
     estimator.train(train_input_fn, hooks=[hook], max_steps=50)
     assert estimator.get_variable_value("global_step") == 8  # two steps more, waiting
-    with pytest.raises(ValueError, match="last_step must be specified"):
-        StopAtCheckpointStepHook(lambda: 0, None)
 
 
 @pytest.mark.parametrize(("use_tpu", "replicas"), [(False, 1), (True, 1), (True, 2)])

@@ -5,16 +5,15 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.training import basic_session_run_hooks as hooks_lib
 
 from tpu_estimator_compat.engine.hooks import traits
-from tpu_estimator_compat.engine.hooks.early_stopping import (
-    StopAtCheckpointStepHook,
-    StopOnPredicateHook,
-    StopWithChiefHook,
-)
 from tpu_estimator_compat.engine.hooks.limits import LossNanHook
 from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook, ProgressBarHook
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.engine.hooks.traits import EVERY_STEP, NEVER, Demand
+from tpu_estimator_compat.estimator.early_stopping import StopWithChiefHook, _hooks, _original
 from tpu_estimator_compat.spec import HostCallHook, SummaryWritersHook
+
+StopAtCheckpointStepHook = _hooks._StopAtCheckpointStepHook
+StopOnPredicateHook = _original._StopOnPredicateHook
 
 TRIGGERED = 20
 """The global step at which timers were last triggered."""
@@ -42,7 +41,7 @@ KNOWN = {
     LossNanHook: (lambda d: LossNanHook("x"), None),
     ProgressBarHook: (lambda d: ProgressBarHook("x", 1, None), None),
     SaverHook: (lambda d: SaverHook("", save_steps=10), 7),
-    StopAtCheckpointStepHook: (lambda d: StopAtCheckpointStepHook(lambda: 0, 100), 77),
+    StopAtCheckpointStepHook: (lambda d: StopAtCheckpointStepHook(d, 100), 77),
     # It looks at the step before the run: at 30, when 31 are made.
     StopOnPredicateHook: (lambda d: StopOnPredicateHook(bool, None, 10), 8),
     StopWithChiefHook: (lambda d: StopWithChiefHook(), None),
@@ -79,11 +78,11 @@ def made(tmp_path):
 def types_with(**facts):
     """The known classes of which something is said."""
     [(name, value)] = facts.items()
-    return {t for t, row in traits._ROWS.items() if getattr(row, name) == value}
+    return {t for t, row in traits.ROWS.items() if getattr(row, name) == value}
 
 
 def test_all_rows_are_tested():
-    assert set(KNOWN) == set(traits._ROWS)
+    assert set(KNOWN) == set(traits.ROWS)
 
 
 @pytest.mark.parametrize("hook_type", KNOWN, ids=lambda t: t.__name__)
@@ -246,7 +245,7 @@ def test_a_subclass_that_overrides_the_schedule_is_unknown(made, hook_type, meth
 
 def test_timer_methods_are_there():
     """A TensorFlow that renames one is seen here."""
-    for hook_type, row in traits._ROWS.items():
+    for hook_type, row in traits.ROWS.items():
         assert all(callable(getattr(hook_type, name)) for name in row.timer_methods), hook_type
 
 
@@ -379,4 +378,4 @@ def test_tensorflows_hooks_are_known():
         and each.__module__ == hooks_lib.__name__
         and not each.__name__.startswith("_")
     }
-    assert hooks - set(traits._ROWS) == unknown
+    assert hooks - set(traits.ROWS) == unknown

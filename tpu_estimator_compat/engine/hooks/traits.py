@@ -16,11 +16,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.hooks.early_stopping import (
-    StopAtCheckpointStepHook,
-    StopOnPredicateHook,
-    StopWithChiefHook,
-)
 from tpu_estimator_compat.engine.hooks.limits import LossNanHook
 from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook, ProgressBarHook
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
@@ -85,10 +80,10 @@ def of(hook: Hook) -> HookTraits:
     unless it overrides a name on which the schedule relies. If it does, nothing is assumed, except
     that a saver's subclass still saves.
     """
-    known = next((c for c in type(hook).__mro__ if c in _ROWS), None)
+    known = next((c for c in type(hook).__mro__ if c in ROWS), None)
     if known is None:
         return _UNKNOWN
-    row = _ROWS[known]
+    row = ROWS[known]
     if _methods(known).isdisjoint(vars(hook)) and type(hook) is known:
         return row
     saver = HookTraits(
@@ -126,7 +121,7 @@ def _names(known: type) -> frozenset[str]:
     methods = [vars(c).get(name) for c in known.__mro__ for name in ("before_run", "after_run")]
     used = {name for m in methods if m is not None for name in m.__code__.co_names}
     private = {name for name in used if name.startswith("_")}
-    free = {"begin", "after_create_session", "end", *_ROWS[known].timer_methods}
+    free = {"begin", "after_create_session", "end", *ROWS[known].timer_methods}
     return (_methods(known) | private | {"__getattribute__", "__setattr__"}) - free
 
 
@@ -167,7 +162,7 @@ def _is_plain(timer: Any, kind: type) -> bool:
     return _methods(kind).isdisjoint(vars(timer)) and type(timer) is kind
 
 
-def _last_step(hook: Hook, global_step: int) -> Demand:
+def last_step(hook: Hook, global_step: int) -> Demand:
     return EVERY_STEP if hook._last_step is None else Demand(steps=hook._last_step - global_step)
 
 
@@ -175,7 +170,7 @@ def _timed(hook: Hook, global_step: int) -> Demand:
     return _timer_demand(hook._timer, global_step)
 
 
-def _after_step(hook: Hook, global_step: int) -> Demand:
+def after_step(hook: Hook, global_step: int) -> Demand:
     # Its timer gets the step before the run, and so triggers one step later.
     return _timer_demand(hook._timer, global_step, lead=-1)
 
@@ -200,12 +195,12 @@ def _host_call(hook: Hook, global_step: int) -> Demand:
     return EVERY_STEP if any(f is not None for f in tf.nest.flatten(hook.fetches)) else NEVER
 
 
-def _never(hook: Hook, global_step: int) -> Demand:
+def never(hook: Hook, global_step: int) -> Demand:
     del hook, global_step
     return NEVER
 
 
-def _row(
+def row(
     demand: Callable[[Hook, int], Demand],
     *timer_methods: str,
     looks_at_host_calls: bool = False,
@@ -214,28 +209,26 @@ def _row(
     return HookTraits(demand, looks_at_host_calls, timer_methods=frozenset(timer_methods), **other)
 
 
-_ROWS: dict[type, HookTraits] = {
-    hooks_lib.CheckpointSaverHook: _row(
+ROWS: dict[type, HookTraits] = {
+    hooks_lib.CheckpointSaverHook: row(
         _timed,
         "_save",
         "_get_saver",
         looks_at_host_calls=True,  # by its listeners
         saves_checkpoints=True,
     ),
-    hooks_lib.FinalOpsHook: _row(_never, looks_at_host_calls=True),
-    hooks_lib.LoggingTensorHook: _row(_logging, "_log_tensors", call_counter="_iter_count"),
-    hooks_lib.NanTensorHook: _row(_every_step),
-    hooks_lib.ProfilerHook: _row(_summary, "_save"),
-    hooks_lib.StepCounterHook: _row(_timed, "_log_and_record"),
-    hooks_lib.StopAtStepHook: _row(_last_step, bounds_training=True),
-    hooks_lib.SummarySaverHook: _row(_summary, "_get_summary_op"),
-    ExamplesPerSecondHook: _row(_timed, "_log_and_record"),
-    HostCallHook: _row(_host_call),
-    LossNanHook: _row(_never),
-    ProgressBarHook: _row(_never),
-    SaverHook: _row(_timed, saves_checkpoints=True, writes_in_background=True),
-    StopAtCheckpointStepHook: _row(_last_step, looks_at_host_calls=True),
-    StopOnPredicateHook: _row(_after_step),
-    StopWithChiefHook: _row(_never),
-    SummaryWritersHook: _row(_never),
+    hooks_lib.FinalOpsHook: row(never, looks_at_host_calls=True),
+    hooks_lib.LoggingTensorHook: row(_logging, "_log_tensors", call_counter="_iter_count"),
+    hooks_lib.NanTensorHook: row(_every_step),
+    hooks_lib.ProfilerHook: row(_summary, "_save"),
+    hooks_lib.StepCounterHook: row(_timed, "_log_and_record"),
+    hooks_lib.StopAtStepHook: row(last_step, bounds_training=True),
+    hooks_lib.SummarySaverHook: row(_summary, "_get_summary_op"),
+    ExamplesPerSecondHook: row(_timed, "_log_and_record"),
+    HostCallHook: row(_host_call),
+    LossNanHook: row(never),
+    ProgressBarHook: row(never),
+    SaverHook: row(_timed, saves_checkpoints=True, writes_in_background=True),
+    SummaryWritersHook: row(never),
 }
+"""By class; `estimator/early_stopping.py` adds the rows of its hooks."""
