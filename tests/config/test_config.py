@@ -154,21 +154,6 @@ def test_jit_is_given_by_name_only():
         RunConfig(*[None] * 17, True)
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"save_summary_steps": -1}, r"save_summary_steps should be >= 0 \(got -1\)"),
-        ({"keep_checkpoint_max": -2}, r"keep_checkpoint_max should be >= 0 \(got -2\)"),
-        ({"tf_random_seed": "7"}, r"tf_random_seed must be integer\. \(got '7'\)"),
-        ({"protocol": "http"}, r"protocol should be grpc or grpc\+verbs \(got 'http'\)"),
-        ({"jit_compile": "yes"}, r"jit_compile should be True, False or None \(got 'yes'\)"),
-    ],
-)
-def test_refusals_show_the_value(setting, message):
-    with pytest.raises(ValueError, match=message):
-        RunConfig(**setting)
-
-
 def test_strategy_given_twice_is_refused(strategy):
     one = strategy(1)
     with pytest.raises(ValueError, match=r"`experimental_distribute\.train_distribute` can be set"):
@@ -180,11 +165,18 @@ def test_remote_cluster_is_refused(strategy):
         RunConfig(experimental_distribute=Distribute(strategy(1), remote={"worker": ["w:1"]}))
 
 
-@pytest.mark.parametrize("argument", ["train_distribute", "eval_distribute"])
-def test_parameter_server_strategy_is_refused(argument):
+@pytest.mark.parametrize(
+    ("argument", "of"),
+    [
+        ("train_distribute", lambda servers: servers),
+        ("eval_distribute", lambda servers: servers),
+        ("experimental_distribute", Distribute),
+    ],
+)
+def test_parameter_server_strategy_is_refused(argument, of):
     servers = object.__new__(tf.distribute.experimental.ParameterServerStrategy)
     with pytest.raises(ValueError, match="ClusterCoordinator"):
-        RunConfig(**{argument: servers})
+        RunConfig(**{argument: of(servers)})
 
 
 def test_parameter_servers_of_tf1_have_one_replica_per_worker(monkeypatch):
@@ -193,12 +185,6 @@ def test_parameter_servers_of_tf1_have_one_replica_per_worker(monkeypatch):
     monkeypatch.setattr(type(servers), "num_replicas_in_sync", 2)
     with pytest.raises(NotImplementedError, match="2 replicas, one per GPU of this worker"):
         RunConfig(train_distribute=servers)
-
-
-def test_experimental_distribute_refuses_parameter_servers():
-    servers = object.__new__(tf.distribute.experimental.ParameterServerStrategy)
-    with pytest.raises(ValueError, match="ClusterCoordinator"):
-        RunConfig(experimental_distribute=Distribute(servers))
 
 
 def test_fields_of_a_session_config_without_effect_are_told_once(monkeypatch, caplog):

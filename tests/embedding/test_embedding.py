@@ -146,33 +146,27 @@ def test_what_an_estimator_refuses(tmp_path):
             )
 
 
+DICTS = {"table_to_config_dict": TABLE, "feature_to_config_dict": FEATURE}
 SPECS = {
     "neither form": ({}, ValueError, "Exactly one of .* Got neither"),
     "half a form": ({"table_to_config_dict": TABLE}, ValueError, "Exactly one of"),
     "both forms": (
-        {
-            "feature_columns": [column()],
-            "table_to_config_dict": TABLE,
-            "feature_to_config_dict": FEATURE,
-        },
+        {"feature_columns": [column()], **DICTS},
         ValueError,
         "Exactly one of .* Got both",
     ),
     "unknown table": (
-        {
-            "table_to_config_dict": TABLE,
-            "feature_to_config_dict": {"a": embedding.FeatureConfig("letters")},
-        },
+        {**DICTS, "feature_to_config_dict": {"a": embedding.FeatureConfig("letters")}},
         ValueError,
         r"Feature a refers to table letters which is not in .* It has \['words'\]",
     ),
     "no feature config": (
-        {"table_to_config_dict": TABLE, "feature_to_config_dict": {"a": "words"}},
+        {**DICTS, "feature_to_config_dict": {"a": "words"}},
         TypeError,
         "Config for feature a must be of type `FeatureConfig`",
     ),
     "no table config": (
-        {"table_to_config_dict": {"words": 5}, "feature_to_config_dict": FEATURE},
+        {**DICTS, "table_to_config_dict": {"words": 5}},
         TypeError,
         "Config for table words must be of type `TableConfig`",
     ),
@@ -184,16 +178,12 @@ SPECS = {
     "no optimizer": ({"feature_columns": [column()]}, ValueError, "optimization_parameters must"),
     "no column": ({"feature_columns": ["a"]}, TypeError, "All feature columns must be"),
     "partition": (
-        {
-            "table_to_config_dict": TABLE,
-            "feature_to_config_dict": FEATURE,
-            "partition_strategy": "row",
-        },
+        {**DICTS, "partition_strategy": "row"},
         ValueError,
         'Invalid partition_strategy row. Must be one of "mod" or "div"',
     ),
     "limit": (
-        {"table_to_config_dict": TABLE, "feature_to_config_dict": FEATURE, "clipping_limit": -1.0},
+        {**DICTS, "clipping_limit": -1.0},
         ValueError,
         "clipping_limit must be a positive number, got -1.0",
     ),

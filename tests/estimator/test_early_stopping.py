@@ -2,12 +2,10 @@ import json
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import make_estimator, train_input_fn
+from support.legacy_models import Calls, make_estimator, train_input_fn
 
 from tpu_estimator_compat import estimator as namespace
 from tpu_estimator_compat.estimator.early_stopping import StopWithChiefHook, _hooks, _original
-
-from .idle_hook import Calls
 
 experimental = namespace.experimental
 

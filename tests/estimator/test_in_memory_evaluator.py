@@ -2,12 +2,10 @@ import json
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import make_estimator, make_model_fn, train_input_fn
+from support.legacy_models import Calls, make_estimator, make_model_fn, train_input_fn
 
 from tpu_estimator_compat import estimator as namespace
 from tpu_estimator_compat.estimator.early_stopping import read_eval_metrics
-
-from .idle_hook import Calls
 
 experimental = namespace.experimental
 

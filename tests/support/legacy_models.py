@@ -110,5 +110,17 @@ class Fetching(tf.train.SessionRunHook):
         self.seen.append(run_values.results)
 
 
+class Calls(tf.train.SessionRunHook):
+    """Needs no control, and counts how often it gets it."""
+
+    count = 0
+
+    def steps_until_control(self, global_step):
+        return None
+
+    def after_run(self, run_context, run_values):
+        self.count += 1
+
+
 def last_loss():
     return tf.get_collection(tf.GraphKeys.LOSSES)[-1]

@@ -55,6 +55,10 @@ class Case:
     own_ops: bool = True
 
 
+def exports(receiver, **arguments):
+    return lambda est, base: est.export_saved_model(base, receiver, **arguments)
+
+
 def logits_of(x):
     with tf.variable_scope("tower"):
         hidden = tf.get_variable(
@@ -102,16 +106,8 @@ def raw_receiver():
     return estimator.export.build_raw_serving_input_receiver_fn({"x": tf.constant(x, name="x")})()
 
 
-def export_plain(est, base):
-    return est.export_saved_model(base, raw_receiver)
-
-
 def export_old_name(est, base):
     return est.export_savedmodel(base, raw_receiver)
-
-
-def export_as_text(est, base):
-    return est.export_saved_model(base, raw_receiver, as_text=True)
 
 
 def default_request():
@@ -129,10 +125,6 @@ def bare_model_fn(features, labels, mode, params):
 def bare_receiver():
     features = tf.placeholder(tf.float32, [None, FEATURES], name="points")
     return estimator.export.TensorServingInputReceiver(features, features)
-
-
-def export_bare(est, base):
-    return est.export_saved_model(base, bare_receiver)
 
 
 # Several outputs of all kinds, tf.Examples, and raw features as an alternative.
@@ -178,10 +170,6 @@ def parsing_receiver():
     return estimator.export.ServingInputReceiver(made.features, made.receiver_tensors, alternatives)
 
 
-def export_heads(est, base):
-    return est.export_saved_model(base, parsing_receiver)
-
-
 def heads_requests():
     examples = {"inputs": serialized()}
     return {
@@ -214,10 +202,6 @@ def sparse_model_fn(features, labels, mode, params):
 def sparse_receiver():
     make = estimator.export.build_parsing_serving_input_receiver_fn
     return make({"word": tf.VarLenFeature(tf.string)})()
-
-
-def export_sparse(est, base):
-    return est.export_saved_model(base, sparse_receiver)
 
 
 def sparse_requests():
@@ -330,12 +314,6 @@ def export_modes(est, base):
     return est.experimental_export_all_saved_models(base, receivers)
 
 
-def export_eval(est, base):
-    return est.export_saved_model(
-        base, unwrapped_receiver, experimental_mode=estimator.ModeKeys.EVAL
-    )
-
-
 # tf.layers with batch normalization.
 
 
@@ -438,7 +416,7 @@ def tpu_case(model_fn, version, export_to_cpu=True):
     return Case(
         model_fn,
         dict_input_fn,
-        export_plain,
+        exports(raw_receiver),
         default_request,
         arguments={
             "export_to_tpu": True,
@@ -450,18 +428,31 @@ def tpu_case(model_fn, version, export_to_cpu=True):
     )
 
 
+export_plain = exports(raw_receiver)
 CASES = {
     "plain": Case(plain_model_fn, dict_input_fn, export_plain, default_request),
     "old_name": Case(plain_model_fn, dict_input_fn, export_old_name, default_request),
-    "as_text": Case(plain_model_fn, dict_input_fn, export_as_text, default_request),
-    "bare": Case(
-        bare_model_fn, bare_input_fn, export_bare, lambda: {"serving_default": {"input": points(3)}}
+    "as_text": Case(
+        plain_model_fn, dict_input_fn, exports(raw_receiver, as_text=True), default_request
     ),
-    "heads": Case(heads_model_fn, dict_input_fn, export_heads, heads_requests),
-    "sparse": Case(sparse_model_fn, sparse_input_fn, export_sparse, sparse_requests),
+    "bare": Case(
+        bare_model_fn,
+        bare_input_fn,
+        exports(bare_receiver),
+        lambda: {"serving_default": {"input": points(3)}},
+    ),
+    "heads": Case(heads_model_fn, dict_input_fn, exports(parsing_receiver), heads_requests),
+    "sparse": Case(sparse_model_fn, sparse_input_fn, exports(sparse_receiver), sparse_requests),
     "tables": Case(tables_model_fn, word_input_fn, export_tables, tables_requests),
     "modes": Case(modes_model_fn, dict_input_fn, export_modes, default_request, False, graphs=3),
-    "eval_only": Case(modes_model_fn, dict_input_fn, export_eval, dict, False, served=False),
+    "eval_only": Case(
+        modes_model_fn,
+        dict_input_fn,
+        exports(unwrapped_receiver, experimental_mode=estimator.ModeKeys.EVAL),
+        dict,
+        False,
+        served=False,
+    ),
     "convnet": Case(convnet_model_fn, dict_input_fn, export_plain, default_request),
     "keras_layers": Case(
         keras_model_fn, dict_input_fn, export_plain, default_request, own_ops=False

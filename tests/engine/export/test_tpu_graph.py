@@ -170,7 +170,7 @@ def test_other_modes_have_no_graph_for_tpu(trained, cases, tmp_path, caplog):
 def test_an_output_that_cannot_be_taken_apart(trained, cases, tmp_path):
     est = trained("heads", export_to_tpu=True)
     with pytest.raises(ValueError, match="`export_output` must be have type `Classification"):
-        cases.export_heads(est, str(tmp_path))
+        cases.CASES["heads"].export(est, str(tmp_path))
 
 
 def test_graphs_of_a_plain_estimator(trained, cases, tmp_path):

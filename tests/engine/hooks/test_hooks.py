@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-from support.legacy_models import finite_input_fn, logits_of, make_estimator, train_input_fn
+from support.legacy_models import (
+    finite_input_fn,
+    logits_of,
+    make_estimator,
+    make_model_fn,
+    train_input_fn,
+)
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.estimator import early_stopping, experimental
@@ -65,19 +71,13 @@ def test_a_hook_feeds_until_the_data_ends(tmp_path):
 
 
 def test_a_placeholder_that_nobody_feeds_is_named(tmp_path):
-    def model_fn(features, labels, mode, params):
+    def train_op(loss, params):
         rate = tf.placeholder(tf.float32, [], name="rate")
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        optimizer = tf.train.GradientDescentOptimizer(rate)
-        train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+        return tf.train.GradientDescentOptimizer(rate).minimize(loss, tf.train.get_global_step())
 
-    class DeployedInput(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs([], feed_dict={"rate:0": 0.1})
-
-    estimator = make_estimator(tmp_path, model_fn)
-    estimator.train(train_input_fn, hooks=[DeployedInput()], steps=2)
+    estimator = make_estimator(tmp_path, make_model_fn(train_op))
+    feeds = tf.train.FeedFnHook(lambda: {"rate:0": 0.1})
+    estimator.train(train_input_fn, hooks=[feeds], steps=2)
     with pytest.raises(tf.errors.InvalidArgumentError, match="rate"):
         estimator.train(train_input_fn, steps=2)
 

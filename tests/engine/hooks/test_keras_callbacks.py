@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
+    Calls,
     Fetching,
     finite_input_fn,
     last_loss,
@@ -12,63 +13,38 @@ from support.legacy_models import (
 
 from tpu_estimator_compat import estimator as namespace
 
+STOPS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_predicting"}
+
 
 class Notes(keras.callbacks.Callback):
+    """Notes its calls with their arguments; stops after so many batches."""
+
     def __init__(self, stop_after=None):
         super().__init__()
         self.calls = []
         self.stop_after = stop_after
-
-    def note(self, name, *arguments):
-        self.calls.append((name, *arguments))
-
-    def on_train_begin(self, logs=None):
-        self.note("on_train_begin")
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.note("on_epoch_begin", epoch)
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self.note("on_train_batch_begin", batch)
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.note("on_train_batch_end", batch, logs)
-        if batch + 1 == self.stop_after:
-            self.model.stop_training = True
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.note("on_epoch_end", epoch, logs)
-
-    def on_train_end(self, logs=None):
-        self.note("on_train_end", logs)
-
-    def on_test_begin(self, logs=None):
-        self.note("on_test_begin")
-
-    def on_test_batch_end(self, batch, logs=None):
-        self.note("on_test_batch_end", batch, logs)
-        if batch + 1 == self.stop_after:
-            self.model.stop_evaluating = True
-
-    def on_test_end(self, logs=None):
-        self.note("on_test_end", logs)
-
-    def on_predict_begin(self, logs=None):
-        self.note("on_predict_begin")
-
-    def on_predict_batch_end(self, batch, logs=None):
-        self.note("on_predict_batch_end", batch, logs)
-        if batch + 1 == self.stop_after:
-            self.model.stop_predicting = True
-
-    def on_predict_end(self, logs=None):
-        self.note("on_predict_end")
 
     def names(self):
         return [name for name, *_ in self.calls]
 
     def batches(self, event):
         return [arguments[0] for name, *arguments in self.calls if name == event]
+
+
+def noting(event):
+    def note(self, *arguments, **logs):
+        self.calls.append((event, *arguments, *logs.values()))
+        if event.endswith("batch_end") and arguments[0] + 1 == self.stop_after:
+            setattr(self.model, STOPS[event.split("_")[1]], True)
+
+    return note
+
+
+for name in ("train_begin", "epoch_begin", "train_batch_begin", "epoch_end", "test_begin"):
+    setattr(Notes, f"on_{name}", noting(f"on_{name}"))
+for name in STOPS:
+    setattr(Notes, f"on_{name}_batch_end", noting(f"on_{name}_batch_end"))
+    setattr(Notes, f"on_{name}_end", noting(f"on_{name}_end"))
 
 
 def test_calls_in_training_are_those_of_one_epoch(tmp_path):
@@ -122,15 +98,6 @@ def test_evaluation_and_prediction_give_their_logs(tmp_path):
 
 
 def test_a_callback_without_batch_methods_costs_no_turns(tmp_path):
-    class Turns(tf.train.SessionRunHook):
-        count = 0
-
-        def steps_until_control(self, global_step):
-            return None
-
-        def after_run(self, run_context, run_values):
-            self.count += 1
-
     class Quiet(keras.callbacks.Callback):
         def on_train_end(self, logs=None):
             ends.append(logs)
@@ -144,7 +111,7 @@ def test_a_callback_without_batch_methods_costs_no_turns(tmp_path):
 
     ends, batches, counts = [], [], {}
     for name, callback in (("none", None), ("quiet", Quiet()), ("every", Every())):
-        turns = Turns()
+        turns = Calls()
         hooks = [turns, *([callback] if callback else [])]
         estimator = make_estimator(tmp_path / name, log_step_count_steps=None)
         estimator.train(train_input_fn, hooks=hooks, max_steps=600)

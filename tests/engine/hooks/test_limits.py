@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import finite_input_fn, logits_of, make_estimator, train_input_fn
+from support.legacy_models import finite_input_fn, make_estimator, make_model_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
 
@@ -19,11 +19,7 @@ def test_a_global_step_that_stays_is_told_once_more(tmp_path, caplog, every):
             if self.runs == 5:
                 run_context.request_stop()
 
-    def model_fn(features, labels, mode, params):
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
-        train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
-
+    model_fn = model_with(lambda step: [])
     estimator = make_estimator(tmp_path, model_fn, log_step_count_steps=every)
     estimator.train(train_input_fn, max_steps=2, hooks=[Stop()])
     told = caplog.text.count("It seems that global step (tf.train.get_global_step) has not been")
@@ -33,13 +29,11 @@ def test_a_global_step_that_stays_is_told_once_more(tmp_path, caplog, every):
 def model_with(raised):
     """A model_fn whose train_op raises the global step as `raised(step)` does, or not at all."""
 
-    def model_fn(features, labels, mode, params):
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
+    def train_op(loss, params):
         optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
-        train_op = tf.group(optimizer.minimize(loss), *raised(tf.train.get_global_step()))
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+        return tf.group(optimizer.minimize(loss), *raised(tf.train.get_global_step()))
 
-    return model_fn
+    return make_model_fn(train_op)
 
 
 @pytest.mark.parametrize("use_tpu", [False, True])

@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow.compat.v1 as tf
-from support.legacy_models import make_estimator, train_input_fn
+from support.legacy_models import Calls, make_estimator, train_input_fn
 
 
 class KeepsLosses(tf.train.LoggingTensorHook):
@@ -59,21 +59,14 @@ class SummarizesAgain(tf.train.SummarySaverHook):
 )
 def test_subclasses_that_change_a_turn_get_equal_values(tmp_path, make, asked):
     def trained(name, **members):
-        told, folder, turns = [], str(tmp_path / name), []
+        told, folder, turns = [], str(tmp_path / name), Calls()
         with tf.Graph().as_default():
             hook = make(told, folder)
         hook.__class__ = type("Hook", (type(hook),), members)
 
-        class Counts(tf.train.SessionRunHook):
-            def steps_until_control(self, global_step):
-                return None
-
-            def after_run(self, run_context, run_values):
-                turns.append(None)
-
         estimator = make_estimator(tmp_path / name, log_step_count_steps=None)
-        estimator.train(train_input_fn, hooks=[hook, Counts()], steps=36)
-        return told, len(turns)
+        estimator.train(train_input_fn, hooks=[hook, turns], steps=36)
+        return told, turns.count
 
     often, turns_of_often = trained("often", steps_until_control=lambda self, step: 1)
     seldom, turns_of_seldom = trained("seldom")
