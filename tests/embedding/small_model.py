@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from support.legacy_models import training_spec
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
@@ -23,9 +24,7 @@ def dict_spec(optimizer=SGD, feature=None, table=None, **more):
 def model_fn(features, labels, mode, params):
     del labels, params
     loss = tf.reduce_mean(features["a"] * tf.get_variable("w", [], initializer=tf.ones_initializer))
-    optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
-    train_op = optimizer.minimize(loss, tf.train.get_global_step())
-    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+    return training_spec(mode, loss, tf.train.GradientDescentOptimizer(0.1))
 
 
 def estimator_of(folder, given, model=model_fn, strategy=None, **tpu_config):

@@ -4,8 +4,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-import tf_keras
-from support import columns_probe, probing
+from support import columns_probe, probing, table_trainings
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
@@ -93,18 +92,8 @@ def test_activations_that_nobody_uses_are_told_of(tmp_path, strategy, caplog):
 
 
 def test_ids_stay_on_the_host_and_activations_are_the_input(tmp_path):
-    columns = columns_probe.tpu_columns()
-    estimator = tpu.TPUEstimator(
-        columns_probe.model_with(
-            columns, tpu.TPUEstimatorSpec, tf_keras.layers.DenseFeatures, exchange=True
-        ),
-        str(tmp_path),
-        tpu.RunConfig(),
-        {"optimizer": "adagrad"},
-        train_batch_size=columns_probe.BATCH,
-        embedding_config_spec=embedding.EmbeddingConfigSpec(
-            columns, embedding.AdagradParameters(0.1)
-        ),
+    estimator = table_trainings.with_columns(
+        tmp_path, embedding.AdagradParameters(0.1), "adagrad", tpu.RunConfig()
     )
     result = estimator.preflight(columns_probe.input_fn, topology="v5e:2x2", depth="lower")
     [report] = result.reports

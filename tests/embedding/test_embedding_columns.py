@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 import tf_keras
-from support import columns_probe
+from support import columns_probe, table_trainings
+from support.legacy_models import training_spec
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
@@ -32,20 +33,9 @@ IN_THE_ORIGINAL = ("sgd", "adagrad", "momentum", "ftrl", "adam")
 
 
 def estimator_of(folder, use_tpu, optimizer, strategy=None, **more):
-    columns = columns_probe.tpu_columns()
-    return tpu.TPUEstimator(
-        columns_probe.model_with(
-            columns, tpu.TPUEstimatorSpec, tf_keras.layers.DenseFeatures, exchange=True
-        ),
-        str(folder),
-        tpu.RunConfig(train_distribute=strategy, eval_distribute=strategy),
-        {"optimizer": optimizer},
-        use_tpu=use_tpu,
-        train_batch_size=columns_probe.BATCH,
-        eval_batch_size=columns_probe.BATCH,
-        predict_batch_size=columns_probe.BATCH,
-        embedding_config_spec=embedding.EmbeddingConfigSpec(columns, OF_TABLES[optimizer]),
-        **more,
+    config = tpu.RunConfig(train_distribute=strategy, eval_distribute=strategy)
+    return table_trainings.with_columns(
+        folder, OF_TABLES[optimizer], optimizer, config, use_tpu=use_tpu, **more
     )
 
 
@@ -135,9 +125,7 @@ def model_of_sequences(columns, kernel_shape):
         mask = tf.sequence_mask(lengths, sequence.shape[1], tf.float32)
         out = tf.reduce_sum(tf.reduce_sum(sequence * kernel, 2) * mask, 1)
         loss = 0.5 * tf.reduce_mean(tf.square(out - labels))
-        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
-        train_op = optimizer.minimize(loss, tf.train.get_global_step())
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+        return training_spec(mode, loss, tf.train.GradientDescentOptimizer(0.1))
 
     return model_fn
 
@@ -201,27 +189,14 @@ def test_a_warm_start_reaches_tables(tmp_path, strategy, old):
 @pytest.mark.parametrize("names", [{"/": "/"}, None], ids=["all", "by name"])
 def test_init_from_checkpoint_in_model_fn_reaches_tables(tmp_path, strategy, old, names):
     tables = [n for n in old.get_variable_names() if n.endswith(("_weights", "_embedding"))]
-    columns = columns_probe.tpu_columns()
-    model_fn = columns_probe.model_with(
-        columns, tpu.TPUEstimatorSpec, tf_keras.layers.DenseFeatures, exchange=True
-    )
 
-    def from_checkpoint(features, labels, mode, params):
-        spec = model_fn(features, labels, mode, {**params, "optimizer": "sgd"})
+    def initialize():
         assert not {v.op.name for v in tf.trainable_variables()} & set(tables)
         tf.train.init_from_checkpoint(old.model_dir, names or {n: n for n in tables})
-        return spec
 
-    new = tpu.TPUEstimator(
-        from_checkpoint,
-        str(tmp_path / "new"),
-        tpu.RunConfig(train_distribute=strategy(2)),
-        {},
-        train_batch_size=columns_probe.BATCH,
-        embedding_config_spec=embedding.EmbeddingConfigSpec(
-            columns, embedding.StochasticGradientDescentParameters(1e-9)
-        ),
-    )
+    sgd = embedding.StochasticGradientDescentParameters(1e-9)
+    config = tpu.RunConfig(train_distribute=strategy(2))
+    new = table_trainings.with_columns(tmp_path / "new", sgd, "sgd", config, initialize)
     new.train(columns_probe.input_fn, steps=1)
     assert len(tables) == 3
     for name in tables:
@@ -236,9 +211,7 @@ def model_of_sums(column):
         loss = tf.reduce_mean(tf.square(tf.reduce_sum(dense, 1) - labels))
         optimizer = tf.train.GradientDescentOptimizer(0.5)
         if params["use_tpu"]:
-            optimizer = tpu.CrossShardOptimizer(optimizer)
-        train_op = optimizer.minimize(loss, tf.train.get_global_step())
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+            return training_spec(mode, loss, optimizer)
 
     return model_fn
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
-import tf_keras
-from support import columns_probe
-from support.legacy_models import Fetching
+from support import columns_probe, table_trainings
+from support.legacy_models import Fetching, training_spec
 from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
@@ -30,9 +29,7 @@ def model_fn(features, labels, mode, params):
     if mode == "eval":
         metrics = (lambda out: {"out": tf.metrics.mean(out)}, [out])
         return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=metrics)
-    optimizer = tpu.CrossShardOptimizer(tf.train.AdamOptimizer(0.1))
-    train_op = optimizer.minimize(loss, tf.train.get_global_step())
-    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+    return training_spec(mode, loss, tf.train.AdamOptimizer(0.1))
 
 
 def data():
@@ -161,20 +158,8 @@ def test_a_table_is_taken_to_a_distributed_embedding(of_one_table):
 
 
 def estimator_of_columns(folder, strategy):
-    columns = columns_probe.tpu_columns()
-    return tpu.TPUEstimator(
-        columns_probe.model_with(
-            columns, tpu.TPUEstimatorSpec, tf_keras.layers.DenseFeatures, exchange=True
-        ),
-        str(folder),
-        tpu.RunConfig(train_distribute=strategy),
-        {"optimizer": "adagrad"},
-        train_batch_size=columns_probe.BATCH,
-        predict_batch_size=columns_probe.BATCH,
-        embedding_config_spec=embedding.EmbeddingConfigSpec(
-            columns, embedding.AdagradParameters(0.2)
-        ),
-    )
+    config, adagrad = tpu.RunConfig(train_distribute=strategy), embedding.AdagradParameters(0.2)
+    return table_trainings.with_columns(folder, adagrad, "adagrad", config)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 from support import numpy_embedding as reference
+from support.legacy_models import training_spec
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
@@ -115,9 +116,7 @@ def model_fn(features, labels, mode, params):
     if mode == "eval":
         metrics = (lambda out: {"out": tf.metrics.mean(out)}, [out])
         return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=metrics)
-    optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
-    train_op = optimizer.minimize(loss, tf.train.get_global_step())
-    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+    return training_spec(mode, loss, tf.train.GradientDescentOptimizer(0.1))
 
 
 class Expected:

@@ -3,9 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as v1
-from support.legacy_models import logits_of, make_estimator, train_input_fn
-
-import tpu_estimator_compat as tpu
+from support.legacy_models import logits_of, make_estimator, train_input_fn, training_spec
 
 from .fitting import dataset
 
@@ -57,9 +55,7 @@ def test_a_nan_ends_fit_with_the_number_of_its_step(tmp_path, caplog):
         step = v1.train.get_global_step()
         loss = v1.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
         loss += tf.where(step >= params["until"], float("nan"), 0.0)
-        optimizer = tpu.CrossShardOptimizer(v1.train.GradientDescentOptimizer(0.1))
-        train_op = optimizer.minimize(loss, global_step=step)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+        return training_spec(mode, loss, v1.train.GradientDescentOptimizer(0.1))
 
     estimator = make_estimator(tmp_path, model_fn, use_tpu=True, loop=3, params={"until": 4})
     model = estimator.keras_model()

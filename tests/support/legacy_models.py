@@ -72,6 +72,12 @@ def adam(loss, params):
     return optimizer.minimize(loss, global_step=tf.train.get_global_step())
 
 
+def training_spec(mode, loss, optimizer):
+    """The spec of a training with an optimizer of TensorFlow 1, on any number of replicas."""
+    train_op = tpu.CrossShardOptimizer(optimizer).minimize(loss, tf.train.get_global_step())
+    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+
+
 def gradient_descent(loss, params=None):
     step = tf.train.get_global_step()
     return tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)

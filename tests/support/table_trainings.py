@@ -44,8 +44,11 @@ def share_of(dataset):
 share = share_of(lambda: columns_probe.input_fn({"batch_size": BATCH}))
 
 
-def of_columns(model_dir, warm_start_from=None, initialized_from=None):
-    """An estimator with feature columns; `initialized_from` is for init_from_checkpoint."""
+def with_columns(model_dir, parameters, optimizer, config, initialize=None, **more):
+    """An estimator with feature columns, on tables with the optimizer of `parameters`.
+
+    `initialize` is called after model_fn: for init_from_checkpoint.
+    """
     columns = columns_probe.tpu_columns()
     model_fn = columns_probe.model_with(
         columns, tpu.TPUEstimatorSpec, tf_keras.layers.DenseFeatures, exchange=True
@@ -53,21 +56,35 @@ def of_columns(model_dir, warm_start_from=None, initialized_from=None):
 
     def initialized_model_fn(features, labels, mode, params):
         spec = model_fn(features, labels, mode, params)
-        tf.train.init_from_checkpoint(initialized_from, {"/": "/"})
+        initialize()
         return spec
 
     return tpu.TPUEstimator(
-        initialized_model_fn if initialized_from else model_fn,
-        model_dir,
-        tpu.RunConfig(tpu_config=tpu.TPUConfig(2), save_checkpoints_steps=3),
-        {"optimizer": "sgd"},  # without slots, which init_from_checkpoint would look for
+        initialized_model_fn if initialize else model_fn,
+        str(model_dir),
+        config,
+        {"optimizer": optimizer},
         train_batch_size=BATCH,
         eval_batch_size=BATCH,
         predict_batch_size=BATCH,
+        embedding_config_spec=embedding.EmbeddingConfigSpec(columns, parameters),
+        **more,
+    )
+
+
+def of_columns(model_dir, warm_start_from=None, initialized_from=None):
+    """An estimator with feature columns; `initialized_from` is for init_from_checkpoint."""
+
+    def initialize():
+        tf.train.init_from_checkpoint(initialized_from, {"/": "/"})
+
+    return with_columns(
+        model_dir,
+        embedding.AdagradParameters(0.2),
+        "sgd",  # without slots, which init_from_checkpoint would look for
+        tpu.RunConfig(tpu_config=tpu.TPUConfig(2), save_checkpoints_steps=3),
+        initialize if initialized_from else None,
         warm_start_from=warm_start_from,
-        embedding_config_spec=embedding.EmbeddingConfigSpec(
-            columns, embedding.AdagradParameters(0.2)
-        ),
     )
 
 

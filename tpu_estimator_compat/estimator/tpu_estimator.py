@@ -113,10 +113,9 @@ class TPUEstimator(Estimator):
         _check_arguments(params, use_tpu, batch_axis)
         _warn_of_feed_hook(config.tpu_config)
         sizes = (train_batch_size, eval_batch_size, predict_batch_size)
+        _check_batch_sizes(use_tpu, *sizes)
         if use_tpu:
-            _check_batch_sizes(*sizes)
             pipeline_configs.check_config(config.tpu_config)
-        _check_are_numbers(*sizes)
         if embedding_config_spec is not None:
             check_allowed(embedding_config_spec, config.tpu_config, use_tpu, eval_on_tpu)
         _check_takes_params(check_model_fn(model_fn, params))
@@ -323,18 +322,15 @@ def _checked_config(config: Any) -> TPURunConfig:
     return config
 
 
-def _check_are_numbers(*sizes: int | None) -> None:
-    for mode, size in zip(("train", "eval", "predict"), sizes, strict=True):
-        if size is not None:
-            check_number(size, f"{mode}_batch_size")
-
-
-def _check_batch_sizes(train: int | None, evaluate: int | None, predict: int | None) -> None:
-    if train is None:
+def _check_batch_sizes(
+    use_tpu: bool, train: int | None, evaluate: int | None, predict: int | None
+) -> None:
+    if use_tpu and train is None:
         raise ValueError("`train_batch_size` cannot be `None`")
+    check = check_positive_integer if use_tpu else check_number
     for mode, size in (("train", train), ("eval", evaluate), ("predict", predict)):
         if size is not None:
-            check_positive_integer(size, f"{mode}_batch_size")
+            check(size, f"{mode}_batch_size")
 
 
 def _api_version(version: int | ExportSavedModelApiVersion) -> ExportSavedModelApiVersion:

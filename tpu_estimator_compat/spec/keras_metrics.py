@@ -38,7 +38,8 @@ def keras_metric_pair(metric: Any) -> tuple[tf.Tensor, tf.Operation]:
     local and metric variables: every evaluation starts them from zero, and no checkpoint has them.
     The update op makes all calls of `update_state` in order; the original's made only the first.
     """
-    variables = [_tf_variable(variable) for variable in metric.variables]
+    # Keras 3 wraps variables, tf_keras does not.
+    variables = [v if isinstance(v, tf.Variable) else v.value for v in metric.variables]
     graph = tf.compat.v1.get_default_graph()
     if any(getattr(variable.handle, "graph", None) is not graph for variable in variables):
         raise ValueError(
@@ -53,11 +54,6 @@ def keras_metric_pair(metric: Any) -> tuple[tf.Tensor, tf.Operation]:
         )
     _make_local(graph, variables)
     return tf.convert_to_tensor(metric.result()), tf.group(*updates)
-
-
-def _tf_variable(variable: Any) -> tf.Variable:
-    """The TensorFlow variable of a metric's variable, which Keras 3 wraps and tf_keras does not."""
-    return variable if isinstance(variable, tf.Variable) else variable.value
 
 
 def _chained_updates(graph: tf.Graph, variables: list[tf.Variable]) -> list[tf.Operation]:

@@ -51,8 +51,9 @@ def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
         ModeKeys.PREDICT: spec.prediction_hooks,
     }[mode]
     calls = [hook.fetches for hook in hooks or () if isinstance(hook, HostCallHook)]
+    loss = validation.checked_loss(spec.loss, mode)
     return ModeSpec(
-        loss=_plain(validation.checked_loss(spec.loss, mode)),
+        loss=tf.convert_to_tensor(loss) if isinstance(loss, tf.Variable) else loss,
         train_op=validation.checked_train_op(spec.train_op, mode),
         predictions=validation.checked_predictions(spec.predictions, mode),
         metrics=getattr(spec, "eval_metric_ops", None) or {},
@@ -64,11 +65,6 @@ def mode_spec(spec: EstimatorSpec | TPUEstimatorSpec, mode: str) -> ModeSpec:
         make_scaffold=lambda: _scaffold(spec),
         for_tpu=isinstance(spec, TPUEstimatorSpec),
     )
-
-
-def _plain(loss: tf.Tensor | None) -> tf.Tensor | None:
-    """`loss` as a tensor; model_fn may give a variable."""
-    return tf.convert_to_tensor(loss) if isinstance(loss, tf.Variable) else loss
 
 
 def _scaffold(spec: Any) -> tf.compat.v1.train.Scaffold:

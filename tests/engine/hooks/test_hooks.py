@@ -10,6 +10,7 @@ from support.legacy_models import (
     make_estimator,
     make_model_fn,
     train_input_fn,
+    training_spec,
 )
 
 import tpu_estimator_compat as tpu
@@ -22,9 +23,7 @@ def scaled_model_fn(features, labels, mode, params):
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features)) * scale
     if mode == tpu.ModeKeys.EVAL:
         return tpu.TPUEstimatorSpec(mode, loss=loss)
-    optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
-    train_op = optimizer.minimize(loss, global_step=tf.train.get_global_step())
-    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+    return training_spec(mode, loss, tf.train.GradientDescentOptimizer(0.1))
 
 
 class Feeds(tf.train.FeedFnHook):
@@ -145,9 +144,7 @@ def test_use_tpu_logs_the_loss_with_the_step_after_the_loop(tmp_path, caplog, lo
     def model_fn(features, labels, mode, params):
         weight = tf2.compat.v1.get_variable("weight", initializer=0.0)
         loss = tf2.reduce_mean((features * weight - labels) ** 2)
-        optimizer = tpu.CrossShardOptimizer(tf2.compat.v1.train.GradientDescentOptimizer(0.01))
-        train_op = optimizer.minimize(loss, tf2.compat.v1.train.get_global_step())
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+        return training_spec(mode, loss, tf2.compat.v1.train.GradientDescentOptimizer(0.01))
 
     def input_fn(params):
         return tf2.data.Dataset.from_tensors(([1.0] * 4, [2.0] * 4)).repeat()
@@ -170,9 +167,7 @@ def test_the_error_notes_the_step(tmp_path, use_tpu):
         step = tf.train.get_global_step()
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
         loss += tf.where(step >= 4, float("nan"), 0.0)
-        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
-        train_op = optimizer.minimize(loss, global_step=step)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
+        return training_spec(mode, loss, tf.train.GradientDescentOptimizer(0.1))
 
     with pytest.raises(tf.train.NanLossDuringTrainingError, match="NaN loss during") as caught:
         make_estimator(tmp_path, model_fn, use_tpu=use_tpu).train(train_input_fn, steps=50)

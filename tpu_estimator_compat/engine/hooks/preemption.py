@@ -122,9 +122,6 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             )
         return self.signalled
 
-    def _ends_at_once(self) -> bool:
-        return self.signalled or self._saves_nothing()
-
     def _saves_nothing(self) -> bool:
         return self._evaluates or not self._begun
 
@@ -135,7 +132,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             return
         assert self._watch is not None
         self._watch.answered()
-        if not self._ends_at_once():
+        if not (self.signalled or self._saves_nothing()):
             self._came = self._owed = number
             return
         self._ended = number, self._loss()

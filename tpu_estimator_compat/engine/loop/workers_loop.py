@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,6 +43,7 @@ class WorkersLoop(Loop):
         self._function = functions.PerExecutor(lambda: functions.IteratorFunction(self._build))
         self._agree = agree
         self._turn = workers.isolated(self._together)
+        self._tell = functions.function(group.states)
         with eager.eager_mode(), tf.device("/cpu:0"):
             self._states = tf.Variable(
                 tf.zeros([group.count], tf.int32), trainable=False, name="states_of_machines"
@@ -107,7 +107,3 @@ class WorkersLoop(Loop):
         state = State.READY if bool(element.has_value()) else State.OUT_OF_DATA
         states = self._tell(tf.constant(state, tf.int32)).numpy()
         return self._agree(self._workers.served(states, state))
-
-    @functools.cached_property
-    def _tell(self) -> Callable[[tf.Tensor], tf.Tensor]:
-        return functions.function(self._workers.states)
