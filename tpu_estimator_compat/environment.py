@@ -120,12 +120,9 @@ _CACHE_GB = 2.0
 
 
 def cache_limit() -> int:
-    """The limit of the cached files' total size, in bytes; `CACHE_VARIABLE` sets it in GB.
+    """The limit of the cached files' total size, in bytes: 2 GB, or as `CACHE_VARIABLE` says.
 
-    Without the variable it is 2 GB.
-
-    Raises:
-      ValueError: the variable is not a finite number, or is negative.
+    Raises ValueError if the variable is not a finite number, or is negative.
     """
     given = os.environ.get(CACHE_VARIABLE)
     try:
@@ -175,14 +172,7 @@ def has_xla_for_cpu() -> bool:
 
 
 def require_xla_for_cpu(what: str) -> None:
-    """Refuses an action that needs XLA for the CPU.
-
-    Args:
-      what: the action's name in the message.
-
-    Raises:
-      RuntimeError: tensorflow-tpu is installed.
-    """
+    """Raises RuntimeError, which names the action `what`, if tensorflow-tpu is installed."""
     if not has_xla_for_cpu():
         raise RuntimeError(
             f"{what} compiles with XLA for the CPU, which tensorflow-tpu does not have. Run it in "

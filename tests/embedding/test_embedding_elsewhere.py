@@ -13,7 +13,6 @@ from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
-from tpu_estimator_compat import estimator as estimators
 from tpu_estimator_compat.tools import weight_map
 
 BATCH, ROWS = 8, 6
@@ -171,11 +170,7 @@ def trained(tmp_path_factory, strategy):
 
 def test_an_export_serves_raw_ids(tmp_path, strategy, trained):
     estimator = estimator_of_columns(trained, strategy(2))
-    parsed = {key: tf.VarLenFeature(tf.int64) for key in ("user", "title", "text", "liked")}
-    parsed["weights"] = tf.VarLenFeature(tf.float32)
-    parsed["age"] = tf.FixedLenFeature([1], tf.float32)
-    receiver_fn = estimators.export.build_parsing_serving_input_receiver_fn(parsed)
-    path = estimator.export_saved_model(str(tmp_path / "exports"), receiver_fn)
+    path = estimator.export_saved_model(str(tmp_path / "exports"), table_trainings.receiver_fn)
 
     def predict_input_fn(params):
         features, _ = columns_probe.data(columns_probe.BATCH)

@@ -4,10 +4,7 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow.compat.v1 as v1
 from support import cluster, columns_probe, table_trainings
-
-from tpu_estimator_compat import estimator as estimators
 
 from . import tables_worker
 
@@ -77,18 +74,11 @@ def test_one_process_goes_on_from_what_two_left(tmp_path, folder, alone, machine
     assert found == pytest.approx(wanted, rel=1e-5, abs=1e-6)
     wanted, found = (list(e.predict(lambda params: data(params).take(2))) for e in (one, two))
     np.testing.assert_allclose([f["out"] for f in found], [w["out"] for w in wanted], atol=1e-6)
-    exported = two.export_saved_model(str(tmp_path / "exports"), serving_input_receiver_fn)
+    exported = two.export_saved_model(str(tmp_path / "exports"), table_trainings.receiver_fn)
     values = columns_probe.values_in(f"{exported.decode()}/variables/variables")
     assert_close(values, {name: alone["fresh"][name] for name in values})
     wanted, found = (table_trainings.trained(e, table_trainings.share, 8) for e in (one, two))
     assert_close(found, wanted)
-
-
-def serving_input_receiver_fn():
-    parsed = {key: v1.VarLenFeature(tf.int64) for key in ("user", "title", "text", "liked")}
-    parsed["weights"] = v1.VarLenFeature(tf.float32)
-    parsed["age"] = v1.FixedLenFeature([1], tf.float32)
-    return estimators.export.build_parsing_serving_input_receiver_fn(parsed)()
 
 
 @pytest.mark.parity

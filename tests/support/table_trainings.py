@@ -88,6 +88,14 @@ def of_columns(model_dir, warm_start_from=None, initialized_from=None):
     )
 
 
+def receiver_fn():
+    """A receiver of the features as tf.train.Examples."""
+    parsed = {key: tf.VarLenFeature(tf.int64) for key in ("user", "title", "text", "liked")}
+    parsed["weights"] = tf.VarLenFeature(tf.float32)
+    parsed["age"] = tf.FixedLenFeature([1], tf.float32)
+    return tpu.estimator.export.build_parsing_serving_input_receiver_fn(parsed)()
+
+
 def of_dicts(model_dir):
     """An estimator with a table of one row, sequences, and an Adam that changes every row."""
 

@@ -102,27 +102,32 @@ def test_assigned_variables_reach_all_replicas(tmp_path, strategy, use_tpu):
     np.testing.assert_array_equal(estimator.get_variable_value("hidden"), 0)
 
 
+class EveryTenth(tf.train.SessionRunHook):
+    """Notes the global step before and after the last step of its turn."""
+
+    def begin(self):
+        self.seen = []
+        [hidden] = [v for v in tf.global_variables() if v.op.name == "hidden"]
+        self._fetches = [tf.train.get_global_step(), hidden]
+
+    def steps_until_control(self, global_step):
+        return 10 - global_step % 10
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self._fetches)
+
+    def after_run(self, run_context, run_values):
+        now = run_context.session.run(self._fetches[0])
+        self.seen.append((int(run_values.results[0]), int(now)))
+
+
 def test_variables_are_read_before_the_last_of_many_steps(tmp_path):
-    class Every(tf.train.SessionRunHook):
-        def begin(self):
-            self.step = tf.train.get_global_step()
-
-        def steps_until_control(self, global_step):
-            return 10 - global_step % 10
-
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs(self.step)
-
-        def after_run(self, run_context, run_values):
-            now = int(run_context.session.run(self.step))
-            seen.append((int(run_values.results), now))
-
-    seen = []
+    hook = EveryTenth()
     estimator = make_estimator(tmp_path, log_step_count_steps=None)
-    estimator.train(train_input_fn, hooks=[Every()], steps=40)
-    assert all(now == before + 1 for before, now in seen)
-    assert {10, 20, 30, 40} <= {now for _, now in seen}
-    assert len(seen) < 20
+    estimator.train(train_input_fn, hooks=[hook], steps=40)
+    assert all(now == before + 1 for before, now in hook.seen)
+    assert {10, 20, 30, 40} <= {now for _, now in hook.seen}
+    assert len(hook.seen) < 20
 
 
 def test_the_data_may_end_before_the_last_of_many_steps(tmp_path, caplog):
@@ -178,20 +183,6 @@ def test_the_error_notes_the_step(tmp_path, use_tpu):
 def test_an_infinite_loss_ends_no_run(tmp_path):
     """A hook gets control when it asked for it, and reads what was before that step."""
 
-    class EveryTenth(tf.train.SessionRunHook):
-        def begin(self):
-            [hidden] = [v for v in tf.global_variables() if v.op.name == "hidden"]
-            self._fetches = [tf.train.get_global_step(), hidden]
-
-        def steps_until_control(self, global_step):
-            return 10 - global_step % 10
-
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs(self._fetches)
-
-        def after_run(self, run_context, run_values):
-            seen.append(int(run_values.results[0]))
-
     def model_fn(features, labels, mode, params):
         step = tf.train.get_global_step()
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
@@ -199,9 +190,9 @@ def test_an_infinite_loss_ends_no_run(tmp_path):
         loss += tf.where(tf.equal(step, 8), float("inf"), 0.0)  # in the last step but one
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
 
-    seen = []
-    make_estimator(tmp_path, model_fn).train(train_input_fn, hooks=[EveryTenth()], steps=30)
-    assert seen == [0, 2, 9, 19, 29]
+    hook = EveryTenth()
+    make_estimator(tmp_path, model_fn).train(train_input_fn, hooks=[hook], steps=30)
+    assert [before for before, _ in hook.seen] == [0, 2, 9, 19, 29]
 
 
 def test_events_are_read_by_step_and_damage_is_skipped(tmp_path, caplog):
