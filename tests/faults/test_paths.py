@@ -15,7 +15,7 @@ from support.legacy_models import (
 
 from tpu_estimator_compat import estimator as tf_estimator
 from tpu_estimator_compat.engine.checkpoint import state
-from tpu_estimator_compat.engine.hooks import early_stopping
+from tpu_estimator_compat.estimator import early_stopping
 from tpu_estimator_compat.old_names.contrib import predictor
 from tpu_estimator_compat.tools import weight_map
 from tpu_estimator_compat.tools.compare import evidence
