@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
+from support import columns_probe
 from support import numpy_embedding as reference
 from support.legacy_models import training_spec
 
@@ -67,20 +68,12 @@ def of_examples(data, labels, batches):
     return dataset.batch(batches, drop_remainder=True)
 
 
-def seeded(seed):
-    def initializer(shape, dtype=tf.float32, partition_info=None):
-        del partition_info
-        return tf.constant(np.random.RandomState(seed).normal(size=shape), dtype)
-
-    return initializer
-
-
 def spec(**more):
     tables = {
         name: embedding.TableConfig(
             ROWS,
             DIMENSION,
-            seeded(seed),
+            columns_probe.seeded(seed),
             COMBINERS[name],
             learning_rate=OPTIMIZERS[name][2],
             optimization_parameters=getattr(embedding, f"{OPTIMIZERS[name][0]}Parameters")(

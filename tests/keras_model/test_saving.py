@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from support.legacy_models import examples, logits_of, make_estimator, make_model_fn, train_input_fn
-from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat.estimator.export import TensorServingInputReceiver
@@ -103,11 +102,6 @@ def make(request, tmp_path, strategy):
     return of
 
 
-def batches():
-    data = tf.data.Dataset.from_tensor_slices(examples())
-    return untuned(data.batch(16, drop_remainder=True))
-
-
 def test_there_and_back(make, tmp_path):
     source = make("source")
     source.train(train_input_fn, steps=5)
@@ -125,7 +119,7 @@ def test_there_and_back(make, tmp_path):
     for variable in model.variables:
         if variable.path in saved:
             np.testing.assert_array_equal(variable.numpy(), saved[variable.path])
-    model.fit(batches(), epochs=1, verbose=0)
+    model.fit(dataset(), epochs=1, verbose=0)
     source.train(train_input_fn, steps=4)
     assert target.latest_checkpoint().endswith("model.ckpt-9")
     for name in ("hidden", "output/Adam_1"):
@@ -145,7 +139,7 @@ def test_weights_of_predictions_alone(make, tmp_path):
     whole = make("whole").keras_model(train_input_fn)
     whole.load_weights(small)  # Its slots stay as they are.
     np.testing.assert_array_equal(whole.predict(x, verbose=0)["class"], expected["class"])
-    assert whole.evaluate(batches(), verbose=0)
+    assert whole.evaluate(dataset(), verbose=0)
     big = str(tmp_path / "big.weights.h5")
     whole.save_weights(big)
     model.load_weights(big)  # The file's slots are not needed.

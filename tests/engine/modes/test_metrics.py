@@ -8,15 +8,14 @@ import tpu_estimator_compat as tpu
 from .exact import count_a_step, expected_of
 
 
-def _model_fn(eval_metrics):
+def _model_fn(metric_fn, *names):
     def model_fn(features, labels, mode, params):
         logits = logits_of(features)
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        tensors = [labels, logits]
+        given = dict(zip(names, tensors, strict=True)) if names else tensors
         return tpu.TPUEstimatorSpec(
-            mode,
-            loss=loss,
-            train_op=count_a_step(loss),
-            eval_metrics=(eval_metrics, [labels, logits]),
+            mode, loss=loss, train_op=count_a_step(loss), eval_metrics=(metric_fn, given)
         )
 
     return model_fn
@@ -67,19 +66,12 @@ def test_metrics_by_name_and_without_any(tmp_path):
     def by_name(*, y, z):
         return _tf1_metrics(y, z)
 
-    def model_fn(features, labels, mode, params):
-        logits = logits_of(features)
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
-        return tpu.TPUEstimatorSpec(
-            mode, loss=loss, eval_metrics=(by_name, {"y": labels, "z": logits})
-        )
-
     def bare(features, labels, mode, params):
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits_of(features))
         return tpu.TPUEstimatorSpec(mode, loss=loss)
 
     for use_tpu in (False, True):
-        estimator = make_estimator(tmp_path, model_fn, use_tpu=use_tpu)
+        estimator = make_estimator(tmp_path, _model_fn(by_name, "y", "z"), use_tpu=use_tpu)
         assert "accuracy" in estimator.evaluate(train_input_fn, steps=1)
         result = make_estimator(tmp_path, bare, use_tpu=use_tpu).evaluate(train_input_fn, steps=1)
         assert sorted(result) == ["global_step", "loss"]
