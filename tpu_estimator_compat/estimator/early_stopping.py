@@ -22,7 +22,10 @@ read_eval_metrics = _original.read_eval_metrics
 
 
 class StopWithChiefHook(tf.compat.v1.train.SessionRunHook):
-    """Creates the variable `STOP` on a worker, which stops when the chief stops."""
+    """Creates the variable `STOP` on a worker, which stops when the chief stops.
+
+    The original's hook reads the variable after every step; here the machines agree on each step.
+    """
 
     def begin(self) -> None:
         _original._get_or_create_stop_var()
