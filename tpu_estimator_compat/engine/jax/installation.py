@@ -30,7 +30,7 @@ def line_for(accelerator: str) -> str:
 
 
 def is_installed() -> bool:
-    return importlib.util.find_spec("jax") is not None and _version("jaxlib") is not None
+    return importlib.util.find_spec("jax") is not None and version_of("jaxlib") is not None
 
 
 def check() -> None:
@@ -40,11 +40,11 @@ def check() -> None:
     """
     if not is_installed():
         raise ImportError(
-            f'runtime="jax" needs JAX {OLDEST} to {NEWEST}; found jax {_version("jax")}, jaxlib '
-            f"{_version('jaxlib')}. Install it with `{_INSTALL}`; on a TPU VM with "
+            f'runtime="jax" needs JAX {OLDEST} to {NEWEST}; found jax {version_of("jax")}, jaxlib '
+            f"{version_of('jaxlib')}. Install it with `{_INSTALL}`; on a TPU VM with "
             f"`{line_for('tpu')}`, with CUDA 12 with `{line_for('cuda12')}`."
         )
-    _warn_of_untried(str(_version("jax")))
+    _warn_of_untried(str(version_of("jax")))
 
 
 @functools.cache
@@ -65,7 +65,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)[:4]))
 
 
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -143,9 +143,8 @@ def judge_attached(outcomes: Mapping[str, probing.Outcome]) -> list[CheckResult]
         without = [r for r, outcome in started.items() if outcome.answer["platform"] != kind]
         status = Status.FAILURE if len(without) == len(started) else Status.WARNING
         if kind == "tpu" and status is Status.WARNING:
-            without = [
-                runtime for runtime in without if runtime != "tensorflow"
-            ]  # TensorFlow leaves the TPU to JAX
+            # TensorFlow leaves the TPU to JAX.
+            without = [runtime for runtime in without if runtime != "tensorflow"]
         if not count or not without or any(map(probing.is_held, started.values())):
             continue
         names = " and ".join(NAMES[runtime] for runtime in without)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -24,13 +25,13 @@ _ALONE: Variables = {"TF_CONFIG": None}
 _WAITING = 0.7  # part of a probe's time limit for which it waits for other processes
 
 
+@dataclasses.dataclass(frozen=True)
 class Examination:
     """All checks of this machine; without a `model_dir`, checkpoints go to a temporary folder."""
 
-    def __init__(self, model_dir: str | None, time_limit: float, progress: Callable[[str], None]):
-        self._model_dir = model_dir
-        self._time_limit = time_limit
-        self._progress = progress
+    model_dir: str | None
+    time_limit: float
+    progress: Callable[[str], None]
 
     def results(self) -> Iterator[CheckResult]:
         """Runs the checks in turn; OSError if processes or temporary files cannot be made."""
@@ -54,7 +55,7 @@ class Examination:
             yield from self._training(seen)
             yield from self._sums(seen)
             yield from checkpoints.check(
-                self._model_dir, lambda arguments: self._run(checkpoints.observe, arguments)
+                self.model_dir, lambda arguments: self._run(checkpoints.observe, arguments)
             )
         yield from caches.check()
 
@@ -96,7 +97,7 @@ class Examination:
         for words, variables in kinds:
             for runtime, found in seen.items():
                 side = f"{devices.NAMES[runtime]} on {found['platform']}{words}"
-                arguments = {"runtime": runtime, "seconds": _WAITING * self._time_limit}
+                arguments = {"runtime": runtime, "seconds": _WAITING * self.time_limit}
                 outcome = self._run(sums.observe, arguments, variables)
                 yield _failure(sums.CHECK, side, outcome) or sums.judge(side, outcome.answer)
 
@@ -107,8 +108,8 @@ class Examination:
         variables: Variables = _ALONE,
     ) -> probing.Outcome:
         concern = function.__module__.rpartition(".")[2]
-        self._progress(f"{concern} {arguments.get('runtime', '')}".strip())
-        return probing.run(function, arguments, self._time_limit, variables)
+        self.progress(f"{concern} {arguments.get('runtime', '')}".strip())
+        return probing.run(function, arguments, self.time_limit, variables)
 
 
 def _without_jax() -> CheckResult:

@@ -50,7 +50,7 @@ def _installed() -> dict[str, Installed]:
 def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> list[CheckResult]:
     """Checks the distributions `found`, by name, for conflicts; the advice is a pip command."""
     named = ", ".join(f"{n} {i.version}" for n, i in found.items() if n != _OWN)
-    conflicts = [*_refusal(), *_conflicts(python, found, chips)]
+    conflicts = list(_conflicts(python, found, chips))
     status = Status.FIGURE if conflicts else Status.OK
     results = [CheckResult(_CHECK, status, f"Python {python}, {named}"), *conflicts]
     if _OWN not in found:
@@ -59,19 +59,14 @@ def judge(python: str, found: Mapping[str, Installed], chips: int | None) -> lis
     return results
 
 
-def _refusal() -> list[CheckResult]:
-    """The failure that importing the package raises; empty for none."""
-    try:
-        environment.check()
-    except ImportError as error:
-        what, _, advice = str(error).partition("\n")
-        return [CheckResult(_CHECK, Status.FAILURE, what, advice)]
-    return []
-
-
 def _conflicts(
     python: str, found: Mapping[str, Installed], chips: int | None
 ) -> Iterator[CheckResult]:
+    try:
+        environment.check()  # as importing the package does
+    except ImportError as error:
+        what, _, advice = str(error).partition("\n")
+        yield CheckResult(_CHECK, Status.FAILURE, what, advice)
     try:
         from packaging.requirements import Requirement
         from packaging.specifiers import SpecifierSet

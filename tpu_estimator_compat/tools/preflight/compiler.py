@@ -16,7 +16,6 @@ import re
 import signal
 import time
 from collections.abc import Callable
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from tpu_estimator_compat import environment
@@ -76,7 +75,7 @@ def compile(
             f"{target.name} has {target.devices} device(s), {dispatch.cores} for each replica; "
             f"got {replicas} replicas."
         )
-    versions = _versions(target)
+    versions = {name: jax_installation.version_of(name) or "" for name in target.packages}
     if missing := _missing(target, versions):
         return Compiled(error=Error.MISSING, message=missing)
     name = key(dispatch, target, replicas, versions)
@@ -104,17 +103,6 @@ def key(dispatch: Dispatch, target: Target, replicas: int, versions: dict[str, s
     digest.update(b"\0" + _FUNCTION_NUMBER.sub(rb"\g<1>", dispatch.step.code))
     digest.update(b"\0" + cache_files.sources())
     return digest.hexdigest()
-
-
-def _versions(target: Target) -> dict[str, str]:
-    """The installed versions of the compiler's packages, empty if missing; imports none."""
-    found = {}
-    for package in target.packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = ""
-    return found
 
 
 def _missing(target: Target, versions: dict[str, str]) -> str:

@@ -40,11 +40,8 @@ class Segment:
 
 def memory(reports: Sequence[Report]) -> Section:
     """A part for each report; only the first list of layers is open, since they are alike."""
-    parts = []
-    is_first = True
-    for report in reports:
-        parts.append(Section(report.topology, _memory(report, is_first)))
-        is_first = is_first and not report.layers
+    first = next((report for report in reports if report.layers), None)
+    parts = [Section(report.topology, _memory(report, report is first)) for report in reports]
     return Section("Memory of one device", parts)
 
 

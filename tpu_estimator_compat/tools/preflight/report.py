@@ -22,10 +22,6 @@ class Depth(enum.IntEnum):
     """Compile the step with the devices' own compiler: needs an extra, such as `preflight`."""
 
 
-WITH_ROOM, TOO_LARGE = "fits with room", "too large"
-"""Words for FITS and FAILS where this package judges the memory, not the compiler."""
-
-
 class Verdict(document.Verdict):
     FITS = "compiles and fits", 0, Tone.GOOD
     CLOSE = "close: may not fit", 2, Tone.WARN
@@ -188,9 +184,9 @@ class Report:
         stops = [f for f in self.findings if f.severity is Severity.FAILS]
         if self.fits_below is not None:
             if stops and all(f.kind is Kind.MEMORY for f in stops):
-                return TOO_LARGE
+                return "too large"
             if self.verdict is Verdict.FITS:
-                return WITH_ROOM
+                return "fits with room"
         return str(self.verdict.value)
 
     @property
