@@ -46,30 +46,19 @@ def summary(reports: Sequence[Report]) -> str:
     return "; ".join(f"{words[1]} on {', '.join(having[words])}" for words in worst_first)
 
 
-def _captured(cell: Callable[[Report], str]) -> Callable[[Report], str]:
-    """A figure that is empty where the graph could not be captured."""
-    return lambda report: "" if report.reached is None else cell(report)
+def _where(field: str, cell: Callable[[Any], str]) -> Callable[[Report], str]:
+    """A figure of a report; empty where the field is None."""
+    return lambda report: "" if getattr(report, field) is None else cell(report)
 
 
 def _known(field: str, cell: Callable[[Any], str]) -> Callable[[Report], str]:
     """A figure of a field; empty where the field is None."""
-
-    def of_report(report: Report) -> str:
-        value = getattr(report, field)
-        return "" if value is None else cell(value)
-
-    return of_report
+    return _where(field, lambda report: cell(getattr(report, field)))
 
 
 def _devices(report: Report) -> str:
     hosts = f" on {report.hosts} hosts" if report.hosts > 1 else ""
     return f"{report.devices}{hosts}"
-
-
-def _global_batch(report: Report) -> str:
-    if report.batch_size is None:
-        return ""
-    return numbers.count(report.batch_size * report.replicas)
 
 
 def _depth(report: Report) -> str:
@@ -84,16 +73,11 @@ def _available(report: Report) -> str:
     return said if report.memory_share is None else f"{said} ({report.memory_share:.0%})"
 
 
-def _least_time(report: Report) -> str:
-    if report.least_seconds is None or report.peak_flops is None:
-        return ""
-    peak = report.peak_flops / 1e12
-    return f"{numbers.duration(report.least_seconds)} at {peak:,.0f} TFLOP/s"
+def _least_time(report: Any) -> str:
+    return f"{numbers.duration(report.least_seconds)} at {report.peak_flops / 1e12:,.0f} TFLOP/s"
 
 
-def _used(report: Report) -> str:
-    if report.memory is None:
-        return ""
+def _used(report: Any) -> str:
     used = report.memory.total
     return f"{numbers.size(used)} ({numbers.share(used, report.hbm)})"
 
@@ -104,9 +88,7 @@ def _all_reduces(asked: Collectives) -> str:
     return f"{numbers.count(asked.all_reduces)} ({numbers.size(asked.all_reduce_bytes)})"
 
 
-def _compiled_collectives(report: Report) -> str:
-    if report.collectives is None:
-        return ""
+def _compiled_collectives(report: Any) -> str:
     kinds = report.collectives.compiled
     if not kinds:
         return "" if report.memory is None else "none"
@@ -127,15 +109,15 @@ _ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("devices", _devices),
     ("replicas", lambda report: str(report.replicas)),
     ("batch per replica", _known("batch_size", numbers.count)),
-    ("global batch", _global_batch),
+    ("global batch", _where("batch_size", lambda r: numbers.count(r.batch_size * r.replicas))),
     ("depth reached", _depth),
-    ("operations", _captured(lambda report: numbers.count(report.ops))),
-    ("parameters", _captured(lambda report: numbers.count(report.parameters))),
-    ("variables", _captured(lambda report: numbers.size(report.variable_bytes))),
-    ("input of a replica", _captured(lambda report: numbers.size(report.input_bytes))),
+    ("operations", _where("reached", lambda r: numbers.count(r.ops))),
+    ("parameters", _where("reached", lambda r: numbers.count(r.parameters))),
+    ("variables", _where("reached", lambda r: numbers.size(r.variable_bytes))),
+    ("input of a replica", _where("reached", lambda r: numbers.size(r.input_bytes))),
     ("steps in a dispatch", lambda r: str(r.dispatch_steps or "")),
     ("memory of a device", _available),
-    ("memory used", _used),
+    ("memory used", _where("memory", _used)),
     ("  arguments", _known("memory", lambda m: numbers.size(m.arguments))),
     ("  new outputs", _known("memory", lambda m: numbers.size(m.outputs - m.aliased))),
     ("  temporaries", _known("memory", lambda m: numbers.size(m.temporaries))),
@@ -144,10 +126,10 @@ _ROWS: tuple[tuple[str, Callable[[Report], str]], ...] = (
     ("FLOPs of a step *", _known("flops", numbers.flops)),
     ("bytes accessed *", _known("bytes_accessed", lambda n: numbers.size(round(n)))),
     ("arithmetic intensity", _known("intensity", lambda i: f"{i:,.1f} FLOPs/byte")),
-    ("lower bound of a step *", _least_time),
+    ("lower bound of a step *", _where("least_seconds", _least_time)),
     ("all-reduces asked for", _known("collectives", _all_reduces)),
     ("other exchanges", _known("collectives", lambda c: f"{c.others:,}" if c.others else "")),
-    ("exchanges compiled", _compiled_collectives),
+    ("exchanges compiled", _where("collectives", _compiled_collectives)),
     ("largest batch *", _known("largest_batch", _largest_batch)),
     ("compiler", lambda report: report.compiler),
     ("from the cache", lambda r: r.compiler and ("yes" if r.cached else "no")),
