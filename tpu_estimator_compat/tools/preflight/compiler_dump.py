@@ -9,7 +9,6 @@ not do: it has no buffer assignment, and jaxlib cannot read some of libtpu's pro
 from __future__ import annotations
 
 import collections
-import functools
 import itertools
 import math
 import pathlib
@@ -69,8 +68,7 @@ class CompilerDump:
         Empty where the compiler has not placed buffers. `variables` are the names of the program's
         arguments, in their order.
         """
-        shown = functools.partial(_shown, variables=list(variables))
-        names = OpNames(self._text(_PROGRAM), shown)
+        names = OpNames(self._text(_PROGRAM), lambda name: _shown(name, variables))
         assignment = self._text(_ASSIGNMENT)
         fixed, temporaries = _buffers(assignment, names, self._target.has_other_memories)
         ranges = _LIVE_RANGE.findall(self._text(_LIVE_RANGES))

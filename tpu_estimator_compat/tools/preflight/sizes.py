@@ -122,12 +122,6 @@ def _scopes(name: str, trained: set[str]) -> list[str]:
     return owner.split("/")[:-1] or [owner]
 
 
-def layer_of(name: str, layers: Iterable[Layer]) -> str | None:
-    """The layer of an op or of its gradient, by name; None if it is in no layer."""
-    names = sorted((layer.name for layer in layers), key=len, reverse=True)
-    return next((n for n in names if f"/{n}/" in f"/{name}/"), None)
-
-
 class Attribution:
     """Finds the operations, lines and layers to which the buffers of a compiled step belong."""
 
@@ -155,9 +149,12 @@ class Attribution:
     ) -> list[Layer]:
         """The layers, each with the temporaries of its ops and their gradients."""
         totals: dict[str | None, int] = collections.defaultdict(int)
+        innermost_first = sorted((layer.name for layer in layers), key=len, reverse=True)
         for buffer in buffers:
             if buffer.place is Place.TEMPORARY:
-                totals[layer_of(self._name(buffer), layers)] += buffer.size
+                path = f"/{self._name(buffer)}/"
+                layer = next((name for name in innermost_first if f"/{name}/" in path), None)
+                totals[layer] += buffer.size
         return [dataclasses.replace(x, temporaries=totals[x.name]) for x in layers]
 
     def operation_in(self, message: str) -> tf.Operation | None:
