@@ -80,7 +80,8 @@ class Recorder:
             return iter(result) if call.name == "predict" else result
         if call.name == "predict":
             return self._predictions(call, made, key)
-        self._begin(made)
+        self.calls.append(made)
+        self._changed()
         with self._within(made, call.owner):
             self._prepare(call, made)
             result = call.make()
@@ -89,7 +90,8 @@ class Recorder:
         return result
 
     def _predictions(self, call: calls.Call, made: Call, key: Any) -> Iterator[Any]:
-        self._begin(made)
+        self.calls.append(made)
+        self._changed()
         seen: list[Any] = []
         self._results.setdefault(key, []).append((made, seen))
         self._prepare(call, made)
@@ -149,10 +151,6 @@ class Recorder:
                 f"A loop around {call.call} in line {call.line} did not end by itself."
             )
         return result
-
-    def _begin(self, call: Call) -> None:
-        self.calls.append(call)
-        self._changed()
 
     @contextlib.contextmanager
     def _within(self, call: Call, owner: Any) -> Iterator[None]:

@@ -28,7 +28,6 @@ from tpu_estimator_compat.tools.preflight.report import (
     Report,
     Verdict,
 )
-from tpu_estimator_compat.tools.preflight.targets.gpu import MEMORY_SHARE
 from tpu_estimator_compat.tools.preflight.targets.target import Target
 from tpu_estimator_compat.tools.reports import numbers
 
@@ -47,11 +46,11 @@ class Options:
       progress: called about once a second with the current activity and its seconds.
     """
 
-    depth: Depth = Depth.COMPILE
-    largest_batch: bool = False
-    time_limit: float = 3600
-    progress: Progress = lambda what, seconds: None
-    memory_share: float = MEMORY_SHARE
+    depth: Depth
+    largest_batch: bool
+    time_limit: float
+    progress: Progress
+    memory_share: float
 
 
 def check(planned: PlannedMode, names: Sequence[str], options: Options) -> list[Report]:
