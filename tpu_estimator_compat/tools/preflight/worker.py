@@ -52,7 +52,9 @@ def answer(folder: pathlib.Path) -> dict[str, Any]:
     compiler = f"{target.compiler}, {version}"
     dispatch = Dispatch.from_json((folder / "program").read_bytes(), request["dispatch"])
     try:
-        lowered = _lowered(dispatch, devices)
+        mesh = meshes.mesh(devices, dispatch.cores)
+        steps = StepFunction(dispatch.step, mesh, dispatch.most, dispatch.loss, dispatch.partition)
+        lowered = steps.lower()
     except (ir.MLIRError, NotImplementedError) as error:
         return {"compiler": compiler, "not_expressed": str(error)}
     except ValueError as error:
@@ -68,12 +70,6 @@ def answer(folder: pathlib.Path) -> dict[str, Any]:
         return {"compiler": compiler, "refused": str(error)}
     cost = target.cost(lowered, executable, dispatch.cores)
     return {"compiler": compiler, "memory": _memory(executable), **cost}
-
-
-def _lowered(dispatch: Dispatch, devices: tuple[Any, ...]) -> Any:
-    mesh = meshes.mesh(devices, dispatch.cores)
-    made = StepFunction(dispatch.step, mesh, dispatch.most, dispatch.loss, dispatch.partition)
-    return made.lower()
 
 
 def _memory(executable: Any) -> dict[str, int]:
