@@ -41,22 +41,23 @@ def metric_fn(labels, logits):
     return {"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, axis=-1))}
 
 
-def make_model_fn(train_op=None, **spec_arguments):
+def make_model_fn(train_op=None, logits=logits_of, **spec_arguments):
     """A classifier's model_fn.
 
     Args:
       train_op: takes the loss and params, returns the train_op; None for Adam.
+      logits: takes the features.
       **spec_arguments: further fields of the TRAIN spec: values, or functions without arguments.
     """
 
     def model_fn(features, labels, mode, params):
-        logits = logits_of(features)
+        found = logits(features)
         if mode == tpu.ModeKeys.PREDICT:
-            predictions = {"class": tf.argmax(logits, axis=-1), "features": features}
+            predictions = {"class": tf.argmax(found, axis=-1), "features": features}
             return tpu.TPUEstimatorSpec(mode, predictions=predictions)
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, found)
         if mode == tpu.ModeKeys.EVAL:
-            metrics = (metric_fn, [labels, logits])
+            metrics = (metric_fn, [labels, found])
             return tpu.TPUEstimatorSpec(mode, loss=loss, eval_metrics=metrics)
         fields = {k: v() if callable(v) else v for k, v in spec_arguments.items()}
         op = (train_op or adam)(loss, params)

@@ -18,7 +18,7 @@ from support.legacy_models import (
 from tpu_estimator_compat import estimator as tf_estimator
 from tpu_estimator_compat.engine.checkpoint import saving
 
-from .training import checkpoint_steps
+from .files import checkpoint_steps
 
 
 def test_save_checkpoints_secs_saves_by_the_clock(tmp_path, monkeypatch):

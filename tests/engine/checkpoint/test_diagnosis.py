@@ -11,8 +11,7 @@ from support.legacy_models import (
 
 import tpu_estimator_compat as tpu
 
-from .damages import damage
-from .training import checkpoint_steps
+from .files import checkpoint_steps, damage
 
 
 def test_a_wrong_shape_in_a_checkpoint_names_both_shapes(tmp_path):

@@ -15,7 +15,7 @@ from support.legacy_models import (
 from tpu_estimator_compat.engine.checkpoint import state
 from tpu_estimator_compat.engine.checkpoint.state import latest
 
-from .damages import KINDS, damage
+from .files import KINDS, damage
 
 
 @pytest.fixture(scope="module")

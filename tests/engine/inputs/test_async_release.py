@@ -35,6 +35,12 @@ class Source:
         data = tf.data.Dataset.from_generator(self, output_signature=spec)
         return DeployedInput([], lambda: [data], strategy, spec)
 
+    def release(self, strategy):
+        """What frees an iterator that has given an element, and that nobody else has."""
+        iterator = iter(self.deployed_input(strategy))
+        next(iterator)
+        return AsyncRelease(iterator)
+
 
 @pytest.fixture
 def source():
@@ -45,11 +51,7 @@ def source():
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_nobody_waits_for_a_destructor(strategy, replicas, source):
-    iterator = iter(source.deployed_input(strategy(replicas)))
-    next(iterator)
-    release = AsyncRelease(iterator)
-    del iterator
-    release.drop()
+    source.release(strategy(replicas)).drop()
     assert source.given_up.wait(LONG)
     assert not source.freed.is_set()
     source.released.set()
@@ -75,10 +77,7 @@ def test_several_destructors_are_waited_for_at_the_same_time(strategy, source):
 
 def test_a_destructor_without_reason_to_wait_is_done_at_once(strategy, source):
     source.released.set()
-    iterator = iter(source.deployed_input(strategy(1)))
-    next(iterator)
-    release = AsyncRelease(iterator)
-    del iterator
+    release = source.release(strategy(1))
     assert not source.given_up.is_set()
     release.drop()
     assert source.given_up.wait(LONG)
@@ -89,10 +88,7 @@ def test_without_threads_it_is_freed_all_the_same(strategy, source, monkeypatch)
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     source.released.set()
-    iterator = iter(source.deployed_input(strategy(1)))
-    next(iterator)
-    release = AsyncRelease(iterator)
-    del iterator
+    release = source.release(strategy(1))
     monkeypatch.setattr(threading.Thread, "start", start)
     release.drop()
     assert source.freed.is_set()

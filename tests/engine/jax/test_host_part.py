@@ -11,11 +11,9 @@ def test_a_host_call_that_writes_a_variable_is_heard(tmp_path):
     """The next step sees what it wrote."""
 
     def train_op(loss, params):
-        from tpu_estimator_compat import CrossShardOptimizer
-
         rate = tf.get_variable("rate", [], initializer=tf.zeros_initializer(), trainable=False)
         total = tf.get_variable("total", [], initializer=tf.zeros_initializer(), trainable=False)
-        optimizer = CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
+        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.1))
         minimized = optimizer.minimize(loss, tf.train.get_global_step())
         return tf.group(minimized, total.assign_add(rate))
 
@@ -27,12 +25,7 @@ def test_a_host_call_that_writes_a_variable_is_heard(tmp_path):
     def spec_of():
         return host_call, [tf.reshape(tf.train.get_global_step(), [1])]
 
-    def model_fn(features, labels, mode, params):
-        return make_model_fn(train_op)(features, labels, mode, params)._replace(
-            host_call=spec_of() if mode == "train" else None
-        )
-
-    estimator = on("jax", 2, tmp_path, model_fn)
+    estimator = on("jax", 2, tmp_path, make_model_fn(train_op, host_call=spec_of))
     estimator.train(train_input_fn, max_steps=4)
     rate, total = (estimator.get_variable_value(n) for n in ("rate", "total"))
     assert rate in (4.0, 5.0)  # of the step before or after it was raised
@@ -51,11 +44,8 @@ def test_host_calls_in_order(tmp_path, every):
             step = tf.reshape(tf.train.get_global_step().read_value(), [1])
 
         def host_call(step, rows):
-            summaries = tf.no_op()
-            return [
-                tf.py_func(lambda s, r: seen.append((s.tolist(), len(r))), [step, rows], []),
-                summaries,
-            ]
+            note = tf.py_func(lambda s, r: seen.append((s.tolist(), len(r))), [step, rows], [])
+            return [note, tf.no_op()]
 
         call = (host_call, [step, features])
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op, host_call=call)

@@ -166,11 +166,7 @@ def test_the_extra_has_the_range():
         assert numbers(oldest) < numbers(installation.NEWEST) < numbers(below)
 
 
-def topology_of(mode="train", tpu_semantics=True, **config):
-    return chosen_topology.resolve(tpu.RunConfig(**config), mode, tpu_semantics=tpu_semantics)
-
-
 def test_without_jax_it_is_an_error(monkeypatch):
     installed(monkeypatch, jax="0.10.2")  # its other half is missing
     with pytest.raises(ImportError, match=r"found jax 0\.10\.2, jaxlib None.*pip install"):
-        topology_of(runtime="jax")
+        chosen_topology.resolve(tpu.RunConfig(runtime="jax"), "train", tpu_semantics=True)

@@ -2,13 +2,11 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support import TESTS
-from support.jax_estimators import on
+from support.jax_estimators import RUNTIMES, assert_near, on
 from support.legacy_models import examples, make_model_fn, train_input_fn
 
 import tpu_estimator_compat as tpu
 from tpu_estimator_compat import embedding
-
-RUNTIMES = ("tensorflow", "jax")
 
 
 def data(steps):
@@ -41,10 +39,13 @@ WHAT = ["loss", "evaluation", "predictions", "call", "weights", "checkpoint"]
 
 @pytest.mark.parametrize("what", WHAT)
 def test_both_runtimes_agree(numbers, what):
-    def check(ours, theirs):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    assert_all_near(numbers["jax"][what], numbers["tensorflow"][what])
 
-    tf.nest.map_structure(check, numbers["jax"][what], numbers["tensorflow"][what])
+
+def assert_all_near(found, expected):
+    tf.nest.assert_same_structure(found, expected)
+    flat = (dict(enumerate(tf.nest.flatten(each))) for each in (found, expected))
+    assert_near(*flat)
 
 
 EAGER_TENSORFLOW_1 = """
@@ -96,15 +97,11 @@ def test_a_nan_ends_it_and_leaves_no_checkpoint(tmp_path):
         step = tf.train.get_global_step()
         weight = tf.trainable_variables()[0]
         nan = tf.where(tf.equal(step, 3), np.float32(np.nan), np.float32(1.0))
-        return tf.group(weight.assign(weight * nan), step.assign_add(1))
+        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.0))
+        update = optimizer.minimize(loss)
+        return tf.group(update, weight.assign(weight * nan), step.assign_add(1))
 
-    def of_all(loss, params):
-        from tpu_estimator_compat import CrossShardOptimizer
-
-        optimizer = CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.0))
-        return tf.group(optimizer.minimize(loss), train_op(loss, params))
-
-    estimator = on("jax", 2, tmp_path, make_model_fn(of_all))
+    estimator = on("jax", 2, tmp_path, make_model_fn(train_op))
     model = estimator.keras_model()
     model.fit(data(10), verbose=0)
     assert estimator.latest_checkpoint() is None
@@ -190,11 +187,7 @@ def test_embedding_tables(tmp_path):
 
     found, expected = (of(runtime) for runtime in ("jax", "tensorflow"))
     assert found["predictions"]["out"].shape == (24,)
-    tf.nest.map_structure(
-        lambda ours, theirs: np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6),
-        found,
-        expected,
-    )
+    assert_all_near(found, expected)
 
 
 def test_sparse_batches_are_not_dealt(tmp_path):

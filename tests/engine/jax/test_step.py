@@ -5,23 +5,19 @@ import pytest
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import RUNTIMES, assert_near, on, variables
-from support.legacy_models import Fetching, adam, logits_of, train_input_fn
+from support.legacy_models import Fetching, adam, logits_of, make_model_fn, train_input_fn
 from support.untuned import untuned
 
 import tpu_estimator_compat as tpu
 
 DTYPES = ["int8", "uint8", "int32", "uint32", "int64", "uint64", "bool"]
-
-
 DTYPES += ["bfloat16", "float16", "float32", "float64", "complex64"]
 
 
 def typed_input_fn(params):
     size = params["batch_size"]
     numbers = np.arange(size)
-    features = {
-        name: tf.cast(tf.constant(numbers), name) for name in DTYPES if name not in ("bool",)
-    }
+    features = {name: tf.cast(tf.constant(numbers), name) for name in DTYPES}
     features["bool"] = tf.constant(numbers % 2 == 0)
     # More than 32 bits hold.
     features["int64"] = tf.constant(numbers + 2**40)
@@ -34,18 +30,12 @@ def typed_model_fn(features, labels, mode, params):
     """A variable of each dtype, which adds up what is fed; 64 bits are needed for two of them."""
     updates = {}
     for name in DTYPES:
-        shape = [8]
         initial = tf.zeros_initializer()
-        variable = tf.get_variable(name + "_sum", shape, name, initial, trainable=False)
-        if name == "bool":
-            value = tf.logical_xor(variable, features[name])
-        else:
-            value = variable + features[name]
-        updates[name] = tf.assign(variable, value)
+        variable = tf.get_variable(name + "_sum", [8], name, initial, trainable=False)
+        add = tf.logical_xor if name == "bool" else tf.add
+        updates[name] = tf.assign(variable, add(variable, features[name]))
     weight = tf.get_variable("weight", [], tf.float64, tf.constant_initializer(1 / 3))
     loss = tf.reduce_mean(tf.cast(labels, tf.float64) * weight)
-    if mode == tpu.ModeKeys.PREDICT:
-        raise AssertionError
     gradient = tf.tpu.cross_replica_sum(tf.cast(tf.gradients(loss, weight)[0], tf.float32))
     train_op = tf.group(
         *updates.values(),
@@ -82,10 +72,7 @@ def test_dtypes(tmp_path, replicas):
         estimator.train(typed_input_fn, steps=4)
         estimator.train(typed_input_fn, steps=3, hooks=[hook])
         values[runtime], seen[runtime] = variables(estimator), hook.seen
-    for found, expected in (
-        (values["jax"], values["tensorflow"]),
-        (seen["jax"], seen["tensorflow"]),
-    ):
+    for found, expected in ([each[r] for r in ("jax", "tensorflow")] for each in (values, seen)):
         assert found.keys() == expected.keys()
         for name, value in expected.items():
             assert np.asarray(found[name]).dtype == np.asarray(value).dtype, name
@@ -104,32 +91,23 @@ def scalar_input_fn(params):
     return untuned(data)
 
 
-def scalar_model_fn(features, labels, mode, params):
-    logits = logits_of(features["x"]) * features["scale"]
-    tf.identity(features["scale"], name="scale")
-    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
-    return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
+def scaled(features):
+    return logits_of(features["x"]) * tf.identity(features["scale"], name="scale")
 
 
 @pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.full), 2])
 def test_scalars_as_input(tmp_path, replicas):
     found = {}
+    model_fn = make_model_fn(logits=scaled)
     for runtime in RUNTIMES:
-        config = {
-            "iterations_per_loop": 1,
-            "per_host_input_for_training": tpu.InputPipelineConfig.PER_HOST_V2,
-        }
         hook = Fetching("scale:0")
-        estimator = on(runtime, replicas, tmp_path / runtime, scalar_model_fn, tpu_config=config)
-        estimator.train(scalar_input_fn, steps=4, hooks=[hook])
-        estimator = on(
-            runtime,
-            replicas,
-            tmp_path / runtime,
-            scalar_model_fn,
-            tpu_config={**config, "iterations_per_loop": 5},
-        )
-        estimator.train(scalar_input_fn, steps=5)
+        for loop, steps, hooks in ((1, 4, [hook]), (5, 5, [])):
+            config = {
+                "iterations_per_loop": loop,
+                "per_host_input_for_training": tpu.InputPipelineConfig.PER_HOST_V2,
+            }
+            estimator = on(runtime, replicas, tmp_path / runtime, model_fn, tpu_config=config)
+            estimator.train(scalar_input_fn, steps=steps, hooks=hooks)
         found[runtime] = (hook.seen, variables(estimator))
     assert found["jax"][0] == found["tensorflow"][0]
     assert_near(found["jax"][1], found["tensorflow"][1])
@@ -138,22 +116,21 @@ def test_scalars_as_input(tmp_path, replicas):
 def test_gradients_through_branches(tmp_path):
     """They need values of the branch that was taken, such as the mask of a dropout."""
 
-    def model_fn(features, labels, mode, params):
+    def branching(features):
         logits = logits_of(features)
         dropped = tf.cond(
             tf.train.get_global_step() < 3,
             lambda: tf.nn.dropout(logits, rate=0.5),
             lambda: tf.nn.sigmoid(logits) * tf.tanh(logits),
         )
-        kept = tf.while_loop(
+        return tf.while_loop(
             lambda i, _: i < 3,
             lambda i, v: (i + 1, tf.cond(i > 1, lambda: tf.sigmoid(v), lambda: tf.tanh(v))),
             (0, dropped),
             maximum_iterations=3,
         )[1]
-        loss = tf.losses.sparse_softmax_cross_entropy(labels, kept)
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=adam(loss, params))
 
+    model_fn = make_model_fn(logits=branching)
     estimator = on("jax", 2, tmp_path / "jax", model_fn)
     estimator.train(train_input_fn, steps=3)  # with dropout
     shutil.copytree(tmp_path / "jax", tmp_path / "tensorflow")

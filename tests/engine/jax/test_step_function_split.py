@@ -258,11 +258,6 @@ def test_dimensions_that_cannot_be_split_evenly_stay_whole(tmp_path, caplog):
     assert "of size 7, in 2 parts" in caplog.text
 
 
-def test_more_devices_than_there_are(tmp_path):
-    with pytest.raises(ValueError, match=r"2 replica\(s\) of 8 device\(s\) each, and JAX has 8"):
-        make(tmp_path, 8).train(input_fn, max_steps=1)
-
-
 def summing_model_fn(features, labels, mode, params):
     hidden = tf.layers.dense(features, UNITS, activation=tf.nn.relu)
     prediction = tf.layers.dense(tf.layers.dense(hidden, UNITS), 1)

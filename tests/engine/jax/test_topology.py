@@ -20,9 +20,11 @@ def test_shards_are_the_first_devices():
     assert topology_of(runtime="jax", tpu_config=config).num_replicas == 3
 
 
-def test_more_shards_than_devices_are_refused():
-    config = tpu.TPUConfig(num_shards=9)
-    with pytest.raises(ValueError, match=r"asks for 9 replica\(s\).*JAX has 8 device\(s\)"):
+@pytest.mark.parametrize(("replicas", "cores"), [(9, 1), (2, 8)])
+def test_more_shards_than_devices_are_refused(replicas, cores):
+    config = tpu.TPUConfig(num_shards=replicas, num_cores_per_replica=cores)
+    message = rf"{replicas} replica\(s\) of {cores} device\(s\) each, and JAX has 8 device\(s\)"
+    with pytest.raises(ValueError, match=message):
         topology_of(runtime="jax", tpu_config=config)
 
 

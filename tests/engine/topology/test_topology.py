@@ -32,12 +32,9 @@ def test_a_resolver_in_the_config(chip):
     assert topology_of(cluster=resolver).num_replicas == 2
 
 
-def test_cores_that_share_a_replica(chip):
-    assert topology_of(tpu_config=tpu.TPUConfig(num_cores_per_replica=2)).num_replicas == 1
-
-
-def test_chips_of_one_core():
-    with simulated(SimulatedTPU((1, 2, 1, 1))):
+@pytest.mark.parametrize("mesh", [(1, 1, 1, 2), (1, 2, 1, 1)])
+def test_cores_that_share_a_replica(mesh):
+    with simulated(SimulatedTPU(mesh)):
         assert topology_of(tpu_config=tpu.TPUConfig(num_cores_per_replica=2)).num_replicas == 1
 
 
@@ -182,10 +179,6 @@ def test_the_environment_speaks_where_the_config_does_not(monkeypatch):
     monkeypatch.setenv(RUNTIME_VARIABLE, "jax")
     assert isinstance(topology_of(), JaxTopology)
     assert not isinstance(topology_of(runtime="tensorflow"), JaxTopology)
-
-
-def test_auto_is_tensorflow_without_a_tpu():
-    assert not isinstance(topology_of(runtime="auto"), JaxTopology)
 
 
 def test_auto_is_jax_where_only_that_sees_a_tpu(monkeypatch, caplog):

@@ -138,7 +138,6 @@ class Workers(Group):
         )
 
     def from_chief_now(self, value: tf.Tensor, name: str) -> tf.Tensor:
-        """The same as `from_chief`, but called eagerly."""
         return functions.function(lambda: self.from_chief(value, name))()
 
     def numbers(self, number: int, name: str) -> np.ndarray:
@@ -183,7 +182,6 @@ def of(strategy: tf.distribute.Strategy) -> Workers | None:
 
 
 def isolated(call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call` as a function that is never inlined."""
     return functions.function(call, experimental_attributes={"_noinline": True})
 
 

@@ -114,7 +114,6 @@ def _sync(path: str) -> None:
 
 
 def sync_tree(folder: str) -> None:
-    """Makes the system write a local folder and its contents to the disk."""
     if is_local(folder):
         for parent, _, names in os.walk(local(folder)):
             sync(os.path.join(parent, name) for name in names)
@@ -122,7 +121,6 @@ def sync_tree(folder: str) -> None:
 
 
 def same_content(path: str, other: str) -> bool:
-    """Whether two files have the same bytes."""
     if tf.io.gfile.stat(path).length != tf.io.gfile.stat(other).length:
         return False
     with tf.io.gfile.GFile(path, "rb") as one, tf.io.gfile.GFile(other, "rb") as two:

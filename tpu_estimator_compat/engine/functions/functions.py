@@ -129,7 +129,6 @@ class PerExecutor:
                 raise
 
     def trace(self, executor: str) -> None:
-        """Makes the function for `executor`, unless it exists."""
         if executor not in self._made:
             with call_options(executor=executor):
                 self._made[executor] = self._make()

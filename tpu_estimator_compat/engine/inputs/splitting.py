@@ -24,7 +24,12 @@ def sizes(element_spec: Structure, batch_axis: Sequence[int] | None) -> set[Any]
 def copies(dataset: tf.data.Dataset, count: int) -> tf.data.Dataset:
     if count == 1:
         return dataset
-    return dataset.flat_map(functools.partial(_copies, count))
+
+    @tf.autograph.experimental.do_not_convert
+    def repeated(*element: Any) -> tf.data.Dataset:
+        return tf.data.Dataset.from_tensors(_single(element)).repeat(count)
+
+    return dataset.flat_map(repeated)
 
 
 def split(
@@ -42,18 +47,11 @@ def split(
     return dataset.flat_map(slices)
 
 
-@tf.autograph.experimental.do_not_convert
-def _copies(count: int, *element: Any) -> tf.data.Dataset:
-    return tf.data.Dataset.from_tensors(_single(element)).repeat(count)
-
-
-@tf.autograph.experimental.do_not_convert
 def _single(element: tuple) -> Structure:
     """Packs a dataset function's arguments: it gets a tuple element unpacked."""
     return element[0] if len(element) == 1 else element
 
 
-@tf.autograph.experimental.do_not_convert
 def _slices(element: Structure, parts: int, batch_axis: Sequence[int] | None) -> tf.data.Dataset:
     flat = tf.nest.flatten(element)
     axes = _axes(batch_axis, flat)

@@ -59,7 +59,6 @@ class ParsedModule:
 
     @property
     def fetched(self) -> list[Any]:
-        """Shapes and dtypes of the fetches."""
         return [a for i, a in enumerate(self.results) if i not in self.updates]
 
     def __call__(

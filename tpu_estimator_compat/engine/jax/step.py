@@ -141,7 +141,6 @@ class JaxStep:
 
     @property
     def variables(self) -> list[str]:
-        """Names of the variables that the devices use."""
         return [op.name for op in self._step.variables]
 
     @property
@@ -159,7 +158,6 @@ class JaxStep:
 
     @functools.cached_property
     def has_convolution(self) -> bool:
-        """Whether the step has convolutions, in functions too."""
         return any("Conv" in op.type for op in sources.with_functions(self._step.ops))
 
     @property

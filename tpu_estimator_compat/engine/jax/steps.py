@@ -169,7 +169,6 @@ class Steps:
         self._step_in_loop = 0
 
     def finish(self, started: StartedSteps) -> None:
-        """Runs the host parts of a dispatch's steps."""
         for index in range(started.made):
             due = self._call_is_due()
             if started.step.has_host_part:

@@ -33,7 +33,7 @@ class JaxTopology(Topology):
     cores_per_replica: int = 1
 
     runtime = environment.JAX
-    compiles = compiles_steps = splits_replicas = True
+    compiles = compiles_steps = True
 
     @property
     def num_replicas(self) -> int:
@@ -53,7 +53,6 @@ class JaxTopology(Topology):
 
     @property
     def replicas_per_element(self) -> int:
-        """The number of replicas that this process's input feeds."""
         return self.replicas_per_host
 
     @property

@@ -70,7 +70,6 @@ class DeviceStore(VariableStore):
         self._away.add(name)
 
     def give(self, names: Sequence[str], values: Sequence[jax.Array]) -> None:
-        """Stores the variables' values after a step, on the devices."""
         self._on_devices.update(zip(names, values, strict=True))
 
     def to_host(self, names: Iterable[str]) -> None:

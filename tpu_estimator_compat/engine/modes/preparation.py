@@ -201,7 +201,7 @@ def _partition(rules: Rules, input_mode: InputMode, element_spec: Any) -> list[A
     features, labels = model_arguments(element_spec, input_mode.mode)
     dims, cores = tpu_config.input_partition_dims, tpu_config.num_cores_per_replica
     found = partitioning.partition_dims(features, labels, dims, cores)
-    if not topology.splits_replicas:
+    if not topology.compiles:
         partitioning.log_fallback(input_mode.mode)
     flat = tf.nest.flatten(element_spec, expand_composites=True)
     return found + [None] * (len(flat) - len(found))  # the padding mask is not split

@@ -34,7 +34,6 @@ def waits_no_more() -> bool:
 
 
 def end_without_waiting() -> None:
-    """Makes the process end without waiting for TensorFlow's threads."""
     _Exit.waits = False
 
 

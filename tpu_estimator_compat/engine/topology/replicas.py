@@ -51,18 +51,16 @@ class Topology:
 
     @property
     def compiles(self) -> bool:
-        """Whether a compiler gets the replicas' steps: shapes are static, strings are refused."""
+        """Whether a compiler gets the replicas' steps, and may divide one over several devices.
+
+        Shapes are static then, and strings are refused.
+        """
         return self.on_tpu
 
     @property
     def is_first_process(self) -> bool:
         """Whether this is the first of the processes that evaluate or predict the same data."""
         return True
-
-    @property
-    def splits_replicas(self) -> bool:
-        """Whether `num_cores_per_replica` has an effect: several devices share a replica."""
-        return self.on_tpu
 
     @property
     def compiles_steps(self) -> bool:

@@ -57,7 +57,6 @@ class LoweringError(Exception):
 
     @property
     def first_line(self) -> str:
-        """The message without stack traces."""
         return self.message.removeprefix("Failed getting HLO text: '").splitlines()[0]
 
 

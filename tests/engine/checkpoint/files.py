@@ -1,4 +1,6 @@
-"""Damage that a disk or a killed process does to the files of a checkpoint."""
+"""The files of a checkpoint, and damage that a disk or a killed process does to them."""
+
+import os
 
 KINDS = ("cut", "flipped", "no data", "no index")
 
@@ -13,3 +15,8 @@ def damage(model_dir, step, kind):
         data.unlink()
     else:
         (model_dir / f"model.ckpt-{step}.index").unlink()
+
+
+def checkpoint_steps(model_dir) -> list[int]:
+    names = [n for n in os.listdir(model_dir) if n.endswith(".index")]
+    return sorted(int(n.split("-")[1].split(".")[0]) for n in names)
