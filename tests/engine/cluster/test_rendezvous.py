@@ -165,6 +165,7 @@ def with_another_secret(addresses, patch):
         (of_another_version, "another version of tpu_estimator_compat; the chief has"),
         (with_another_secret, "or another TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET."),
     ],
+    ids=["job", "version", "secret"],
 )
 def test_others_are_refused(monkeypatch, other, reason):
     """A worker hears why; the chief says so as well when it has waited in vain."""
