@@ -14,7 +14,7 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from chips import run_step
-from tpu_estimator_compat.engine.functions import tuning
+from tpu_estimator_compat.engine.functions import eager, tuning
 from tpu_estimator_compat.engine.jax import meshes
 from tpu_estimator_compat.engine.jax.module import operations
 from tpu_estimator_compat.engine.jax.step_function import StepFunction
@@ -38,9 +38,16 @@ class SavesStep(tf.compat.v1.train.SessionRunHook):
         runner = session.runner
         step = runner.step
         variables = {n: np.asarray(runner.store.peek(n)) for n in step.function(1).names}
-        feeds = map(np.asarray, runner.feeds(session.iterator(), run_step.STEPS))
+        with eager.eager_mode():
+            chunk = runner._elements.next(session.iterator(), run_step.STEPS, step.stage)
         self._folder.mkdir(parents=True)
-        save(self._folder, step.module, step.device.number_of_loss, variables, list(feeds))
+        save(
+            self._folder,
+            step.module,
+            step.device.number_of_loss,
+            variables,
+            list(map(np.asarray, chunk.feeds)),
+        )
 
 
 def save(folder, module, loss, variables, feeds):

@@ -82,12 +82,9 @@ def test_grappler_goes_over_a_step_once(executor):
     assert not options.disable_meta_optimizer
 
 
-def test_operations_may_sink_into_branches():
+def test_operations_may_sink_into_branches_and_what_runs_once_is_not_rewritten():
     with functions.call_options():
         assert not rewriter_options().disable_tfg_optimizer
-
-
-def test_what_runs_once_is_not_rewritten():
     with functions.call_options(optimize=False):
         assert rewriter_options().disable_meta_optimizer
 

@@ -83,19 +83,15 @@ def test_constants_count_as_large_as_the_runtime_makes_them(monkeypatch):
     assert len(kept) == 1
 
 
-def executor():
-    return functions.call_options(executor="SINGLE_THREADED_EXECUTOR")
-
-
-def grappler():
-    return functions.call_options(optimize=False)
-
-
-def device():
-    return tf.device("/cpu:1")
-
-
-@pytest.mark.parametrize("context", [executor, grappler, device])
+@pytest.mark.parametrize(
+    "context",
+    [
+        lambda: functions.call_options(executor="SINGLE_THREADED_EXECUTOR"),
+        lambda: functions.call_options(optimize=False),
+        lambda: tf.device("/cpu:1"),
+    ],
+    ids=["executor", "grappler", "device"],
+)
 def test_what_tracing_goes_by_is_told_apart(kept, context):
     assert Adder()(1.0) == 1.0
     for _ in range(2):

@@ -47,13 +47,6 @@ class Machine:
         return [call.executor for call in self.loop(steps, **asked)]
 
 
-def test_tuning_is_immutable():
-    tuning = Tuning()
-    with pytest.raises(AttributeError):
-        tuning.piece = 2.0
-    assert tuning == Tuning()
-
-
 class TestPace:
     def test_steps_go_by_the_last_run(self):
         pace = Pace(1, 2)

@@ -14,9 +14,7 @@ from .dealing import GLOBAL_BATCH, FakeStrategy, ReadyInput, batches, calls_of, 
 Modes = tpu.InputPipelineConfig
 
 SLICED = {"eval_training_input_configuration": Modes.SLICED}
-
 V2 = {"per_host_input_for_training": Modes.PER_HOST_V2}
-
 BROADCAST = {"per_host_input_for_training": Modes.BROADCAST}
 
 CASES = [(1, 1), (2, 1), (4, 1), (8, 1), (2, 2), (4, 2), (8, 2)]
@@ -26,18 +24,8 @@ CASES = [(1, 1), (2, 1), (4, 1), (8, 1), (2, 2), (4, 2), (8, 2)]
     ("mode", "config", "given", "expected"),
     [
         (ModeKeys.TRAIN, {}, [[0, 1], [2, 3]], [[[0], [1]], [[2], [3]]]),
-        (
-            ModeKeys.TRAIN,
-            {"per_host_input_for_training": Modes.PER_HOST_V2},
-            [[0, 1], [2, 3]],
-            [[[0, 1]], [[2, 3]]],
-        ),
-        (
-            ModeKeys.TRAIN,
-            {"per_host_input_for_training": Modes.BROADCAST},
-            [[0, 1, 2, 3]],
-            [[[0, 1, 2, 3]] * 2] * 2,
-        ),
+        (ModeKeys.TRAIN, V2, [[0, 1], [2, 3]], [[[0, 1]], [[2, 3]]]),
+        (ModeKeys.TRAIN, BROADCAST, [[0, 1, 2, 3]], [[[0, 1, 2, 3]] * 2] * 2),
         (ModeKeys.EVAL, {**V2, **SLICED}, [[0, 1, 2, 3]], [[[0], [1]], [[2], [3]]]),
     ],
 )
@@ -100,13 +88,8 @@ def test_who_calls_for_which_batch_size(replicas, hosts, modes, config, calls, p
 
 
 def test_parallel_get_next_still_gives_every_batch(strategy):
-    found = dealt(
-        strategy,
-        2,
-        [batches(4)],
-        per_host_input_for_training=Modes.PER_HOST_V2,
-        experimental_allow_per_host_v2_parallel_get_next=True,
-    )
+    in_parallel = {"experimental_allow_per_host_v2_parallel_get_next": True}
+    found = dealt(strategy, 2, [batches(4)], **V2, **in_parallel)
     assert sorted(x for step in found for replica in step for x in replica[0]) == list(range(16))
 
 
@@ -292,9 +275,7 @@ def test_per_shard_v1_gives_every_replica_its_own_dataset(strategy):
 
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_a_last_group_that_is_not_whole_is_dropped(strategy, replicas):
-    found = dealt(
-        strategy, replicas, [batches(2, 10)], per_host_input_for_training=Modes.PER_HOST_V2
-    )
+    found = dealt(strategy, replicas, [batches(2, 10)], **V2)
     assert len(found) == 5 // replicas
 
 

@@ -69,24 +69,6 @@ def test_exchanges(tmp_path):
         np.testing.assert_allclose(at["in_a_loop"], [total * 2] * 4, 1e-4, 1e-4)
 
 
-def of_width(width):
-    def model_fn(features, labels, mode, params):
-        first = tf.get_variable("first", [4, width])
-        second = tf.get_variable("second", [width, 3])
-        loss = tf.nn.l2_loss(tf.matmul(tf.matmul(features, first), second))
-        optimizer = tpu.CrossShardOptimizer(tf.train.GradientDescentOptimizer(0.001))
-        train_op = optimizer.minimize(loss, tf.train.get_global_step())
-        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train_op)
-
-    return model_fn
-
-
-def test_models_that_differ_in_nothing_but_the_size_of_a_layer(tmp_path):
-    """The second is not taken for the first, whose step is in the cache."""
-    for width in (8, 16):
-        on("jax", 2, tmp_path / str(width), of_width(width)).train(train_input_fn, steps=2)
-
-
 def numbers_of():
     """The replica's number as a model_fn, a branch and a loop (three times) know it."""
     step = tf.train.get_global_step()

@@ -60,11 +60,6 @@ class JaxRunner(Runner):
     def step(self) -> JaxStep:
         return self._steps.main
 
-    def feeds(self, iterator: Iterator, steps: int) -> list[np.ndarray]:
-        """The input of the next steps, as `StepFunction.place` takes it."""
-        with eager.eager_mode():
-            return self._elements.next(iterator, steps, self.step.stage).feeds
-
     def run_once(
         self,
         iterator: Iterator,

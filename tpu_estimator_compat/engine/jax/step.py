@@ -17,9 +17,9 @@ from tpu_estimator_compat.engine.jax.lowering.findings import Kind, refused
 from tpu_estimator_compat.engine.jax.lowering.module_cache import lowered
 from tpu_estimator_compat.engine.jax.lowering.scan import scan
 from tpu_estimator_compat.engine.jax.lowering.step_module import StepModule
-from tpu_estimator_compat.engine.jax.meshes import REPLICA
 from tpu_estimator_compat.engine.jax.module import DynamicShapeError
 from tpu_estimator_compat.engine.jax.step_function import Dispatched, Placed, StepFunction
+from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.jax.variables import DeviceStore
 from tpu_estimator_compat.engine.step.host_function import HostFunction
 from tpu_estimator_compat.engine.step.plan import StepPlan
@@ -35,7 +35,6 @@ class JaxStep:
       fed: tensors whose values the caller gives with every step, the same for all replicas, each
         with the shape of its value.
       together: the union of all processes' fetches of the step; None for the plan's.
-      first_replica: the index of the first replica whose input this process has.
 
     Attributes:
       overlaps: whether the host part may run during the next steps: it uses none of their
@@ -46,17 +45,15 @@ class JaxStep:
         self,
         plan: StepPlan,
         store: DeviceStore,
-        mesh: Any,
+        topology: JaxTopology,
         *,
         fed: Sequence[tuple[tf.Tensor, tuple[int, ...]]] = (),
         together: Wanted | None = None,
-        first_replica: int = 0,
     ):
-        self.plan, self.store, self.mesh = plan, store, mesh
-        self._first_replica = first_replica
+        self.plan, self.store, self._topology = plan, store, topology
         self._shapes = {key(tensor): shape for tensor, shape in fed}
         fed_tensors = [tensor for tensor, _ in fed]
-        self._replicas = mesh.shape[REPLICA]
+        self._replicas = topology.num_replicas
         self.device = JaxDevicePart(plan, self._replicas, fed_tensors, together)
         self._host = JaxHostPart(self.device.parts, store)
         self._step, self._tail = self.device.step, self.device.tail
@@ -64,7 +61,7 @@ class JaxStep:
         self._returned = [
             i
             for i, t in enumerate(self._step.feeds)
-            if mesh.is_multi_process and key(t) in self.device.passed
+            if topology.mesh.is_multi_process and key(t) in self.device.passed
         ]
         store.prepare([*self._step.program.handles], trainable=plan.trainable_names())
         self._late: HostFunction | None = None
@@ -85,16 +82,17 @@ class JaxStep:
 
     def function(self, most: int) -> StepFunction:
         if most not in self._functions:
+            mesh = self._topology.mesh
             try:
                 self._functions[most] = StepFunction(
                     self.module,
-                    self.mesh,
+                    mesh,
                     most,
                     self.device.stops_on,
                     self.device.partition,
-                    gathers=self.mesh.is_multi_process,
+                    gathers=mesh.is_multi_process,
                     returned=self._returned,
-                    first_replica=self._first_replica,
+                    first_replica=self._topology.first_replica,
                 )
             except DynamicShapeError as error:
                 found = [f for f in scan(self._step) if f.kind is Kind.DYNAMIC_SHAPE]

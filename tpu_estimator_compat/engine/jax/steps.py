@@ -86,12 +86,7 @@ class Steps:
       key: the key of the random numbers, the same in all processes.
     """
 
-    def __init__(
-        self,
-        plan: StepPlan,
-        store: DeviceStore,
-        topology: JaxTopology,
-    ):
+    def __init__(self, plan: StepPlan, store: DeviceStore, topology: JaxTopology):
         _warn_of_uneven_parts(plan)
         self._plan, self.store, self._topology = plan, store, topology
         self.main = self.new(plan)
@@ -103,10 +98,7 @@ class Steps:
 
     def new(self, plan: StepPlan, **kwargs: Any) -> JaxStep:
         """The step of a plan of the same graph; for the arguments see `JaxStep`."""
-        topology = self._topology
-        return JaxStep(
-            plan, self.store, topology.mesh, first_replica=topology.first_replica, **kwargs
-        )
+        return JaxStep(plan, self.store, self._topology, **kwargs)
 
     def other(
         self,

@@ -98,18 +98,24 @@ def test_every_formula_is_of_an_op():
         assert hasattr(tf.raw_ops, f"ResourceSparseApply{name}")
 
 
+def one_update(features, labels):
+    """A loss; for an op that updates its table and a slot, the arguments; the gradient."""
+    loss = loss_of("table", features, labels)
+    table = tf.trainable_variables()[0]
+    slot = tf.get_variable("slot", [ROWS, WIDTH], initializer=tf.ones_initializer())
+    given = {"var": table.handle, "accum": slot.handle, "lr": 0.1}
+    return loss, given, tf.gradients(loss, table)[0]
+
+
 @pytest.mark.parametrize("op", ["AdagradV2", "KerasMomentum"])
 def test_an_op_that_no_legacy_optimizer_makes(tmp_path, op):
     def model_fn(features, labels, mode, params):
-        loss = loss_of("table", features, labels)
-        table = tf.trainable_variables()[0]
-        slot = tf.get_variable("slot", [ROWS, WIDTH], initializer=tf.ones_initializer())
-        gradient = tf.gradients(loss, table)[0]
+        loss, given, gradient = one_update(features, labels)
         ids, places = tf.unique(gradient.indices)
         grad = tf.math.unsorted_segment_sum(gradient.values, places, tf.shape(ids)[0])
         more = {"epsilon": 1e-3} if op == "AdagradV2" else {"momentum": 0.9, "use_nesterov": True}
-        given = {"var": table.handle, "accum": slot.handle, "lr": 0.1, "indices": ids}
-        update = getattr(tf.raw_ops, f"ResourceSparseApply{op}")(grad=grad, **given, **more)
+        more |= {"grad": grad, "indices": ids}
+        update = getattr(tf.raw_ops, f"ResourceSparseApply{op}")(**given, **more)
         return spec(mode, loss, update)
 
     assert_same(*(trained(r, tmp_path / r, model_fn, 3) for r in reversed(RUNTIMES)))
@@ -135,17 +141,9 @@ def test_an_update_every_second_step(tmp_path):
 
 def test_ids_that_are_not_distinct_are_refused(tmp_path):
     def model_fn(features, labels, mode, params):
-        loss = loss_of("table", features, labels)
-        table = tf.trainable_variables()[0]
-        slot = tf.get_variable("slot", [ROWS, WIDTH], initializer=tf.ones_initializer())
-        gradient = tf.gradients(loss, table)[0]
-        update = tf.raw_ops.ResourceSparseApplyAdagrad(
-            var=table.handle,
-            accum=slot.handle,
-            lr=0.1,
-            grad=gradient.values,
-            indices=gradient.indices,
-        )
+        loss, given, gradient = one_update(features, labels)
+        rows = {"grad": gradient.values, "indices": gradient.indices}
+        update = tf.raw_ops.ResourceSparseApplyAdagrad(**given, **rows)
         return spec(mode, loss, update)
 
     with pytest.raises(NotImplementedError, match=r"give it distinct ids from tf\.unique"):
