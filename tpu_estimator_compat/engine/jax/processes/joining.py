@@ -60,19 +60,15 @@ def _join(addresses: tuple[str, ...], index: int, seconds: int) -> None:
     # CPU devices need it to exchange values between processes. Other devices ignore it.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     with cluster.joining(own, f"the others of {addresses}", addresses, index, seconds):
+        own_host = index == 0 and cluster_addresses.to_listen(addresses)
         _initialize(
             coordinator_address=addresses[0],
-            coordinator_bind_address=_bind_address(addresses) if index == 0 else None,
+            coordinator_bind_address=addresses[0] if own_host else None,  # None: in all networks
             num_processes=len(addresses),
             process_id=index,
             cluster_detection_method="deactivate",
             initialization_timeout=seconds,
         )
-
-
-def _bind_address(addresses: tuple[str, ...]) -> str | None:
-    """The address at which JAX's coordinator listens; None for all networks of this machine."""
-    return addresses[0] if cluster_addresses.to_listen(addresses) else None
 
 
 @functools.cache
