@@ -8,7 +8,7 @@ from support.notebooks import notebook
 
 from tpu_estimator_compat.__main__ import main
 from tpu_estimator_compat.old_names.legacy.python_numpy.python2 import mended
-from tpu_estimator_compat.tools.migrate.codemod import migrate_notebook, migrate_text
+from tpu_estimator_compat.tools.migrate.codemod import migrate_notebook, migrate_text, of_file
 
 BEFORE = (
     "# About tf.contrib é",
@@ -48,22 +48,24 @@ def test_cells_change_and_nothing_else(tmp_path, monkeypatch, capsys, indent):
     assert "0 changed" in capsys.readouterr().out
 
 
-def test_an_added_import_goes_into_the_cell_of_tensorflows():
+def test_an_added_import_goes_into_the_cell_of_tensorflows(tmp_path):
     """And lines of findings below it are those of the new cells, or of the old ones."""
     before = notebook(
         "import tensorflow as tf\nx = tf.keras.Input(1)",
         "a = 1\ntf.compat.v1.keras.Input(1)",
         "%%time\nc = tf.estimator.RunConfig()",
     )
-    migration = migrate_notebook(before, "x.ipynb")
-    cells = ["".join(c["source"]) for c in json.loads(migration.after)["cells"]]
+    path = tmp_path / "x.ipynb"
+    path.write_text(before)
+    migrations = [of_file(str(path), written) for written in (False, True)]
+    cells = ["".join(c["source"]) for c in json.loads(migrations[0].after)["cells"]]
     assert cells == [
         "import tensorflow as tf\nfrom tpu_estimator_compat import v1\nx = tf.keras.Input(1)",
         "a = 1\nv1.keras.Input(1)",
         "%%time\nc = v1.estimator.RunConfig()",
     ]
-    for written in (False, True):
-        assert [(f.cell, f.line) for f in migration.report(written)] == [(2, 2)]
+    for migration in migrations:
+        assert [(f.cell, f.line) for f in migration.report] == [(2, 2)]
 
 
 MODULE = '''\
@@ -97,7 +99,7 @@ def test_cells_are_rewritten_as_one_module_is(end):
     lines = MODULE.splitlines(keepends=True)
     cells = ["".join(lines[a - 1 : b - 1]) for a, b in itertools.pairwise([*starts, 99])]
     text = notebook(*cells).replace("\n", end)
-    after = migrate_notebook(text, "x.ipynb").after
+    after, _ = migrate_notebook(text, "x.ipynb")
     assert not {"\r", "\n"} & {*after.replace(end, "")}
     sources = ["".join(cell["source"]) for cell in json.loads(after)["cells"]]
     wanted = migrate_text(MODULE, "x.py").after

@@ -80,15 +80,15 @@ def _compared(
     start = checkpoint or old.side.folder
     new = new or runner.here("new", start)
     if any(run.side.failure for run in (old, new)):
-        return _unknown(old, new, runner, _failures(old, new), _advice(old))
-    at_once = judgement.judge(old, new, [], Tolerance("", FACTOR, 0.0), _command(runner))
+        return _unknown(old, new, _failures(old, new), _advice(old))
+    at_once = judgement.judge(old, new, [], Tolerance("", FACTOR, 0.0))
     if at_once.verdict is Verdict.UNKNOWN:
         return dataclasses.replace(at_once, tolerance=None)
     measure = yardstick(old, make, start)
     if measure.unknown:
-        return _unknown(old, new, runner, measure.unknown, measure.notes)
+        return _unknown(old, new, measure.unknown, measure.notes)
     notes = [*measure.notes, *_remarks(old, new)]
-    return judgement.judge(old, new, measure.runs, measure.tolerance, _command(runner), notes)
+    return judgement.judge(old, new, measure.runs, measure.tolerance, notes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,18 +149,16 @@ def directories(
     first = evidence.of_model_dir(pathlib.Path(old), "old")
     second = evidence.of_model_dir(pathlib.Path(new), "new")
     remarks = [*first.remarks, *second.remarks]
-    return judgement.judge(first, second, [], Tolerance(found, FACTOR, rtol), notes=remarks)
+    return judgement.judge(first, second, [], Tolerance(found, FACTOR, rtol), remarks)
 
 
-def _unknown(
-    old: Evidence, new: Evidence, runner: Runner, why: str, notes: Sequence[str]
-) -> Report:
+def _unknown(old: Evidence, new: Evidence, why: str, notes: Sequence[str]) -> Report:
     return Report(
         Verdict.UNKNOWN,
         f"could not be judged: {why}",
         old.side,
         new.side,
-        _command(runner),
+        old.side.script,
         unknown=why,
         notes=tuple(notes),
     )
@@ -193,15 +191,9 @@ def _advice(old: Evidence) -> list[str]:
 
 
 def _remarks(old: Evidence, new: Evidence) -> list[str]:
-    found = []
-    streams = sorted({*old.streams, *new.streams})
-    if streams:
-        found.append(
-            "These operations draw random numbers from a stream of their own, which is not the "
-            f"same on both sides: {', '.join(streams)}."
-        )
-    return found
-
-
-def _command(runner: Runner) -> tuple[str, ...]:
-    return (runner.script.name, *runner.script.arguments)
+    streams = ", ".join(sorted({*old.streams, *new.streams}))
+    said = (
+        "These operations draw random numbers from a stream of their own, which is not the same on "
+        f"both sides: {streams}."
+    )
+    return [said] if streams else []

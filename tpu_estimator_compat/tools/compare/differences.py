@@ -162,11 +162,16 @@ def distance(old: np.ndarray, new: np.ndarray) -> tuple[float, float]:
     return largest / (scale or 1.0), rms / (rms_scale or 1.0)
 
 
-def names(what: str, old: Sequence[str], new: Sequence[str]) -> NamesComparison:
-    olds, news = set(old), set(new)
-    return NamesComparison(
-        what, tuple(sorted(olds & news)), tuple(sorted(olds - news)), tuple(sorted(news - olds))
-    )
+def names(
+    old: Mapping[str, Sequence[str]], new: Mapping[str, Sequence[str]]
+) -> tuple[NamesComparison, ...]:
+    """Compares names by kind."""
+    found = []
+    for what in sorted({*old, *new}):
+        olds, news = set(old.get(what, ())), set(new.get(what, ()))
+        parts = (tuple(sorted(part)) for part in (olds & news, olds - news, news - olds))
+        found.append(NamesComparison(what, *parts))
+    return tuple(found)
 
 
 def _facts(value: np.ndarray | None) -> Array | None:

@@ -13,7 +13,6 @@ from tpu_estimator_compat.tools.compare.report import (
     Agreement,
     ArrayComparison,
     FirstDifference,
-    NamesComparison,
     OpComparison,
     Report,
     Stage,
@@ -29,7 +28,6 @@ def judge(
     new: Evidence,
     yardstick: Sequence[Evidence],
     tolerance: Tolerance,
-    command: tuple[str, ...] = (),
     notes: Sequence[str] = (),
 ) -> Report:
     """Compares `new` with `old`, the reference; `yardstick` has further runs of the old side."""
@@ -55,7 +53,7 @@ def judge(
         "",
         old.side,
         new.side,
-        command,
+        old.side.script,
         len(loss.steps) if loss else 0,
         tolerance,
         None,
@@ -66,7 +64,7 @@ def judge(
         variables=compared("variables"),
         evaluations=compared("evaluations"),
         predictions=compared("predictions"),
-        names=_names(old, new),
+        names=differences.names(old.names, new.names),
         first_step=_first_step(old, new, yardstick, bounds),
         notes=tuple(notes),
     )
@@ -86,13 +84,6 @@ def concluded(report: Report, old: Evidence, new: Evidence) -> Report:
     summary = _summary(verdict, report, first)
     return dataclasses.replace(
         report, verdict=verdict, summary=summary, first_difference=first, unknown=unknown
-    )
-
-
-def _names(old: Evidence, new: Evidence) -> tuple[NamesComparison, ...]:
-    return tuple(
-        differences.names(what, old.names.get(what, ()), new.names.get(what, ()))
-        for what in sorted({*old.names, *new.names})
     )
 
 

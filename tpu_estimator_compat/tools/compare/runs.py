@@ -122,28 +122,29 @@ class Runner:
             by one unit in the last place, up or down at random.
         """
         command = [python, str(_SIDES / "original.py")]
-        return self._run(command, name, checkpoint, self.script, disturb, Setting())
+        return self._run(command, name, checkpoint, disturb=disturb)
 
     def under(
         self, setting: Setting, name: str, checkpoint: str | None, *, disturb: int | None = None
     ) -> Evidence:
         """A run with this package, as an old side; arguments as for `original`."""
-        return self._run(_HERE, name, checkpoint, self.script, disturb, setting)
+        return self._run(_HERE, name, checkpoint, setting, disturb=disturb)
 
     def here(self, name: str, checkpoint: str | None) -> Evidence:
         """The run to judge, with this package; arguments as for `original`."""
-        script = self.new_script or self.script
-        return self._run(_HERE, name, checkpoint, script, None, Setting())
+        return self._run(_HERE, name, checkpoint, script=self.new_script)
 
     def _run(
         self,
         command: Sequence[str],
         name: str,
         checkpoint: str | None,
-        script: Script,
-        disturb: int | None,
-        setting: Setting,
+        setting: Setting = Setting(),
+        *,
+        script: Script | None = None,
+        disturb: int | None = None,
     ) -> Evidence:
+        script = script or self.script
         folder = self.folder / folder_name(name)
         folder.mkdir(parents=True)
         config = {"jit_compile": setting.jit, "runtime": setting.runtime}
@@ -154,13 +155,8 @@ class Runner:
             "disturb": disturb,
             "first_step": self.first_step,
             "started": time.time(),
-            "script": script.name,
-            "args": script.arguments_in(folder),
-            "module": script.module,
-            "legacy_packages": script.legacy_packages,
-            "modern_packages": script.modern_packages,
-            "numpy_legacy": script.numpy_legacy,
-            "behavior": script.behavior,
+            **dataclasses.asdict(script),
+            "arguments": script.arguments_in(folder),
             "dialect": dialect_of(script),
             "logical_cpus": setting.replicas,
             "config": {field: value for field, value in config.items() if value is not None},

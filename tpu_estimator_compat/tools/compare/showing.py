@@ -53,15 +53,6 @@ _ROWS = 8
 _FLOOR = 1e-9
 """Relative differences below it have no bar."""
 
-_KINDS = {
-    "input": "Input of the first step",
-    "first update": "Variables after the first step",
-    "variables": "Variables of the last checkpoint",
-    "evaluation": "Evaluation",
-    "prediction": "Predictions",
-}
-"""Kinds of arrays, with their titles on the page."""
-
 
 def shown(report: Report) -> Document:
     return Document(
@@ -134,7 +125,7 @@ def _joined(names: Iterable[str]) -> tuple[str | Span, ...]:
 def _compared(report: Report) -> Iterator[Table]:
     """One table of all values, for the text; none where nothing was compared."""
     rows = [_curve_row(curve) for curve in _worst(report.curves)]
-    for kind, arrays in zip(_KINDS, _arrays(report), strict=True):
+    for kind, _, arrays in _arrays(report):
         shown = _worst(arrays)
         rows += [_array_row(kind, array) for array in shown]
         if len(arrays) > len(shown):
@@ -151,15 +142,15 @@ def _compared(report: Report) -> Iterator[Table]:
         yield Table(rows, ("", "", "largest", "tolerance", ""), whole=True)
 
 
-def _arrays(report: Report) -> tuple[Sequence[ArrayComparison], ...]:
-    """The arrays of each of `_KINDS`."""
-    return (
-        report.input,
-        report.first_update,
-        report.variables,
-        report.evaluations,
-        report.predictions,
-    )
+def _arrays(report: Report) -> list[tuple[str, str, Sequence[ArrayComparison]]]:
+    """The arrays of each kind, with its name in the text and its title on the page."""
+    return [
+        ("input", "Input of the first step", report.input),
+        ("first update", "Variables after the first step", report.first_update),
+        ("variables", "Variables of the last checkpoint", report.variables),
+        ("evaluation", "Evaluation", report.evaluations),
+        ("prediction", "Predictions", report.predictions),
+    ]
 
 
 def _worst(compared: Sequence[_Comparison]) -> list[_Comparison]:
@@ -264,7 +255,7 @@ def _curve(compared: CurveComparison, old: str = "old", new: str = "new") -> lis
 
 def _details(report: Report) -> Iterator[Section]:
     """All values, a section for each kind, for the page."""
-    for title, arrays in zip(_KINDS.values(), _arrays(report), strict=True):
+    for _, title, arrays in _arrays(report):
         if arrays:
             rows = [_long_row(array.name, array) for array in arrays]
             yield Section(title, [Table(rows, ("Name", *_HEADS))])

@@ -75,7 +75,7 @@ class Report:
     stopped: str = ""
 
     def to_json(self) -> str:
-        return json_form.text(json_form.encoded(self))
+        return json_form.text(self)
 
     @classmethod
     def from_json(cls, text: str) -> Report:

@@ -59,45 +59,34 @@ def migrate_text(text: str, file: str) -> Migration:
     return Migration(text, after, found, [*failure, *map(_by_hand, still)], mended)
 
 
-@dataclasses.dataclass(frozen=True)
-class NotebookMigration:
-    """The result of migrating a notebook's modules; all else in its file keeps the same bytes."""
+def migrate_notebook(text: str, file: str) -> tuple[str, list[Migration]]:
+    """The text with migrated modules, and each's migration; NotANotebook for other files.
 
-    before: str
-    after: str
-    modules: list[Migration]
-
-    @property
-    def mended(self) -> int:
-        return sum(module.mended for module in self.modules)
-
-    def report(self, written: bool) -> list[ScanFinding]:
-        """As `Migration.report`, with the lines of cells."""
-        texts = [m.after if written else m.before for m in self.modules]
-        reports = [module.report(written) for module in self.modules]
-        return [f for r, t in zip(reports, texts, strict=True) for f in placed(r, t)]
-
-
-def migrate_notebook(text: str, file: str) -> NotebookMigration:
-    """Migrates a notebook, except its magics and outputs; NotANotebook for other files."""
+    Magics, outputs and all else keep the same bytes.
+    """
     notebook = Notebook(text)
     modules = [migrate_text(module, file) for module in notebook.modules()]
-    after = notebook.with_modules([module.after for module in modules])
-    return NotebookMigration(text, after, modules)
+    return notebook.with_modules([module.after for module in modules]), modules
 
 
 def of_file(file: str, written: bool) -> writing.Rewriting:
     """Migrates a file in memory, or raises CannotRead; the report has new lines if `written`."""
     source = read(file, to_write=True)
-    try:
-        migrate = migrate_notebook if is_notebook(file) else migrate_text
-        migration = migrate(source.text, file)
-    except NotANotebook as error:
-        raise CannotRead(str(error)) from error
-    after = migration.after
+    if is_notebook(file):
+        try:
+            after, modules = migrate_notebook(source.text, file)
+        except NotANotebook as error:
+            raise CannotRead(str(error)) from error
+        texts = [m.after if written else m.before for m in modules]
+        report = [
+            f for m, t in zip(modules, texts, strict=True) for f in placed(m.report(written), t)
+        ]
+    else:
+        modules = [migrate_text(source.text, file)]
+        after, report = modules[0].after, modules[0].report(written)
     dataclasses.replace(source, text=after).check()
     lines = writing.difference(source.text, after, file)
-    return writing.Rewriting(source, after, migration.report(written), migration.mended, lines)
+    return writing.Rewriting(source, after, report, sum(m.mended for m in modules), lines)
 
 
 def _easy(findings: list[ScanFinding]) -> int:

@@ -86,7 +86,7 @@ def compile(
     else:
         result = _compile(dispatch, target, replicas, time_limit, progress)
         if result.error in _KEPT:
-            cache_files.write(path, json_form.text(json_form.encoded(result)).encode())
+            cache_files.write(path, json_form.text(result).encode())
     return target.judged(result)
 
 

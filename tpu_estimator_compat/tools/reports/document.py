@@ -354,7 +354,7 @@ class Document:
 
     def json(self) -> str:
         """An object; floats that are not finite are the strings "nan", "inf" and "-inf"."""
-        return json_form.text(json_form.encoded(dict(self.data)))
+        return json_form.text(dict(self.data))
 
     def show(self, *, json: bool = False, html: str | None = None) -> int:
         """Prints the text or the JSON, writes the page to the file `html`; gives the exit code."""

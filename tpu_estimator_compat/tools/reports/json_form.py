@@ -13,7 +13,7 @@ from typing import Any
 
 
 def text(value: Any) -> str:
-    return json.dumps(value, indent=1, allow_nan=False)
+    return json.dumps(encoded(value), indent=1, allow_nan=False)
 
 
 def parsed(given: str) -> dict[str, Any]:

@@ -53,13 +53,13 @@ def observe_all(calls: Any) -> None:
 
 
 def run(job: Any) -> None:
-    sys.argv = [job["script"], *job["args"]]
+    sys.argv = [job["name"], *job["arguments"]]
     if job["module"]:
         sys.path[0] = os.getcwd()
-        runpy.run_module(job["script"], run_name="__main__", alter_sys=True)
+        runpy.run_module(job["name"], run_name="__main__", alter_sys=True)
     else:
-        sys.path[0] = os.path.dirname(os.path.abspath(job["script"]))
-        runpy.run_path(job["script"], run_name="__main__")
+        sys.path[0] = os.path.dirname(os.path.abspath(job["name"]))
+        runpy.run_path(job["name"], run_name="__main__")
 
 
 def modules() -> Any:

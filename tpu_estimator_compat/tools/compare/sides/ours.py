@@ -21,8 +21,8 @@ def main(path: str) -> int:
         local.split_cpu(job["logical_cpus"])
     run = functools.partial(
         script.run,
-        job["script"],
-        job["args"],
+        job["name"],
+        job["arguments"],
         job["legacy_packages"],
         modern_packages=job["modern_packages"],
         module=job["module"],

@@ -14,7 +14,7 @@ import contextlib
 import sys
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -139,28 +139,25 @@ def _order_reads_before_update(global_step: Any, needed: set[Any]) -> None:
     users = set(handle.consumers()) & needed
     reads = {op for op in users if op.type in ("ReadVariableOp", "Identity")}
     for op in (op for op in users if op.type in _ASSIGNMENTS):
-        before = reads - _descendants(op)
+        before = reads - _reached([op], _users)
         op._add_control_inputs([read for read in before if read not in op.control_inputs])
 
 
 def ancestors(roots: list[Any]) -> set[Any]:
     """Operations that `roots` need, `roots` included."""
-    found, left = set(), [op for op in roots if op is not None]
+    given = [op for op in roots if op is not None]
+    return _reached(given, lambda op: [*(tensor.op for tensor in op.inputs), *op.control_inputs])
+
+
+def _users(op: Any) -> list[Any]:
+    return [*(user for tensor in op.outputs for user in tensor.consumers()), *op._control_outputs]
+
+
+def _reached(roots: list[Any], following: Callable[[Any], list[Any]]) -> set[Any]:
+    found, left = set(), [*roots]
     while left:
         op = left.pop()
         if op not in found:
             found.add(op)
-            left += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-    return found
-
-
-def _descendants(root: Any) -> set[Any]:
-    """Operations that wait for `root`, `root` included."""
-    found, left = set(), [root]
-    while left:
-        op = left.pop()
-        if op not in found:
-            found.add(op)
-            left += [user for tensor in op.outputs for user in tensor.consumers()]
-            left += list(op._control_outputs)
+            left += following(op)
     return found

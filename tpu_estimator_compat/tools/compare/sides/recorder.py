@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import platform
 import random
 import resource
 import time
@@ -213,22 +214,25 @@ class Recorder:
 
     def activations(self) -> dict[str, Any]:
         """Activations and gradients of the current graph's training, by operation."""
-        graph = tf.get_default_graph()
-        specs = [s for s in self._specs if getattr(s.loss, "graph", None) is graph]
-        if not specs:
+        spec = self._spec()
+        if spec is None:
             return {}
-        found = activations.of_step(specs[-1].loss, specs[-1].train_op)
+        found = activations.of_step(spec.loss, spec.train_op)
         self.operations = [{"op": name, **facts} for name, _, facts in found]
         return {name: tensor for name, tensor, _ in found}
 
     def loss(self) -> Any:
+        spec = self._spec()
+        losses = [spec.loss] if spec else tf.get_collection(tf.GraphKeys.LOSSES)
+        return losses[-1] if losses else None
+
+    def _spec(self) -> Any:
+        """The last spec in the current graph; None without one."""
         graph = tf.get_default_graph()
-        for spec in reversed(self._specs):
-            loss = getattr(spec, "loss", None)
-            if getattr(loss, "graph", None) is graph:
-                return loss
-        found = graph.get_collection(tf.GraphKeys.LOSSES)
-        return found[-1] if found else None
+        specs = [
+            s for s in self._specs if getattr(getattr(s, "loss", None), "graph", None) is graph
+        ]
+        return specs[-1] if specs else None
 
     def step_ended(self, step: int, loss: float | None, inputs: dict[str, Any]) -> None:
         """Records a training step: its loss, and a checksum for each tensor of its input."""
@@ -246,7 +250,11 @@ class Recorder:
         # The median, since some steps are compiled anew, or save a checkpoint.
         typical = float(np.median(np.diff(self._step_ends))) if len(self._step_ends) > 1 else 0.0
         record = {
-            "versions": versions(),
+            "versions": {
+                "python": platform.python_version(),
+                "tensorflow": tf.__version__,
+                "numpy": np.__version__,
+            },
             "calls": self.calls,
             "trainable": self.trainable,
             "streams": self.undrawn,
@@ -259,14 +267,6 @@ class Recorder:
         }
         with open(os.path.join(self.folder, "record.json"), "w") as file:
             json.dump(record, file, indent=1)
-
-
-def versions() -> dict[str, str]:
-    import platform
-
-    found = {"python": platform.python_version(), "tensorflow": tf.__version__}
-    found["numpy"] = np.__version__
-    return found
 
 
 def _named(name: str, value: Any) -> dict[str, Any]:
