@@ -136,15 +136,16 @@ def test_equal_runs():
     assert "What differs first" not in text
 
 
-def test_failures_stand_side_by_side():
-    sides = [
-        Side(name, "/x", failure=Failure("script", f"{name} raised", f"Traceback of {name}"))
-        for name in ("one", "two")
-    ]
-    report = Report(Verdict.UNKNOWN, "no verdict", *sides, unknown="Neither run came to its end.")
-    text = Parsed(shown(report).page()).text
-    for part in ("Traceback of one", "Traceback of two", "Neither run came to its end."):
-        assert part in text
+def test_failures_are_shown_with_their_tracebacks():
+    old = Side("one", "/x", failure=Failure("script", "ImportError: no x", "Traceback\nno x"))
+    new = Side("two", "/y", failure=Failure("time", "it took more than 1 s", "Traceback of two"))
+    report = Report(Verdict.UNKNOWN, "no verdict", old, new, unknown="Neither run came to its end.")
+    page = Parsed(shown(report).page()).text
+    for part in ("Traceback\nno x", "Traceback of two", "Neither run came to its end."):
+        assert part in page
+    text = shown(report).text(80)
+    assert "one: ImportError: no x\n  | Traceback\n  | no x" in text
+    assert "two: it took more than 1 s" in text
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

@@ -6,7 +6,6 @@ a multiple of its largest difference in the yardstick.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from tpu_estimator_compat.tools.compare.report import (
     Curve,
     CurveComparison,
     NamesComparison,
+    Tolerance,
 )
 
 Arrays = Mapping[str, np.ndarray]
@@ -27,30 +27,23 @@ Arrays = Mapping[str, np.ndarray]
 _ROUNDINGS = 8.0  # units in the last place that are always rounding
 
 
-@dataclasses.dataclass(frozen=True)
-class Bounds:
-    """The bounds of rounding.
-
-    Attributes:
-      factor: a value may differ by this multiple of its difference in the yardstick.
-      rtol: relative difference that is always rounding.
-    """
-
-    factor: float
-    rtol: float = 0.0
-
-    def floor(self, dtype: np.dtype) -> float:
-        """Relative difference of values of `dtype` that is always rounding."""
-        # NumPy has no epsilon of bfloat16 and similar types: their kind is V.
-        if dtype.kind == "f":
-            epsilon = float(np.finfo(dtype).eps)
-        else:
-            epsilon = 2.0**-7 if dtype.kind == "V" else 0.0
-        return max(self.rtol, _ROUNDINGS * epsilon)
+def curves(
+    old: Mapping[str, Curve],
+    new: Mapping[str, Curve],
+    yardstick: Sequence[Mapping[str, Curve]],
+    allowed: Tolerance,
+) -> dict[str, CurveComparison]:
+    """Compares scalars of the same names."""
+    return {
+        tag: curve(
+            tag, old.get(tag), new.get(tag), [y[tag] for y in yardstick if tag in y], allowed
+        )
+        for tag in sorted({*old, *new})
+    }
 
 
 def curve(
-    name: str, old: Curve | None, new: Curve | None, yardstick: Sequence[Curve], bounds: Bounds
+    name: str, old: Curve | None, new: Curve | None, yardstick: Sequence[Curve], allowed: Tolerance
 ) -> CurveComparison:
     """Compares a scalar step by step; at most one of `old` and `new` is None."""
     if old is None or new is None:
@@ -61,8 +54,8 @@ def curve(
     shown = [max((k.get(step, 0.0) for k in known), default=0.0) for step in steps]
     # Rounding accumulates over the steps, though the difference may be zero at some of them.
     widest = list(itertools.accumulate(shown, max))
-    floor = bounds.floor(np.dtype(np.float32))
-    tolerance = [max(floor, bounds.factor * w) for w in widest]
+    floor = _floor(allowed, np.dtype(np.float32))
+    tolerance = [max(floor, allowed.factor * w) for w in widest]
     beyond = [s for s, d, t in zip(steps, found, tolerance, strict=True) if not d <= t]
     missing = set(old.steps) ^ set(new.steps)
     if beyond or missing:
@@ -73,6 +66,16 @@ def curve(
     return CurveComparison(
         name, agreement, old, new, tuple(steps), tuple(found), tuple(tolerance), first
     )
+
+
+def _floor(allowed: Tolerance, dtype: np.dtype) -> float:
+    """Relative difference of values of `dtype` that is always rounding."""
+    # NumPy has no epsilon of bfloat16 and similar types: their kind is V.
+    if dtype.kind == "f":
+        epsilon = float(np.finfo(dtype).eps)
+    else:
+        epsilon = 2.0**-7 if dtype.kind == "V" else 0.0
+    return max(allowed.floor, _ROUNDINGS * epsilon)
 
 
 def _relative(old: Curve, new: Curve) -> tuple[list[int], list[float]]:
@@ -91,11 +94,13 @@ def _scaled(difference: float, old: float, new: float) -> float:
 
 
 def arrays(
-    old: Arrays, new: Arrays, yardstick: Sequence[Arrays], bounds: Bounds
+    old: Arrays, new: Arrays, yardstick: Sequence[Arrays], allowed: Tolerance
 ) -> tuple[ArrayComparison, ...]:
     """Compares arrays of the same names, the worst first."""
     found = [
-        array(name, old.get(name), new.get(name), [y[name] for y in yardstick if name in y], bounds)
+        array(
+            name, old.get(name), new.get(name), [y[name] for y in yardstick if name in y], allowed
+        )
         for name in sorted({*old, *new})
     ]
     return tuple(sorted(found, key=_badness, reverse=True))
@@ -112,7 +117,7 @@ def array(
     old: np.ndarray | None,
     new: np.ndarray | None,
     yardstick: Sequence[np.ndarray],
-    bounds: Bounds,
+    allowed: Tolerance,
 ) -> ArrayComparison:
     """Compares two arrays by their largest and root mean square difference, relative to the old.
 
@@ -131,9 +136,9 @@ def array(
         return ArrayComparison(name, Agreement.EQUAL if same else Agreement.DIFFERENT, *shown)
     largest, typical = distance(old, new)
     alike = [distance(old, y) for y in yardstick if y.shape == old.shape and y.dtype == old.dtype]
-    floor = bounds.floor(old.dtype)
+    floor = _floor(allowed, old.dtype)
     tolerance, typical_tolerance = (
-        max([floor, *(bounds.factor * pair[i] for pair in alike)]) for i in (0, 1)
+        max([floor, *(allowed.factor * pair[i] for pair in alike)]) for i in (0, 1)
     )
     if largest == 0:
         agreement = Agreement.EQUAL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,30 +21,23 @@ _MOST_NAMES = 5
 
 def find(report: Report, old: Evidence, new: Evidence) -> FirstDifference | None:
     """The first difference that is more than rounding; None if there is none."""
-    searches: tuple[Callable[[Report, Evidence, Evidence], FirstDifference | None], ...] = (
-        _input,
-        _forward,
-        _update,
-        _later,
-        _results,
-        _files,
+    found = (
+        _input(report)
+        or _forward(report)
+        or _update(report, old, new)
+        or _later(report, old, new)
+        or _results(report)
+        or _files(report)
     )
-    found = next((f for f in (search(report, old, new) for search in searches) if f), None)
-    if found is None or found.stage not in (Stage.FORWARD, Stage.GRADIENT):
-        return found
-    return _with_operation(found, report)
-
-
-def _with_operation(found: FirstDifference, report: Report) -> FirstDifference:
-    """`found`, with the first operation of the first step that differs, where that is known."""
-    for compared in report.first_step or ():
-        if not compared.values.agreement.agrees:
-            what = f"{found.what}; {compared.op} ({compared.type}) differs first"
-            return dataclasses.replace(found, what=what, source=compared.source)
+    if found is not None and found.stage in (Stage.FORWARD, Stage.GRADIENT):
+        for compared in report.first_step or ():
+            if not compared.values.agreement.agrees:
+                what = f"{found.what}; {compared.op} ({compared.type}) differs first"
+                return dataclasses.replace(found, what=what, source=compared.source)
     return found
 
 
-def _input(report: Report, old: Evidence, new: Evidence) -> FirstDifference | None:
+def _input(report: Report) -> FirstDifference | None:
     differing = _differing(report.input)
     if not differing:
         return None
@@ -52,7 +45,7 @@ def _input(report: Report, old: Evidence, new: Evidence) -> FirstDifference | No
     return FirstDifference(Stage.INPUT, what, _first_step(report), _names(differing))
 
 
-def _forward(report: Report, old: Evidence, new: Evidence) -> FirstDifference | None:
+def _forward(report: Report) -> FirstDifference | None:
     loss = report.loss
     if loss is None or not report.first_update or not loss.steps:
         return None
@@ -131,7 +124,7 @@ def _later(report: Report, old: Evidence, new: Evidence) -> FirstDifference | No
     return FirstDifference(Stage.LATER, what, step, _names(variables) or (first.name,))
 
 
-def _results(report: Report, old: Evidence, new: Evidence) -> FirstDifference | None:
+def _results(report: Report) -> FirstDifference | None:
     kinds = ((Stage.EVALUATION, report.evaluations), (Stage.PREDICTION, report.predictions))
     for stage, compared in kinds:
         differing = _differing(compared)
@@ -141,7 +134,7 @@ def _results(report: Report, old: Evidence, new: Evidence) -> FirstDifference | 
     return None
 
 
-def _files(report: Report, old: Evidence, new: Evidence) -> FirstDifference | None:
+def _files(report: Report) -> FirstDifference | None:
     for names in report.names:
         if not names.agrees:
             missing = ", ".join((*names.only_old, *names.only_new)[:_MOST_NAMES])

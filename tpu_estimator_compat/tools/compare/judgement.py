@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.compare import differences, first_difference
-from tpu_estimator_compat.tools.compare.differences import Bounds
 from tpu_estimator_compat.tools.compare.evidence import Evidence
 from tpu_estimator_compat.tools.compare.report import (
     Agreement,
@@ -20,8 +19,6 @@ from tpu_estimator_compat.tools.compare.report import (
     Verdict,
 )
 
-_FIRST_STEP = (Stage.INPUT, Stage.FORWARD, Stage.GRADIENT, Stage.UPDATE)
-
 
 def judge(
     old: Evidence,
@@ -31,22 +28,13 @@ def judge(
     notes: Sequence[str] = (),
 ) -> Report:
     """Compares `new` with `old`, the reference; `yardstick` has further runs of the old side."""
-    bounds = Bounds(tolerance.factor, rtol=tolerance.floor)
-    curves = {
-        tag: differences.curve(
-            tag,
-            old.curves.get(tag),
-            new.curves.get(tag),
-            [y.curves[tag] for y in yardstick if tag in y.curves],
-            bounds,
-        )
-        for tag in sorted({*old.curves, *new.curves})
-    }
+    of_yardstick = [y.curves for y in yardstick]
+    curves = differences.curves(old.curves, new.curves, of_yardstick, tolerance)
     loss = curves.pop("loss", None)
 
     def compared(kind: str) -> tuple[ArrayComparison, ...]:
         of_yardstick = [getattr(y, kind) for y in yardstick]
-        return differences.arrays(getattr(old, kind), getattr(new, kind), of_yardstick, bounds)
+        return differences.arrays(getattr(old, kind), getattr(new, kind), of_yardstick, tolerance)
 
     report = Report(
         Verdict.UNKNOWN,
@@ -65,30 +53,28 @@ def judge(
         evaluations=compared("evaluations"),
         predictions=compared("predictions"),
         names=differences.names(old.names, new.names),
-        first_step=_first_step(old, new, yardstick, bounds),
+        first_step=_first_step(old, new, yardstick, tolerance),
         notes=tuple(notes),
     )
-    return concluded(report, old, new)
-
-
-def concluded(report: Report, old: Evidence, new: Evidence) -> Report:
-    """Adds the first difference, the verdict and the summary to a report."""
     first = first_difference.find(report, old, new)
     verdict = _verdict(report, first)
-    unknown = ""
-    if verdict is Verdict.UNKNOWN:
-        unknown = (
-            "Nothing was found that both runs have: no loss, no scalars, no variables and no "
-            "results. The script must train, evaluate or predict with an estimator."
-        )
-    summary = _summary(verdict, report, first)
     return dataclasses.replace(
-        report, verdict=verdict, summary=summary, first_difference=first, unknown=unknown
+        report,
+        verdict=verdict,
+        summary=_summary(verdict, report, first),
+        first_difference=first,
+        unknown=_NOTHING_IN_COMMON if verdict is Verdict.UNKNOWN else "",
     )
+
+
+_NOTHING_IN_COMMON = (
+    "Nothing was found that both runs have: no loss, no scalars, no variables and no results. The "
+    "script must train, evaluate or predict with an estimator."
+)
 
 
 def _first_step(
-    old: Evidence, new: Evidence, yardstick: Sequence[Evidence], bounds: Bounds
+    old: Evidence, new: Evidence, yardstick: Sequence[Evidence], tolerance: Tolerance
 ) -> tuple[OpComparison, ...] | None:
     """Operations that both sides have, in the order of the old side's graph."""
     if not old.operations or not new.operations:
@@ -103,7 +89,7 @@ def _first_step(
                 old.activations[facts["op"]],
                 new.activations[facts["op"]],
                 [y.activations[facts["op"]] for y in yardstick if facts["op"] in y.activations],
-                bounds,
+                tolerance,
             ),
             SourceLine(facts["file"], facts["line"], code=facts["code"]) if facts["file"] else None,
         )
