@@ -151,7 +151,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.profile:
         os.environ[PROFILE_VARIABLE] = arguments.profile
     if arguments.logical_cpus:
-        _split_cpu(arguments.logical_cpus)
+        with _imports():
+            from tpu_estimator_compat.engine.topology import local
+        local.split_cpu(arguments.logical_cpus)
     return _dry_run(arguments) if arguments.dry_run else run_script(arguments)
 
 
@@ -256,12 +258,6 @@ def run_script(arguments: argparse.Namespace) -> int:
             print(hint, file=sys.stderr)
         return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
     return 0
-
-
-def _split_cpu(count: int) -> None:
-    with _imports():
-        from tpu_estimator_compat.engine.topology import local
-    local.split_cpu(count)
 
 
 def strip(error: BaseException | None) -> None:

@@ -135,15 +135,11 @@ def make(
         run([*install, "-c", str(versions), *packages], progress)
 
 
-def run(
-    command: list[str],
-    progress: Progress = lambda seconds: None,
-    time_limit: float | None = None,
-) -> str:
+def run(command: list[str], progress: Progress = lambda seconds: None) -> str:
     """Returns a command's output; Unavailable where it fails."""
     with child_process.temporary_folder("compare_log_") as folder:
         process = child_process.start(command, folder / "log")
-        ending = child_process.wait(process, time_limit, progress)
+        ending = child_process.wait(process, progress=progress)
         written = (folder / "log").read_text(errors="replace")
     if ending.code != 0:
         # The last lines of pip's output carry the reason.

@@ -39,18 +39,6 @@ def together(*content: str) -> Html:
     return Html("".join(map(_escaped, content)))
 
 
-def document(title: str, css: str, body: Html) -> str:
-    """A whole page in UTF-8, to be written to a file as it is."""
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", title),
-        element("style", Html(css)),
-    )
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
-
-
 def _escaped(content: str) -> str:
     if isinstance(content, Html):
         return content

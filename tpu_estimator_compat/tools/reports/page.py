@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
-from tpu_estimator_compat.tools.reports import charts, markup
+from tpu_estimator_compat.tools.reports import charts
 from tpu_estimator_compat.tools.reports import document as doc
 from tpu_estimator_compat.tools.reports.markup import Html, element, together
 from tpu_estimator_compat.tools.reports.sources import place
@@ -25,9 +25,15 @@ def page(document: doc.Document) -> str:
     script = Html()
     if "<figure" in content:
         script = element("script", Html((_HERE / "page.js").read_text(encoding="utf-8")))
-    css = (_HERE / "page.css").read_text(encoding="utf-8")
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", f"{title}: {document.verdict.value}"),
+        element("style", Html((_HERE / "page.css").read_text(encoding="utf-8"))),
+    )
     body = element("body", element("main", element("h1", title), content), script)
-    return markup.document(f"{title}: {document.verdict.value}", css, body)
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
 def in_a_frame(made: str, title: str) -> Html:

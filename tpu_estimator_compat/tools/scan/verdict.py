@@ -102,7 +102,8 @@ def _of_path(reference: Reference, bare: Dialect) -> Verdict | None:
     dead = f"tf.{name}"
     if name.partition(".")[0] in INTERNAL:
         return _of_row(dead, dead)
-    if api is Dialect.V2 and not _is_dead_in_v2(name):
+    # What only TensorFlow 1 had is dead wherever it is written.
+    if api is Dialect.V2 and not (_is_gone(name) or is_only_in(Dialect.V1, name)):
         return None
     said = _of_row(dead, dead)
     if said is not None and api is Dialect.V2 and _is_another_in_2(name):
@@ -171,11 +172,6 @@ def _is_gone(name: str) -> bool:
 def _is_another_in_2(name: str) -> bool:
     namespace, _, following = name.partition(".")
     return namespace == "estimator" and following.partition(".")[0] in of_v2.NAMES
-
-
-def _is_dead_in_v2(name: str) -> bool:
-    """Whether only TensorFlow 1 had a name, which is then dead wherever it is written."""
-    return _is_gone(name) or is_only_in(Dialect.V1, name)
 
 
 def _provides(row: DeadName, name: str) -> bool:
