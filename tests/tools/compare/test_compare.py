@@ -85,13 +85,15 @@ def test_nothing_in_common():
 
 
 def test_flags_that_name_folders_are_replaced(tmp_path):
-    given = ("--model_dir=/m", "--output_dir", "/m", "-job_dir=/j", "--data_dir=/d", "train")
-    assert runs.Script("x.py", given).arguments_in(tmp_path) == [
+    given = ("--model_dir=/m", "--output_dir", "/m", "-job_dir=/j", "--job-dir", "/k")
+    others = ("--data_dir=/d", "model_dir=/m", "train")
+    assert runs.Script("x.py", (*given, *others, "--output_dir")).arguments_in(tmp_path) == [
         f"--model_dir={tmp_path}/model_dir-0",
         f"--output_dir={tmp_path}/model_dir-0",
         f"-job_dir={tmp_path}/model_dir-1",
-        "--data_dir=/d",
-        "train",
+        f"--job-dir={tmp_path}/model_dir-2",
+        *others,
+        f"--output_dir={tmp_path}/model_dir-3",
     ]
 
 
