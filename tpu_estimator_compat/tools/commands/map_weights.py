@@ -63,7 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Drafts a mapping, or copies and compares; returns 1 where outputs differ."""
     return_working_directory()
     _check(arguments)
     # The import takes seconds: errors in the arguments are reported before.

@@ -76,7 +76,6 @@ def rows_of(rows: Table, asked: str) -> Iterator[DeadName]:
 
 
 def _answers() -> types.ModuleType:
-    """The module `answers`, which looks names up in TensorFlow."""
     if "tensorflow" not in sys.modules:
         with _silent():  # TensorFlow's libraries tell of devices, whatever its log level
             importlib.import_module("tensorflow")
@@ -100,7 +99,6 @@ def _silent() -> Iterator[None]:
 
 
 def _why_not(asked: str) -> str:
-    """The reason why a name does not work, and the names that it may have been meant for."""
     from tpu_estimator_compat.old_names.legacy import table
 
     name = table.canonical(table.public(asked))

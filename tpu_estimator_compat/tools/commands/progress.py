@@ -23,7 +23,6 @@ class Progress:
         self._said = 0.0
 
     def __call__(self, what: str, how_far: str = "") -> None:
-        """Shows the current activity and its progress."""
         what = printable(what)
         if self._live is not None:
             from rich.spinner import Spinner
@@ -38,7 +37,6 @@ class Progress:
         self._last = what
 
     def clear(self) -> None:
-        """Removes the terminal's line."""
         if self._live is not None:
             self._live.stop()
 

@@ -144,7 +144,6 @@ def _count(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the script; returns its exit status: 1 after its traceback."""
     locating.check(arguments.script, module=arguments.module)
     if arguments.runtime:
         os.environ[RUNTIME_VARIABLE] = arguments.runtime
@@ -158,7 +157,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _dry_run(arguments: argparse.Namespace) -> int:
-    """Runs the script in a dry run, and prints what it reached; returns the exit status."""
     try:
         check_writable(arguments.json)
     except OSError as error:

@@ -272,7 +272,6 @@ def _names(folder: pathlib.Path, events: Mapping[str, _Events]) -> dict[str, tup
 
 
 def _signatures(folder: pathlib.Path) -> tuple[str, ...]:
-    """The signatures of the exports below a folder, with their inputs and outputs."""
     found: set[str] = set()
     for path in _below(folder):
         if path.name == "saved_model.pb":

@@ -84,7 +84,6 @@ def _update(report: Report, old: Evidence, new: Evidence) -> FirstDifference | N
 
 
 def _of_update(differing: Sequence[ArrayComparison], old: Evidence, new: Evidence) -> str:
-    """The report on an update that differs after equal slots."""
     trained = {c.name for c in differing} & old.trainable
     if not trained:
         return f"{_named(differing)} {_are(differing)} updated to other values"

@@ -74,7 +74,6 @@ def shown(report: Report) -> Document:
 
 
 def _in_short(report: Report) -> Iterator[Block]:
-    """The verdict, the two sides, and the first difference."""
     first = report.first_difference
     # The first difference is told below.
     said = report.summary.removesuffix(f": {first.what}") if first else report.summary
@@ -254,7 +253,6 @@ def _curve(compared: CurveComparison, old: str = "old", new: str = "new") -> lis
 
 
 def _details(report: Report) -> Iterator[Section]:
-    """All values, a section for each kind, for the page."""
     for _, title, arrays in _arrays(report):
         if arrays:
             rows = [_long_row(array.name, array) for array in arrays]

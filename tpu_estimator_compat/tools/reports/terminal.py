@@ -57,8 +57,6 @@ def text(document: doc.Document, width: int | None, *, color: bool) -> str:
 
 
 class _Writer:
-    """Writes the blocks of a document to a sheet."""
-
     def __init__(self, document: doc.Document, sheet: Sheet, is_file: bool):
         self._document = document
         self._sheet = sheet

@@ -82,7 +82,6 @@ class Recorder:
         return 0 if error is None else 1
 
     def observe(self, call: Any) -> Any:
-        """Makes a call of an estimator so that it is recorded."""
         observers = {
             "__init__": self._init,
             "train": self._train,
