@@ -24,16 +24,6 @@ def configures(run_config, tmp_path):
     assert (tmp_path / "model.ckpt-2.index").exists()
 
 
-@proves("tf.contrib.learn.TaskType")
-def has_tasks(tasks):
-    assert tasks.WORKER == "worker"
-
-
-@proves("tf.contrib.learn.python.learn.estimators.run_config")
-def has_learn_configs(module):
-    assert module.RunConfig().is_chief
-
-
 @proves("tf.contrib.learn.ModeKeys", "tf.contrib.learn.python.learn.estimators.model_fn:ModeKeys")
 def has_modes(keys):
     assert (keys.TRAIN, keys.EVAL, keys.INFER) == ("train", "eval", "infer")
@@ -119,5 +109,10 @@ answers(
     {
         "tf.contrib.learn.ExportStrategy": (lambda strategy: strategy("mine", list).name, "mine"),
         "tf.contrib.learn.make_export_strategy": (lambda make: make(list).name, "Servo"),
+        "tf.contrib.learn.TaskType": (lambda tasks: tasks.WORKER, "worker"),
+        "tf.contrib.learn.python.learn.estimators.run_config": (
+            lambda module: module.RunConfig().is_chief,
+            True,
+        ),
     }
 )
