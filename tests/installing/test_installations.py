@@ -9,7 +9,7 @@ from support.installations import NAMES, ROOT, installation, lines
 
 STEPS = tuple(
     f"engine/{room}"
-    for room in ("graph", "capture", "state", "step", "runtime", "loop", "topology")
+    for room in ("graph", "capture", "state", "step", "functions", "cluster", "loop", "topology")
 )
 """Folders of tests that lean on TensorFlow's inner parts."""
 
