@@ -24,8 +24,8 @@ def theirs(original: Original) -> running.Side:
 
 
 @pytest.fixture(scope="session")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., running.Side]:
-    return functools.partial(running.of_ours, tmp_path_factory, "parity", options=OPTIONS)
+def ours() -> Callable[..., running.Side]:
+    return functools.partial(running.of_ours, "parity", options=OPTIONS)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config.arguments import check_number, check_steps, check_type
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.hooks import traits
+from tpu_estimator_compat.engine.topology.chosen_topology import takes_session
 from tpu_estimator_compat.estimator import original
 from tpu_estimator_compat.estimator.estimator import Estimator
 
@@ -24,7 +25,8 @@ read_eval_metrics = _original.read_eval_metrics
 class StopWithChiefHook(tf.compat.v1.train.SessionRunHook):
     """Creates the variable `STOP` on a worker, which stops when the chief stops.
 
-    The original's hook reads the variable after every step; here the machines agree on each step.
+    The original's hook reads the variable after every step, as in sessions; the machines that make
+    steps together agree on each step.
     """
 
     def begin(self) -> None:
@@ -71,7 +73,8 @@ def make_early_stopping_hook(
             f"{run_every_secs} and {run_every_steps}; pass None for the other."
         )
     if not estimator.config.is_chief:
-        return StopWithChiefHook()
+        in_session = takes_session(estimator.config)
+        return _original._CheckForStoppingHook() if in_session else StopWithChiefHook()
     if not callable(should_stop_fn):
         raise TypeError(f"`should_stop_fn` must be callable, given: {should_stop_fn}")
     return _original._StopOnPredicateHook(should_stop_fn, run_every_secs, run_every_steps)

@@ -13,7 +13,8 @@ jax.devices()  # looks for a TPU, and loads libtpu
 from tensorflow.profiler import experimental
 from tpu_estimator_compat.engine.jax import profiler
 from tpu_estimator_compat.config import RunConfig
-profiler.record_too(RunConfig())
+config = RunConfig()
+profiler.record_too(config)
 with experimental.Profile(tempfile.mkdtemp()):
     pass
 """
