@@ -14,8 +14,7 @@ STEPS = tuple(
 """Folders of tests that lean on TensorFlow's inner parts."""
 
 AROUND_STEPS = (
-    *(f"engine/checkpoint/test_{name}.py" for name in ("checkpoint", "checkpoint_first_values")),
-    "engine/checkpoint/test_diagnosis.py",
+    *(f"engine/checkpoint/test_{name}.py" for name in ("checkpoint", "diagnosis")),
     *(f"engine/hooks/test_{name}.py" for name in ("hooks", "saver_hook", "schedule")),
     *("engine/hooks/test_traits.py", "engine/hooks/test_traits_turns.py"),
     *("keras_model", "tools/test_weight_map.py"),
