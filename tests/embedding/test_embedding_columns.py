@@ -209,9 +209,7 @@ def model_of_sums(column):
     def model_fn(features, labels, mode, params):
         dense = tf.feature_column.input_layer(features, column)
         loss = tf.reduce_mean(tf.square(tf.reduce_sum(dense, 1) - labels))
-        optimizer = tf.train.GradientDescentOptimizer(0.5)
-        if params["use_tpu"]:
-            return training_spec(mode, loss, optimizer)
+        return training_spec(mode, loss, tf.train.GradientDescentOptimizer(0.5))
 
     return model_fn
 
