@@ -3,6 +3,7 @@
 It knows nothing of tests, and runs under either interpreter.
 """
 
+import atexit
 import ctypes
 import multiprocessing.connection
 import os
@@ -34,8 +35,34 @@ def run(words, files, cwd, env, parent):
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
     sys.argv = words
+    if sys.version_info >= (3, 13):  # which crashes in Py_Exit where TensorFlow is imported
+        _leave(_status())
     status = ctypes.pythonapi.PyRun_SimpleString(b"from support import script; script.execute()")
     ctypes.pythonapi.Py_Exit(-status)
+
+
+def _status():
+    """The exit status of the script, whose error is shown as Python shows it."""
+    try:
+        execute()
+    except SystemExit as left:
+        if left.code is None or isinstance(left.code, int):
+            return left.code or 0
+        print(left.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        sys.last_type, sys.last_value, sys.last_traceback = sys.exc_info()
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def _leave(status):
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status & 0xFF)
 
 
 def _end_with(parent):
