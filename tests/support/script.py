@@ -35,7 +35,7 @@ def run(words, files, cwd, env, parent):
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
     sys.argv = words
-    if sys.version_info >= (3, 13):  # which crashes in Py_Exit where TensorFlow is imported
+    if sys.version_info >= (3, 13):  # crashes in Py_Exit, once TensorFlow is imported
         _leave(_status())
     status = ctypes.pythonapi.PyRun_SimpleString(b"from support import script; script.execute()")
     ctypes.pythonapi.Py_Exit(-status)

@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 
 @dataclasses.dataclass
 class RunLimits:
-    """The limits for the next run, set by the schedule; runners that follow another share them.
+    """The limits for the next run, set by the schedule; a session that replaces another keeps them.
 
     Attributes:
       steps: steps of the next run of the plan's targets.

@@ -9,10 +9,10 @@ replicas, and builds operations that run once, on the host: summaries, metrics.
 - `modes/plans.py` puts the operations of `host_call` among the targets of the step's plan, and
   names them as its `host_calls`. `step/cut.py` finds that they depend on placeholders, and so
   belong to the host; it keeps them apart from the rest of the host's part, the metrics.
-- `step/program.py` builds them into the step (`HostCalls`): every step makes its calls, or only
-  each n-th step of a loop does; or it puts the tensors in a queue, from which a thread makes the
-  calls while the next steps run (`step/host_queue.py`). `loop/device_loop.py` drives the queue, and
-  leaves it where the calls prove quick.
+- `step/program.py` builds them into the step (`HostCalls`). Every step makes its calls, or each
+  n-th step of a loop. Where they can wait, a step puts their tensors in a queue, and a thread makes
+  the calls while the next steps run (`step/host_queue.py`). `loop/device_loop.py` drives the queue,
+  and stops using it where the calls prove quick.
 - A session or a Keras callback waits with `finish_host_calls` before a hook, a checkpoint or a
   summary can look.
 """

@@ -57,7 +57,7 @@ def enter(
 
 def _leave() -> NoReturn:
     """Ends the process as Python ends: the server would leave by `os._exit`, without `atexit`."""
-    if sys.version_info < (3, 13):  # later ones crash there where TensorFlow is imported
+    if sys.version_info < (3, 13):  # 3.13 crashes in it, once TensorFlow is imported
         ctypes.pythonapi.Py_Exit(0)
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
