@@ -30,10 +30,14 @@ class Caller:
     def __init__(self, addresses: Sequence[str], index: int = 1):
         self.connection = call(addresses[0])
         self.lines = self.connection.makefile("rb")
-        self.connection.sendall(" ".join(rendezvous.hello(addresses, index)).encode() + b"\n")
+        _, nonce = self.lines.readline().decode().split()
+        self.said = " ".join(rendezvous.introduction(addresses, index, nonce)).encode() + b"\n"
+        self.connection.sendall(self.said)
+        assert self.hears() == ["present"]
 
     def hears(self) -> list[str]:
-        return self.lines.readline().decode().split()
+        """The words of the next line after its proof."""
+        return self.lines.readline().decode().split()[1:]
 
     def dies(self) -> None:
         self.lines.close()

@@ -18,6 +18,7 @@ from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.cluster import rendezvous
 
 LONG = 30.0
+SECRET = environment.SECRET_VARIABLE
 
 
 @pytest.fixture
@@ -62,11 +63,13 @@ def test_strangers_harm_nobody(pool):
     for said in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff\n", b"\n", b"tpu_estimator_compat 1\n"):
         with call(addresses[0]) as stranger:
             stranger.sendall(said)
-            assert stranger.makefile("rb").readline() == b"refused not a worker\n"
+            greeting, *rest = stranger.makefile("rb").readlines()
+            assert greeting.startswith(b"tpu_estimator_compat ")
+            assert rest == ([b"refused\n"] if said.startswith(b"tpu") else [])
     with call(addresses[0]) as stranger:
         stranger.sendall(b"x" * 100_000)
         with contextlib.suppress(ConnectionResetError):
-            assert stranger.recv(1) == b""
+            assert len(stranger.makefile("rb").readlines()) == 1
     started = time.monotonic()
     worker = pool.submit(rendezvous.meet, addresses, 1, LONG)
     assert chief.result() is worker.result() is None
@@ -153,19 +156,13 @@ def of_another_version(addresses, patch):
     return addresses
 
 
-def with_another_secret(addresses, patch):
-    patch.setenv(environment.SECRET_VARIABLE, "a guess")
-    return addresses
-
-
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        (of_another_job, "another cluster in TF_CONFIG, or another"),
+        (of_another_job, "another cluster in TF_CONFIG"),
         (of_another_version, "another version of tpu_estimator_compat; the chief has"),
-        (with_another_secret, "or another TPU_ESTIMATOR_COMPAT_CLUSTER_SECRET."),
     ],
-    ids=["job", "version", "secret"],
+    ids=["job", "version"],
 )
 def test_others_are_refused(monkeypatch, other, reason):
     """A worker hears why; the chief says so as well when it has waited in vain."""
@@ -179,7 +176,65 @@ def test_others_are_refused(monkeypatch, other, reason):
             chief.result()
     assert re.search(rf"refused this worker: .*{re.escape(reason)}", str(refused.value))
     assert re.search(rf"Refused a worker at \S+: .*{re.escape(reason)}", str(missing.value))
-    assert "a guess" not in str(refused.value) + str(missing.value)
+
+
+def test_a_worker_with_another_secret_is_refused(monkeypatch, pool):
+    addresses = cluster()
+    chief = pool.submit(rendezvous.meet, addresses, 0, 1.0)
+    with call(addresses[0]) as worker, worker.makefile("rb") as lines:
+        _, nonce = lines.readline().decode().split()
+        with monkeypatch.context() as patch:
+            patch.setenv(environment.SECRET_VARIABLE, "a guess")
+            said = rendezvous.introduction(addresses, 1, nonce)
+        worker.sendall(" ".join(said).encode() + b"\n")
+        assert lines.readlines() == [b"refused\n"]
+    with pytest.raises(rendezvous.MissingWorkersError, match=f"another {SECRET}") as missing:
+        chief.result()
+    assert "a guess" not in str(missing.value)
+
+
+def test_a_recorded_introduction_is_worth_nothing(pool):
+    addresses = cluster(3)
+    chief = pool.submit(rendezvous.meet, addresses, 0, LONG)
+    worker = Caller(addresses, 1)
+    with call(addresses[0]) as stranger:
+        stranger.sendall(worker.said)
+        assert stranger.makefile("rb").readlines()[1:] == [b"refused\n"]
+    rendezvous.meet(addresses, 2, LONG)
+    assert worker.hears() == ["go"]
+    assert chief.result() is None
+
+
+def pretend(addresses, said):
+    """Answers a worker's call at the chief's port; returns at the end of the connection."""
+    host, _, port = addresses[0].rpartition(":")
+    with socket.create_server((host, int(port))) as server:
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(said)
+            connection.makefile("rb").readline()
+
+
+GREETING = b"tpu_estimator_compat 00\n"
+
+
+@pytest.mark.parametrize("said", [b"refused go away\n", b"go home\n", GREETING, b"x" * 1000, b""])
+def test_a_worker_believes_no_other_program(said, pool, monkeypatch):
+    monkeypatch.setattr(rendezvous, "_PATIENCE", 0.5)
+    addresses = cluster()
+    worker = pool.submit(rendezvous.meet, addresses, 1, LONG)
+    pretend(addresses, said)
+    assert rendezvous.meet(addresses, 0, LONG) is worker.result() is None
+
+
+@pytest.mark.parametrize("word", ["go", "refused another cluster", "present"])
+def test_a_worker_believes_no_recorded_chief(word, pool):
+    addresses = cluster()
+    proof = rendezvous._proof("chief", "00", word.split())
+    worker = pool.submit(rendezvous.meet, addresses, 1, 1.0)
+    pretend(addresses, GREETING + f"{proof} {word}\n".encode())
+    with pytest.raises(rendezvous.MissingWorkersError, match=f"does not prove .* same {SECRET}"):
+        worker.result()
 
 
 def test_only_the_named_host_is_listened_at(pool):

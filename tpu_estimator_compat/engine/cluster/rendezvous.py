@@ -4,11 +4,15 @@ TensorFlow and JAX wait without a time limit, and TensorFlow holds the GIL, so t
 no effect. Where a worker of another cluster calls, or one is started again, all wait for ever. So
 the chief first listens at the port that they will use. The messages, a line each:
 
-    a worker: tpu_estimator_compat VERSION CLUSTER INDEX
-    the chief, once all have called: go
+    the chief: tpu_estimator_compat NONCE
+    a worker: tpu_estimator_compat VERSION CLUSTER INDEX NONCE PROOF
+    the chief, at once: PROOF present, or PROOF refused REASON
+    the chief, once all have called: PROOF go
 
-CLUSTER is a hash of the workers' addresses, keyed with the secret. The chief answers any other
-message with `refused` and the reason. A worker whose connection ends has gone.
+CLUSTER is a hash of the workers' addresses. A PROOF is a hash of the message, who says it and the
+other side's nonce, keyed with the secret: a recorded one is worth nothing in another connection.
+What comes without a proof does not count: neither side knows then whom it hears. A worker whose
+connection ends has gone.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import hashlib
 import hmac
 import json
 import re
+import secrets
 import socket
 import threading
 from collections.abc import Coroutine, Sequence
@@ -32,11 +37,15 @@ from tpu_estimator_compat.engine.cluster import addresses as cluster_addresses
 
 _NAME = "tpu_estimator_compat"
 _PAUSE = 0.1  # seconds between attempts to connect
-_PATIENCE = 5.0  # seconds to wait for a caller's first line
+_PATIENCE = 5.0  # seconds to wait for the proof of another process
 _LONGEST_LINE = 512
 # Seconds of silence before the first probe, seconds between probes, and lost probes allowed.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # Linux has them all
 _MOST_REFUSALS = 10  # listed in an error's message
+_DOUBT = (
+    " What answered there does not prove that it is the chief: all workers need the same "
+    f"{environment.SECRET_VARIABLE}."
+)
 
 
 class MissingWorkersError(RuntimeError):
@@ -54,7 +63,7 @@ def meet(addresses: Sequence[str], index: int, seconds: float) -> None:
 
     Raises:
       MissingWorkersError: workers did not come in time.
-      RefusedError: the chief has another cluster, version or secret.
+      RefusedError: the chief has another cluster or version.
       OSError: the chief's port is taken.
     """
     if index == 0:
@@ -85,11 +94,16 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
             interrupted.set()
 
 
-def hello(addresses: Sequence[str], index: int) -> list[str]:
-    """The words of a worker's message."""
-    secret, text = environment.cluster_secret(), json.dumps(list(addresses))
-    cluster = hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
-    return [_NAME, environment.version(), cluster, str(index)]
+def introduction(addresses: Sequence[str], index: int, nonce: str) -> list[str]:
+    """The words of a worker's message to the chief that said `nonce`."""
+    cluster = hashlib.sha256(json.dumps(list(addresses)).encode()).hexdigest()
+    words = [_NAME, environment.version(), cluster, str(index), secrets.token_hex()]
+    return [*words, _proof("worker", nonce, words)]
+
+
+def _proof(speaker: str, nonce: str, words: Sequence[str]) -> str:
+    text = " ".join([speaker, nonce, *words])
+    return hmac.new(environment.cluster_secret().encode(), text.encode(), "sha256").hexdigest()
 
 
 class _Chief:
@@ -97,8 +111,8 @@ class _Chief:
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
-        self._hello = hello(addresses, 0)
-        self._workers: dict[int, asyncio.StreamWriter] = {}
+        self._version, self._cluster = introduction(addresses, 0, "")[1:3]
+        self._workers: dict[int, tuple[asyncio.StreamWriter, str]] = {}  # with the nonces
         self._refused: dict[str, str] = {}  # reasons by host
         self._came = asyncio.Event()
 
@@ -116,60 +130,65 @@ class _Chief:
                     server.close()
         except TimeoutError:
             raise MissingWorkersError(self._missing()) from None
-        for writer in self._workers.values():
-            _say(writer, "go")
+        for writer, nonce in self._workers.values():
+            _say_proved(writer, nonce, "go")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serves a connection, which may come from any program."""
         # An error ends this connection alone, and the end of the wait cancels it.
         errors = (OSError, ValueError, TimeoutError, asyncio.CancelledError)
         with contextlib.suppress(*errors), contextlib.closing(writer):
+            nonce = secrets.token_hex()
+            _say(writer, _NAME, nonce)
             words = await asyncio.wait_for(_heard(reader), _PATIENCE)
-            try:
-                index = self._admitted(words)
-            except RefusedError as error:
-                self._refuse(writer, str(error), is_worker=words[:1] == [_NAME])
+            if not self._is_proved(words, nonce):
+                if words[:1] == [_NAME]:
+                    _say(writer, "refused")
+                    self._note_refusal(writer, f"another {environment.SECRET_VARIABLE}")
                 return
-            self._end_earlier(index, writer)
-            _keep_alive(writer)
-            self._workers[index] = writer
-            self._came.set()
-            try:
-                await reader.read(1)  # a worker says nothing more: this ends with the connection
-            finally:
-                if self._workers.get(index) is writer:
-                    del self._workers[index]
+            *_, version, cluster, index, peer_nonce, _ = words
+            if why := self._reason_to_refuse(version, cluster):
+                _say_proved(writer, peer_nonce, "refused", why)
+                self._note_refusal(writer, why)
+                return
+            await self._wait_with(int(index), reader, writer, peer_nonce)
 
-    def _admitted(self, words: Sequence[str]) -> int:
-        """The index of the worker whose message is `words`; raises RefusedError for others."""
-        if len(words) != 4 or words[0] != _NAME:
-            raise RefusedError("not a worker")
-        _, version, cluster, _ = self._hello
-        index = int(words[3]) if words[3].isdecimal() else 0
+    def _is_proved(self, words: Sequence[str], nonce: str) -> bool:
+        proof = _proof("worker", nonce, words[:-1])
+        return len(words) == 6 and hmac.compare_digest(words[-1], proof)
+
+    def _reason_to_refuse(self, version: str, cluster: str) -> str:
+        """Why a worker that has the secret must not join; empty where it may."""
         # Other versions may have another protocol, and build other graphs.
-        if words[1] != version:
-            raise RefusedError(f"another version of {_NAME}; the chief has {version}")
-        if not hmac.compare_digest(words[2], cluster):
-            secret = environment.SECRET_VARIABLE
-            raise RefusedError(f"another cluster in TF_CONFIG, or another {secret}")
-        if not 0 < index < len(self._addresses):
-            raise RefusedError("no task of this cluster")
-        return index
+        if version != self._version:
+            return f"another version of {_NAME}; the chief has {self._version}"
+        return "" if cluster == self._cluster else "another cluster in TF_CONFIG"
 
-    def _end_earlier(self, index: int, writer: asyncio.StreamWriter) -> None:
-        """Refuses an earlier process of a worker that has been started again.
+    async def _wait_with(
+        self, index: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, nonce: str
+    ) -> None:
+        """Counts a worker as present until its connection ends.
 
-        If that process called again, the two would replace each other for ever.
+        If it has been started again, its earlier process is refused: if that called again, the two
+        would replace each other for ever.
         """
         if earlier := self._workers.get(index):
             why = f"a later process, at {_host(writer)}, has called as the same task"
-            _say(earlier, "refused", why)
-            earlier.close()
+            _say_proved(*earlier, "refused", why)
+            earlier[0].close()
+        _say_proved(writer, nonce, "present")
+        _keep_alive(writer)
+        self._workers[index] = writer, nonce
+        self._came.set()
+        try:
+            await reader.read(1)  # a worker says nothing more: this ends with the connection
+        finally:
+            if self._workers.get(index) == (writer, nonce):
+                del self._workers[index]
 
-    def _refuse(self, writer: asyncio.StreamWriter, why: str, *, is_worker: bool) -> None:
-        _say(writer, "refused", why)
+    def _note_refusal(self, writer: asyncio.StreamWriter, why: str) -> None:
         host = _host(writer)
-        if is_worker and len(self._refused) < _MOST_REFUSALS:
+        if self._refused.get(host) != why and len(self._refused) < _MOST_REFUSALS:
             self._refused[host] = why
             logging.warning("Refused a worker at %s: %s.", host, why)
 
@@ -185,29 +204,38 @@ class _Chief:
 
 async def _call(addresses: Sequence[str], index: int, seconds: float) -> None:
     """Calls the chief until it says `go`."""
+    missing = f"No connection with {addresses[0]}."
     try:
         async with asyncio.timeout(seconds):
-            while not await _is_told_to_go(addresses, index):
+            while (answer := await _answer(addresses, index)) != "go":
+                if answer == "refused" and _DOUBT not in missing:
+                    missing += _DOUBT
+                    logging.warning(missing)
                 await asyncio.sleep(_PAUSE)
     except TimeoutError:
-        raise MissingWorkersError(f"No connection with {addresses[0]}.") from None
+        raise MissingWorkersError(missing) from None
 
 
-async def _is_told_to_go(addresses: Sequence[str], index: int) -> bool:
-    """Whether the chief said `go`; False where it does not listen yet, or has gone."""
+async def _answer(addresses: Sequence[str], index: int) -> str:
+    """The chief's `go`, `refused` of one without the secret, or an empty text."""
     chief = addresses[0]
-    # Another program may still listen there.
-    with contextlib.suppress(OSError, ValueError):
+    # Another program may still listen there, which says anything, or nothing.
+    with contextlib.suppress(OSError, ValueError, TimeoutError):
         host, port = cluster_addresses.split(chief)
         reader, writer = await asyncio.open_connection(host, port, limit=_LONGEST_LINE)
         with contextlib.closing(writer):
             _keep_alive(writer)
-            _say(writer, *hello(addresses, index))
-            words = await _heard(reader)
-            if words[:1] == ["refused"]:
+            async with asyncio.timeout(_PATIENCE):
+                _, nonce = await _heard(reader)
+                own = introduction(addresses, index, nonce)
+                _say(writer, *own)
+                words = await _heard_from_chief(reader, own[-2])
+            if words == ["present"]:
+                words = await _heard_from_chief(reader, own[-2])
+            if words[0] == "refused" and len(words) > 1:
                 raise RefusedError(f"{chief} refused this worker: {' '.join(words[1:])}.")
-            return words == ["go"]
-    return False
+            return words[0]
+    return ""
 
 
 def _host(writer: asyncio.StreamWriter) -> str:
@@ -225,6 +253,19 @@ def _keep_alive(writer: asyncio.StreamWriter) -> None:
 
 def _say(writer: asyncio.StreamWriter, *words: str) -> None:
     writer.write(" ".join(words).encode() + b"\n")
+
+
+def _say_proved(writer: asyncio.StreamWriter, nonce: str, *words: str) -> None:
+    _say(writer, _proof("chief", nonce, words), *words)
+
+
+async def _heard_from_chief(reader: asyncio.StreamReader, nonce: str) -> list[str]:
+    """The words of the next line; `refused` alone where its proof is not the chief's.
+
+    Raises ValueError at the end of the stream.
+    """
+    proof, *words = await _heard(reader)
+    return words if hmac.compare_digest(proof, _proof("chief", nonce, words)) else ["refused"]
 
 
 async def _heard(reader: asyncio.StreamReader) -> list[str]:
