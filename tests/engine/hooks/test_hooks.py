@@ -102,6 +102,28 @@ def test_assigned_variables_reach_all_replicas(tmp_path, strategy, use_tpu):
     np.testing.assert_array_equal(estimator.get_variable_value("hidden"), 0)
 
 
+def stop(*unused):
+    next(iter(()))
+
+
+@pytest.mark.parametrize("call", ["train", "evaluate"])
+@pytest.mark.parametrize("method", ["begin", "after_create_session", "end"])
+def test_a_stop_iteration_reaches_the_caller(tmp_path, call, method):
+    hook = type("Stops", (tf.train.SessionRunHook,), {method: stop})()
+    with pytest.raises(StopIteration):
+        getattr(make_estimator(tmp_path), call)(train_input_fn, hooks=[hook], steps=1)
+
+
+def test_a_stop_iteration_of_a_listener_or_an_init_fn_reaches_the_caller(tmp_path):
+    listener = type("Stops", (tf.train.CheckpointSaverListener,), {"after_save": stop})()
+    with pytest.raises(StopIteration):
+        make_estimator(tmp_path).train(train_input_fn, saving_listeners=[listener], steps=1)
+    scaffold = tf.train.Scaffold(init_fn=stop)
+    estimator = make_estimator(tmp_path / "2", make_model_fn(scaffold_fn=lambda: lambda: scaffold))
+    with pytest.raises(StopIteration):
+        estimator.train(train_input_fn, steps=1)
+
+
 class EveryTenth(tf.train.SessionRunHook):
     """Notes the global step before and after the last step of its turn."""
 

@@ -1,5 +1,3 @@
-import threading
-
 import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow.python.training import basic_session_run_hooks as hooks_lib
@@ -169,21 +167,6 @@ def test_nothing_is_told_to_others(made):
 
 def test_who_saves():
     assert types_with(saves_checkpoints=True) == {hooks_lib.CheckpointSaverHook, SaverHook}
-    assert types_with(writes_in_background=True) == {SaverHook}
-
-
-@pytest.mark.parametrize("hook_type", [SaverHook, type("Own", (SaverHook,), {})])
-def test_a_write_in_the_background_is_waited_for(hook_type):
-    hook = hook_type("", save_steps=10)
-    written = threading.Event()
-    hook._start(lambda: written.wait(0.05) or written.set())
-    traits.wait(hook)
-    assert written.is_set()
-
-
-def test_others_are_not_waited_for(made):
-    traits.wait(object())
-    traits.wait(made(hooks_lib.CheckpointSaverHook))
 
 
 class SavesElsewhere(hooks_lib.CheckpointSaverHook):
@@ -288,7 +271,6 @@ def test_a_class_that_super_calls_counts(tmp_path):
     hook = type("Mixed", (SaverHook, Between), {})(str(tmp_path), save_steps=10)
     hook._timer.update_last_triggered_step(TRIGGERED)
     assert traits.demand(hook, NOW) == EVERY_STEP
-    assert traits.of(hook).writes_in_background
 
 
 def test_a_subclass_of_a_subclass():

@@ -33,7 +33,7 @@ UNTOLD = [
 
 def notes(error, folder):
     captured = types.SimpleNamespace(config=types.SimpleNamespace(model_dir=folder))
-    with pytest.raises(type(error)), training._all_written(captured, []):
+    with pytest.raises(type(error)), training._noting_files(captured):
         raise error
     found, error.__notes__ = list(getattr(error, "__notes__", [])), []
     return found

@@ -7,7 +7,6 @@ import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import make_estimator, train_input_fn
 
-from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.engine.step import host_queue
 
 from .host_call_models import Calls, model_of
@@ -54,13 +53,13 @@ def test_hooks_find_all_calls_made(tmp_path):
 def test_checkpoints_begin_after_the_host_calls_of_their_steps(tmp_path, monkeypatch):
     calls = Calls(seconds=0.02)
     made = {}
-    save = SaverHook._writer
+    save = tf.train.Saver.save
 
-    def note(self, source, step, state):
-        made[step] = len(calls.made)
-        return save(self, source, step, state)
+    def note(self, session, path, global_step, *others, **more):
+        made[global_step] = len(calls.made)
+        return save(self, session, path, global_step, *others, **more)
 
-    monkeypatch.setattr(SaverHook, "_writer", note)
+    monkeypatch.setattr(tf.train.Saver, "save", note)
     estimator = make_estimator(
         tmp_path, model_of(calls), use_tpu=True, loop=2, save_checkpoints_steps=4
     )

@@ -25,27 +25,25 @@ _NAME = "input_state"
 _FILE = re.compile(r"(?P<checkpoint>.+-\d+)\.input-\d{5}-of-\d{5}\.(index|data-\d{5}-of-\d{5})")
 
 
-class InputState:
-    """The position of an iterator at one time; a thread may write it later."""
+def write(iterator: tf.data.Iterator, checkpoint: str) -> None:
+    """Writes the position of an iterator beside `checkpoint`, a path without suffix.
 
-    def __init__(self, iterator: tf.data.Iterator):
-        with eager.eager_mode():
-            try:
-                self._state = gen_dataset_ops.serialize_iterator(
-                    iterator._iterator_resource, external_state_policy=_IGNORE_STATEFUL
-                )
-            except tf.errors.OpError as error:
-                raise ValueError(
-                    "RunConfig(save_input_state=True), but the position of this input cannot be "
-                    f"saved: {_plain(error)}. Make the dataset from tf.data sources such as "
-                    "TFRecordDataset, or set save_input_state=False."
-                ) from None
-
-    def write(self, checkpoint: str) -> None:
-        """Writes the files beside `checkpoint`, a path without suffix."""
-        with eager.eager_mode(), appearing_at_once(prefix(checkpoint)) as path:
+    Raises ValueError if the position of this input cannot be saved.
+    """
+    with eager.eager_mode():
+        try:
+            state = gen_dataset_ops.serialize_iterator(
+                iterator._iterator_resource, external_state_policy=_IGNORE_STATEFUL
+            )
+        except tf.errors.OpError as error:
+            raise ValueError(
+                "RunConfig(save_input_state=True), but the position of this input cannot be "
+                f"saved: {_plain(error)}. Make the dataset from tf.data sources such as "
+                "TFRecordDataset, or set save_input_state=False."
+            ) from None
+        with appearing_at_once(prefix(checkpoint)) as path:
             tf.raw_ops.SaveV2(
-                prefix=path, tensor_names=[_NAME], shape_and_slices=[""], tensors=[self._state]
+                prefix=path, tensor_names=[_NAME], shape_and_slices=[""], tensors=[state]
             )
 
 

@@ -2,15 +2,12 @@
 
 TensorFlow's Saver builds operations that write a checkpoint, and runs them in a session. Where the
 session runs them, `session_function` makes a `CheckpointWrite`, whose files appear at once, when
-all are complete. A `Snapshot` holds the variables' values, so that a thread can write them while
-training continues.
+all are complete.
 """
 
 from __future__ import annotations
 
 import contextlib
-import pathlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,19 +16,16 @@ import tensorflow as tf
 
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.engine.checkpoint.saving import appearing_at_once
-from tpu_estimator_compat.engine.functions import eager, op_errors
+from tpu_estimator_compat.engine.functions import op_errors
 from tpu_estimator_compat.engine.functions.cancelling import cancelled_by
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.graph.graph_ops import key
 from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step.host_function import HostFunction, as_numpy
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
-from tpu_estimator_compat.tf_internals import compat, tf_session
+from tpu_estimator_compat.tf_internals import compat
 
 SAVERS = tf.compat.v1.GraphKeys.SAVERS
-_MEMINFO = pathlib.Path("/proc/meminfo")
-_CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
 def add_default_saver(
@@ -125,78 +119,3 @@ def _explained(prefix: str) -> Iterator[None]:
             f"{op_errors.words(error)}. See that the disk has room, and that this process may "
             "write there; RunConfig(keep_checkpoint_max=...) keeps fewer checkpoints.",
         ) from None
-
-
-class SaveFunctions:
-    """The two halves of a built saver: one reads the values, one writes them."""
-
-    def __init__(self, graph: tf.Graph, store: VariableStore, saver_def: Any):
-        result = graph.as_graph_element(saver_def.save_tensor_name)
-        filename = graph.as_graph_element(saver_def.filename_tensor_name)
-        saves = [op for op in graph_ops.ancestors([result.op], ()) if op.type == "SaveV2"]
-        tensors = {key(t): t for op in saves for t in op.inputs[3:]}
-        self.graph = graph
-        self.saver_def = saver_def
-        self.bytes = sum(_size(t) for t in tensors.values())
-        self._of_tables = [
-            i for i, t in enumerate(tensors.values()) if t.op.type.startswith("LookupTableExport")
-        ]
-        self._read = HostFunction(graph, store, [*tensors.values()], [], [])
-        self._write = session_function(graph, store, [result], [], [filename, *tensors.values()])
-
-    def snapshot(self) -> Snapshot:
-        values = self._read.tensors([], reads_all=True)
-        with eager.eager_mode(), tf.device("/cpu:0"):
-            for index in self._of_tables:
-                values[index] = tf.raw_ops.DeepCopy(x=values[index])
-        return Snapshot(self, values)
-
-    def write(self, filename: str, values: list[tf.Tensor]) -> bytes:
-        [name] = self._write([np.asarray(filename, object), *values])
-        return compat.as_bytes(name)
-
-
-class Snapshot(tf_session.SessionInterface):
-    """A session for one `Saver.save`, which can only write the values it holds.
-
-    Of variables, nothing is copied: the tensors share their buffers. A step that updates a variable
-    while its tensor is held allocates a new buffer, so that only updates during the write cost a
-    copy. Tables are copied, since a `DenseHashTable` changes its buffer in place.
-    """
-
-    def __init__(self, functions: SaveFunctions, values: list[tf.Tensor]):
-        self._functions = functions
-        self._values = values
-
-    @property
-    def graph(self) -> tf.Graph:
-        return self._functions.graph
-
-    def run(self, fetches: Any, feed_dict: Any = None, options=None, run_metadata=None) -> bytes:
-        """Writes the checkpoint; `fetches` and the one fed tensor must be the saver's own."""
-        del options, run_metadata
-        saver_def = self._functions.saver_def
-        [(fed, filename)] = feed_dict.items()
-        if (fetches, fed) != (saver_def.save_tensor_name, saver_def.filename_tensor_name):
-            raise ValueError(f"A snapshot can only be saved; asked for {fetches} given {fed}.")
-        return self._functions.write(filename, self._values)
-
-
-def _size(tensor: tf.Tensor) -> int:
-    """Bytes of a tensor of known shape; 0 for others, such as a hash table's."""
-    if tensor.dtype in (tf.string, tf.variant, tf.resource) or not tensor.shape.is_fully_defined():
-        return 0
-    return int(tensor.shape.num_elements() * tensor.dtype.size)
-
-
-def available_memory() -> int:
-    """Bytes that this process can still allocate; `sys.maxsize` except on Linux."""
-    found = [sys.maxsize]
-    with contextlib.suppress(OSError):
-        words = map(str.split, _MEMINFO.read_text().splitlines())
-        found += [1024 * int(kilobytes) for name, kilobytes, *_ in words if name == "MemAvailable:"]
-    with contextlib.suppress(OSError):  # the limit of a container
-        limit, used = ((_CGROUP / f"memory.{n}").read_text().strip() for n in ("max", "current"))
-        if limit != "max":
-            found.append(int(limit) - int(used))
-    return min(found)

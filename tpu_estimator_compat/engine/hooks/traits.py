@@ -56,7 +56,6 @@ class HookTraits:
       call_counter: the attribute that counts its calls, to which skipped steps are added; None for
         none.
       saves_checkpoints: whether it replaces the estimator's own saver.
-      writes_in_background: whether a checkpoint may be unfinished until its `wait()` returns.
       timer_methods: methods that runs call only when its timer is due. A subclass that overrides
         only these, `begin`, `after_create_session` and `end` keeps the demand of its class.
     """
@@ -66,7 +65,6 @@ class HookTraits:
     bounds_training: bool = False
     call_counter: str | None = None
     saves_checkpoints: bool = False
-    writes_in_background: bool = False
     timer_methods: frozenset[str] = frozenset()
 
 
@@ -86,9 +84,7 @@ def of(hook: Hook) -> HookTraits:
     row = ROWS[known]
     if _methods(known).isdisjoint(vars(hook)) and type(hook) is known:
         return row
-    saver = HookTraits(
-        saves_checkpoints=row.saves_checkpoints, writes_in_background=row.writes_in_background
-    )
+    saver = HookTraits(saves_checkpoints=row.saves_checkpoints)
     if _overrides_schedule(hook, known):
         return saver
     return dataclasses.replace(saver, demand=row.demand, call_counter=row.call_counter)
@@ -136,12 +132,6 @@ def skipped(hook: Hook, steps: int) -> None:
     """Adds the number of steps in which `hook` was not called to its call counter."""
     if counter := of(hook).call_counter:
         setattr(hook, counter, getattr(hook, counter) + steps)
-
-
-def wait(hook: Hook) -> None:
-    """Waits for the checkpoint that `hook` is writing, and raises the error of the write."""
-    if of(hook).writes_in_background:
-        hook.wait()
 
 
 def _timer_demand(timer: Any, position: int, lead: int = 0) -> Demand:
@@ -228,7 +218,7 @@ ROWS: dict[type, HookTraits] = {
     HostCallHook: row(_host_call),
     LossNanHook: row(never),
     ProgressBarHook: row(never),
-    SaverHook: row(_timed, saves_checkpoints=True, writes_in_background=True),
+    SaverHook: row(_timed, saves_checkpoints=True),
     SummaryWritersHook: row(never),
 }
 """By class; `estimator/early_stopping.py` adds the rows of its hooks."""

@@ -35,12 +35,15 @@ from tpu_estimator_compat.engine.hooks.preemption import Preemption
 from tpu_estimator_compat.engine.hooks.progress import ExamplesPerSecondHook, progress_bar
 from tpu_estimator_compat.engine.hooks.saver_hook import SaverHook
 from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
-from tpu_estimator_compat.engine.loop.runner import RunLimits
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import training_plan
 from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
-from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
+from tpu_estimator_compat.engine.session.session_creator import (
+    QueueThreads,
+    SessionCreator,
+    Together,
+)
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import SummaryWritersHook, WarmStartSettings
@@ -102,7 +105,7 @@ def train(
         with Preemption(computes_here=captured.topology.computes_here) as preemption:
             schedule = Schedule(hooks, request.loop, interrupted=preemption.interrupted)
             creator = SessionCreator(
-                lambda: _new_session(mode, deployed_input, schedule.limits, hooks),
+                lambda: mode.step_session(deployed_input, schedule.limits),
                 mode.scaffold,
                 # Other machines get the values that the chief restored.
                 CheckpointSource(None, config.model_dir if captured.writes_files else None),
@@ -119,14 +122,6 @@ def _collect_loss(mode: ReadyMode) -> None:
     graph.add_to_collection(GraphKeys.LOSSES, loss)
 
 
-def _new_session(
-    mode: ReadyMode, deployed_input: DeployedInput, limits: RunLimits, hooks: Sequence[Hook]
-) -> StepSession:
-    for hook in hooks:  # a new session restores what a broken one saved
-        traits.wait(hook)
-    return mode.step_session(deployed_input, limits)
-
-
 def _loop(
     mode: ReadyMode,
     request: TrainRequest,
@@ -135,17 +130,20 @@ def _loop(
     schedule: Schedule,
 ) -> np.generic | None:
     loss, fetches = None, [*mode.plan.targets, mode.plan.loss]
-    with _all_written(mode.captured, hooks):
-        with monitored_session(creator, hooks) as monitored:
-            first = monitored._tf_sess().global_step()
-            warns = mode.captured.config.log_step_count_steps is None
-            limit = StepLimit(first, request.steps, request.max_steps, warns=warns)
-            while not monitored.should_stop():
-                values, session = schedule.run(monitored, fetches)
-                loss = values[-1]
-                limit.after_run(session.steps_last_run, session.global_step())
-            if creator.session is not None:
-                creator.session.finish_host_calls()
+    with (
+        _noting_files(mode.captured),
+        Together(creator),
+        tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)]) as monitored,
+    ):
+        first = monitored._tf_sess().global_step()
+        warns = mode.captured.config.log_step_count_steps is None
+        limit = StepLimit(first, request.steps, request.max_steps, warns=warns)
+        while not monitored.should_stop():
+            values, session = schedule.run(monitored, fetches)
+            loss = values[-1]
+            limit.after_run(session.steps_last_run, session.global_step())
+        if creator.session is not None:
+            creator.session.finish_host_calls()
     if loss is None:
         logging.warning(
             "Training with estimator made no steps. Perhaps input is empty or misspecified."
@@ -165,21 +163,18 @@ def _resumable(captured: CapturedMode, deployed_input: DeployedInput) -> Deploye
 
 
 @contextlib.contextmanager
-def _all_written(captured: CapturedMode, hooks: Sequence[Hook]) -> Iterator[None]:
-    """When training fails, waits for checkpoints that are still written."""
+def _noting_files(captured: CapturedMode) -> Iterator[None]:
+    """Adds advice to an error about a file of model_dir."""
     try:
         yield
-    except BaseException as error:
+    except tf.errors.OpError as error:
         folder, text = str(captured.config.model_dir), str(error)
         told = text.startswith("Could not ") or "Training cannot write" in text
-        if isinstance(error, tf.errors.OpError) and _names_file(error, folder) and not told:
+        if _names_file(error, folder) and not told:
             error.add_note(
                 f"Training could not use a file of model_dir {folder}. See that the disk has room, "
                 "and that this process may write there."
             )
-        for hook in hooks:
-            with contextlib.suppress(tf.errors.OpError, ValueError):  # the first error counts
-                traits.wait(hook)
         raise
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import tensorflow as tf
@@ -179,18 +179,13 @@ class QueueThreads(tf.compat.v1.train.SessionRunHook):
         return told or sys.exc_info()[0] is KeyboardInterrupt
 
 
-@contextlib.contextmanager
-def monitored_session(
-    creator: SessionCreator[StepSession], hooks: Sequence[Any]
-) -> Iterator[tf.compat.v1.train.MonitoredSession]:
-    """A MonitoredSession that starts and ends together with the sessions of other workers."""
-    try:
-        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
-        with monitored:
-            yield monitored
-    except BaseException:
-        if creator.session is not None:
-            creator.session.runner.fail()
-        raise
-    if creator.session is not None:
-        creator.session.runner.leave()
+class Together(contextlib.AbstractContextManager[None]):
+    """The context of a MonitoredSession that ends together with those of other workers."""
+
+    def __init__(self, creator: SessionCreator[StepSession]):
+        self._creator = creator
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        if self._creator.session is not None:
+            runner = self._creator.session.runner
+            (runner.leave if kind is None else runner.fail)()
