@@ -1,5 +1,6 @@
 """Downloads of `tf.contrib.learn.datasets`: a file is there as a whole, or it is not there."""
 
+import gzip
 import http.server
 import os
 import threading
@@ -9,17 +10,30 @@ import tensorflow as tf
 
 from tpu_estimator_compat.old_names.contrib.learn import datasets
 
+WHOLE = gzip.compress(b"whole" * 100)
+WRONG = {
+    "empty": b"",
+    "page": b"\n<!DOCTYPE html><html>Sign in to this network",
+    "cut": WHOLE[:-9],
+    "flipped": WHOLE[:20] + bytes([WHOLE[20] ^ 255]) + WHOLE[21:],
+    "of_other_bytes": b"x" * 100,
+}
+
 
 @pytest.fixture
 def url():
-    """An address of a file of 100 bytes, and one that breaks off after 10."""
+    """An address of a file of 100 bytes, one that breaks off after 10, and those of `WRONG`."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
-            self.send_header("Content-Length", "100")
+            content = WRONG.get(self.path[1:])
+            if content is None:
+                self.send_header("Content-Length", "100")
             self.end_headers()
-            self.wfile.write(b"x" * (10 if "short" in self.path else 100))
+            if content is None:
+                content = b"x" * (10 if "short" in self.path else 100)
+            self.wfile.write(content)
 
         def log_message(self, *unused_arguments):
             pass
@@ -40,6 +54,23 @@ def test_a_download_that_breaks_off_leaves_nothing(url, tmp_path):
     with pytest.raises(OSError, match="retrieval incomplete"):
         datasets.maybe_download("a", str(tmp_path), url + "short")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_not_the_file_leaves_nothing(url, tmp_path, what):
+    with pytest.raises(OSError, match=r"is not a\.gz: "):
+        datasets.maybe_download("a.gz", str(tmp_path), url + what)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_damaged_file_that_was_there_is_named(tmp_path):
+    """It is not removed: it may be the user's own."""
+    file = tmp_path / "train-images-idx3-ubyte.gz"
+    for content in WRONG.values():
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=f"{file} is not the whole .* Remove it"):
+            datasets.read_data_sets(str(tmp_path))
+        assert file.read_bytes() == content
 
 
 @pytest.mark.parametrize("step", ["copy", "rename"])

@@ -67,19 +67,30 @@ def test_links_with_names_of_temporary_files(model_dir, notes):
     assert names <= set(os.listdir(model_dir))
 
 
-def test_input_positions_that_are_none_of_ours(model_dir):
-    name = "mine.input-00000-of-00001.index"
-    (model_dir / name).write_text("kept")
-    train(model_dir, save_input_state=True)
-    assert (model_dir / name).read_text() == "kept"
+@pytest.mark.parametrize("save_input_state", [False, True])
+def test_input_positions_that_are_none_of_ours(model_dir, save_input_state):
+    names = (
+        "mine.input-00000-of-00001.index",
+        "train-2019.input-00003-of-00010.index",
+        "queries-7.input-00000-of-00001.data-00000-of-00001",
+        "model.ckpt-9.input-00000-of-00002.index",
+    )
+    for name in names:
+        (model_dir / name).write_text("kept")
+    train(model_dir, save_input_state=save_input_state)
+    assert [(model_dir / name).read_text() for name in names] == ["kept"] * len(names)
 
 
-def test_shards_are_not_removed_through_a_link(tmp_path, notes):
+def test_shards_beside_a_folder_of_the_user(tmp_path, notes):
     (tmp_path / "model.ckpt-3.shards").symlink_to(notes)
     variables = object.__new__(ShardedVariables)
     variables.names = ["table"]
-    with pytest.raises(OSError), variables.completed(str(tmp_path / "model.ckpt-3"), ["table"]):
-        pass
+    with (
+        pytest.raises(KeyError, match="the disk is full"),
+        variables.completed(str(tmp_path / "model.ckpt-3"), ["table"]),
+    ):
+        raise KeyError("the disk is full")
+    assert sorted(os.listdir(tmp_path)) == ["model.ckpt-3.shards", "notes"]
 
 
 def test_old_exports_that_are_links(tmp_path, notes):

@@ -47,6 +47,32 @@ def test_a_link_that_leads_nowhere_is_replaced(tmp_path):
     assert os.listdir(tmp_path) == ["served"]
 
 
+@pytest.mark.parametrize("links", ["", "no", "folder"])
+def test_what_the_user_keeps_in_it_stays(tmp_path, monkeypatch, links):
+    """As with Keras' own `export`; also where the file system has no hard links."""
+    export(tmp_path / "served", "old")
+    mine = ["labels.txt", "notes/thesis.tex", "variables/mine.txt", "values"]
+    for name in mine:
+        path = tmp_path / "served" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    (tmp_path / "served" / "there").symlink_to("labels.txt")
+    (tmp_path / "served" / "nowhere").symlink_to("gone")
+    before = {path.name: os.lstat(path) for path in (tmp_path / "served").iterdir()}
+    if links == "no":
+        monkeypatch.setattr(os, "link", lambda *_, **__: (_ for _ in ()).throw(OSError(1, "no")))
+    if links == "folder":
+        (tmp_path / "served").rename(tmp_path / "v1")
+        (tmp_path / "served").symlink_to("v1")
+    export(tmp_path / "served", "new")
+    assert exported(tmp_path / "served") == "new"
+    assert {n: (tmp_path / "served" / n).read_text() for n in mine} == dict.fromkeys(mine, "mine")
+    assert os.readlink(tmp_path / "served" / "nowhere") == "gone"
+    assert {path.name for path in (tmp_path / "served").iterdir()} == set(before)
+    assert os.lstat(tmp_path / "served" / "labels.txt").st_mtime == before["labels.txt"].st_mtime
+    assert sorted(os.listdir(tmp_path)) == ["served", "v1"][: 1 + (links == "folder")]
+
+
 def test_folders_of_the_user_with_such_a_name_stay(tmp_path):
     for name in ("served.unfinished", "served.replaced"):
         (tmp_path / name).mkdir()

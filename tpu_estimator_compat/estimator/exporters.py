@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import heapq
 import os
-import re
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.config.arguments import check_callable, check_type
-from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.files import removal, user_files
 from tpu_estimator_compat.estimator import original
 from tpu_estimator_compat.estimator.early_stopping import events
 
@@ -129,13 +128,13 @@ def delete_old(export_path: str, keep: int | None) -> None:
     if keep is None:
         return
     names = [os.fspath(n).rstrip("/") for n in tf.io.gfile.listdir(export_path)]
-    exports = [n for n in names if re.fullmatch(r"\d{10}", n)]
+    exports = [n for n in names if removal.named(n, "export")]
     for name in sorted(set(exports).difference(heapq.nlargest(keep, exports))):
         path = os.path.join(export_path, name)
         if user_files.is_link(path) or not tf.io.gfile.isdir(path):
             logging.warning("Not deleting %s: it is no folder, and so no export.", path)
             continue
         try:
-            user_files.remove_tree(path)
+            removal.remove(path, "export")
         except (tf.errors.NotFoundError, FileNotFoundError) as error:
             logging.warning("Can not delete %s recursively: %s", path, error)

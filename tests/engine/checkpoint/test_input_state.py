@@ -88,10 +88,64 @@ def test_a_damaged_position_falls_back_to_the_checkpoint_before(tmp_path, caplog
     assert same({n: reader.get_tensor(n) for n in whole}, whole)
 
 
-def test_another_input_pipeline_is_refused(tmp_path):
-    make_estimator(tmp_path, save_input_state=True).train(shuffled, steps=3)
+def short(params):
+    """Of the same operations as `train_input_fn`."""
+    batched = tf.data.Dataset.from_tensor_slices(examples(32)).batch(16, drop_remainder=True)
+    return batched.repeat()
+
+
+@pytest.mark.parametrize("first", [shuffled, short])
+def test_another_input_pipeline_is_refused(tmp_path, first):
+    make_estimator(tmp_path, save_input_state=True).train(first, steps=3)
     with pytest.raises(ValueError, match="does not fit this input_fn"):
         make_estimator(tmp_path, save_input_state=True).train(train_input_fn, steps=3)
+
+
+def by_saver(folder):
+    """Overwrites the checkpoint of step 4 as TensorFlow does, with other values."""
+    path = str(folder / "model.ckpt-4")
+    reader = tf.train.load_checkpoint(path)
+    with tf.Graph().as_default(), tf.Session() as session:
+        for name in reader.get_variable_to_shape_map():
+            value = reader.get_tensor(name)
+            tf.get_variable(name, initializer=value * (1 if name == "global_step" else 0))
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, path, write_state=False, write_meta_graph=False)
+
+
+def by_training(folder):
+    """The same checkpoint, written by a training that did not save the position."""
+    make_estimator(folder).train(train_input_fn, max_steps=4)
+    (folder / "model.ckpt-4.index").write_text("damaged")
+    make_estimator(folder).train(train_input_fn, max_steps=4)
+
+
+def from_step_2(folder):
+    for path in folder.glob("model.ckpt-2.input-*"):
+        path.rename(folder / path.name.replace("-2.", "-4."))
+
+
+def of_another_model(folder):
+    make_estimator(folder / "other", save_input_state=True).train(shuffled, max_steps=4)
+    for path in (folder / "other").glob("model.ckpt-4.input-*"):
+        path.rename(folder / path.name)
+
+
+@pytest.mark.parametrize("replace", [by_saver, by_training, from_step_2, of_another_model])
+def test_a_position_of_another_checkpoint_is_refused_by_name(tmp_path, caplog, replace):
+    def train(folder):
+        config = {"save_input_state": True, "save_checkpoints_steps": 2}
+        make_estimator(folder, **config).train(train_input_fn, max_steps=4)
+
+    train(tmp_path)
+    replace(tmp_path)
+    caplog.clear()
+    train(tmp_path / "new")
+    assert "save_input_state" not in caplog.text
+    make_estimator(tmp_path, save_input_state=True).train(train_input_fn, max_steps=6)
+    [said] = [r.getMessage() for r in caplog.records if "save_input_state" in r.getMessage()]
+    assert "model.ckpt-4" in said
+    assert said.endswith("the input starts anew.")
 
 
 def test_sources_whose_position_cannot_be_saved_are_refused(tmp_path):

@@ -54,14 +54,15 @@ def test_half_made_is_made_again(made, monkeypatch):
 def test_making_removes_what_was_there(tmp_path, monkeypatch):
     commands: list[list[str]] = []
     monkeypatch.setattr(environment, "run", lambda command, progress: commands.append(command))
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "left over").touch()
+    home = tmp_path / "parity-tf2.15.1-py3.11"
+    home.mkdir()
+    (home / "left over").touch()
     pinned = tmp_path / "pinned.txt"
     pinned.write_text("a==1 \\\n    --hash=sha256:0\n")
 
-    environment.make(sys.executable, tmp_path / "home", pinned)
+    environment.make(sys.executable, home, pinned)
 
-    assert not (tmp_path / "home").exists()
+    assert not home.exists()
     assert commands[0][1:3] == ["-m", "venv"]
     assert commands[1][-3:] == ["--require-hashes", "-r", str(pinned)]
 
@@ -73,7 +74,8 @@ def package(home: pathlib.Path, name: str, version: str) -> pathlib.Path:
     (site / f"{name}.py").write_text("x = 1\n")
     about = site / f"{name}-{version}.dist-info"
     (about / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
-    (about / "RECORD").write_text(f"{name}.py,sha256=x,6\n{about.name}/RECORD,,\n")
+    digest = "nia_NpkRxFwkPGhBR7I_yeHc_PJX0pmhxjIBam_NM_Q"
+    (about / "RECORD").write_text(f"{name}.py,sha256={digest},6\n{about.name}/RECORD,,\n")
     return site / f"{name}.py"
 
 
@@ -84,8 +86,9 @@ def test_what_is_installed_is_checked_against_pins_and_records(tmp_path):
     assert environment.damage(tmp_path, pinned) == "c==2 is not there"
     package(tmp_path, "c", "2")
     assert environment.damage(tmp_path, pinned) == ""
-    file.write_text("x = 1; import other\n")
-    assert environment.damage(tmp_path, pinned) == f"{file} is not as it was installed"
+    for text in ("x = 1; import other\n", "x = 2\n"):  # the second of the same size
+        file.write_text(text)
+        assert environment.damage(tmp_path, pinned) == f"{file} is not as it was installed"
     file.unlink()
     assert environment.damage(tmp_path, pinned) == f"{file} is not as it was installed"
 

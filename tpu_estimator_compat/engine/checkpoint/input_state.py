@@ -3,30 +3,31 @@
 TensorFlow serialises the iterator: the position in every file, the content of shuffle and prefetch
 buffers, and the state of seeded shuffles. (Its symbolic checkpoints hold no buffers, but were seen
 to hang in TF 2.21 on a parallel interleave behind a shuffle.) The files are
-`<checkpoint>.input-00000-of-00001.*`.
+`<checkpoint>.input-00000-of-00001.*`. They name the checkpoint, with the digest of its index, and
+the input, by the fingerprint of its dataset, so that neither can be mistaken for another.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
-import re
-from typing import Any
+import weakref
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.checkpoint.saving import appearing_at_once
-from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.files import removal, user_files
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.tf_internals import gen_dataset_ops
 
 _IGNORE_STATEFUL, _FAIL_IF_STATEFUL = 1, 2  # tf.data's policies for ops with a state of their own
-_NAME = "input_state"
-_FILE = re.compile(r"(?P<checkpoint>.+-\d+)\.input-\d{5}-of-\d{5}\.(index|data-\d{5}-of-\d{5})")
+_NAME, _OF = "input_state", "of"
+_known: weakref.WeakKeyDictionary[tf.data.Iterator, str] = weakref.WeakKeyDictionary()
 
 
 def write(iterator: tf.data.Iterator, checkpoint: str) -> None:
-    """Writes the position of an iterator beside `checkpoint`, a path without suffix.
+    """Writes the position of an iterator beside the complete `checkpoint`, a path without suffix.
 
     Raises ValueError if the position of this input cannot be saved.
     """
@@ -41,33 +42,77 @@ def write(iterator: tf.data.Iterator, checkpoint: str) -> None:
                 f"saved: {_plain(error)}. Make the dataset from tf.data sources such as "
                 "TFRecordDataset, or set save_input_state=False."
             ) from None
-        with appearing_at_once(prefix(checkpoint)) as path:
-            tf.raw_ops.SaveV2(
-                prefix=path, tensor_names=[_NAME], shape_and_slices=[""], tensors=[state]
-            )
+        tf.raw_ops.SaveV2(
+            prefix=prefix(checkpoint),
+            tensor_names=[_NAME, _OF],
+            shape_and_slices=["", ""],
+            tensors=[state, tf.constant([*_identity(checkpoint), _fingerprint(iterator)])],
+        )
 
 
 def prefix(checkpoint: str) -> str:
     return f"{checkpoint}.input-00000-of-00001"
 
 
-def restore(iterator: tf.data.Iterator, checkpoint: str) -> bool:
-    """Moves `iterator` to the position saved beside `checkpoint`; False where there is none."""
+def remove(checkpoint: str) -> None:
+    """Removes the position beside `checkpoint`, which is to be written without one."""
+    if tf.io.gfile.exists(f"{prefix(checkpoint)}.index"):
+        for end in ("index", "data-00000-of-00001"):
+            removal.remove(f"{prefix(checkpoint)}.{end}", "position")
+
+
+def _identity(checkpoint: str) -> list[str]:
+    """The name of a checkpoint, and the digest of the file that knows its tensors, if it is one."""
+    for path in (f"{checkpoint}.index", checkpoint):
+        if tf.io.gfile.exists(path):
+            with tf.io.gfile.GFile(path, "rb") as file:
+                return [os.path.basename(checkpoint), hashlib.sha256(file.read()).hexdigest()]
+    return [os.path.basename(checkpoint), ""]
+
+
+def _fingerprint(iterator: tf.data.Iterator) -> str:
+    """Identifies the dataset of a new iterator, also in other processes; "" if nothing does.
+
+    Functions with a state, such as those in Python, have other names in each process.
+    """
+    if iterator not in _known:
+        dataset = getattr(iterator, "_dataset", None)
+        _known[iterator] = ""
+        if dataset is not None and _stateful_ops(iterator) is None:
+            with contextlib.suppress(tf.errors.OpError), eager.eager_mode():
+                found = tf.raw_ops.DatasetFingerprint(input_dataset=dataset._variant_tensor)
+                _known[iterator] = str(int(found))
+    return _known[iterator]
+
+
+def restore(iterator: tf.data.Iterator, checkpoint: str) -> str | None:
+    """Moves `iterator` to the position saved beside `checkpoint`; returns why not, in words.
+
+    Raises DataLossError for a damaged position, ValueError for one of another input.
+    """
     path = prefix(checkpoint)
     if not tf.io.gfile.exists(f"{path}.index"):
-        return False
+        return f"there is no position of the input beside {checkpoint}"
     with eager.eager_mode():
         try:
-            [state] = tf.raw_ops.RestoreV2(
+            reader = tf.train.load_checkpoint(user_files.readable(path))
+            if not reader.has_tensor(_OF):
+                return f"{path} does not say of which checkpoint it is"
+            state, of = tf.raw_ops.RestoreV2(
                 prefix=user_files.readable(path),
-                tensor_names=[_NAME],
-                shape_and_slices=[""],
-                dtypes=[tf.variant],
+                tensor_names=[_NAME, _OF],
+                shape_and_slices=["", ""],
+                dtypes=[tf.variant, tf.string],
             )
         except tf.errors.OpError as error:
             message = f"Could not read the input's position in {path}: {error.message}"
             raise tf.errors.DataLossError(error.node_def, error.op, message) from None
+        *identity, known = map(tf.compat.as_str, of.numpy())
+        if identity != _identity(checkpoint):
+            return f"{path} is the position at another {identity[0]} than {checkpoint}"
         try:
+            if known != _fingerprint(iterator):
+                raise tf.errors.InvalidArgumentError(None, None, "it is of another dataset.")
             gen_dataset_ops.deserialize_iterator(iterator._iterator_resource, state)
         except tf.errors.OpError as error:
             raise ValueError(
@@ -75,37 +120,33 @@ def restore(iterator: tf.data.Iterator, checkpoint: str) -> bool:
                 "Go on with the input_fn that wrote it, or set save_input_state=False to start "
                 "the input anew."
             ) from None
-    return True
+    return None
 
 
 def warn_of_stateful_ops(iterator: tf.data.Iterator) -> None:
     """Warns of an op with state that is not saved and starts anew after a restart."""
+    if error := _stateful_ops(iterator):
+        logging.warning(
+            "save_input_state=True: %s. Its state is not saved and starts anew after a restart."
+            " Use tf.random.stateless_* in the input pipeline for the same numbers.",
+            _plain(error),
+        )
+
+
+def _stateful_ops(iterator: tf.data.Iterator) -> tf.errors.OpError | None:
+    """The error that names an op with a state that is not saved; None where there is none."""
     with eager.eager_mode():
         try:
             gen_dataset_ops.serialize_iterator(
                 iterator._iterator_resource, external_state_policy=_FAIL_IF_STATEFUL
             )
         except tf.errors.FailedPreconditionError as error:
-            logging.warning(
-                "save_input_state=True: %s. Its state is not saved and starts anew after a restart."
-                " Use tf.random.stateless_* in the input pipeline for the same numbers.",
-                _plain(error),
-            )
+            return error
         except tf.errors.OpError:
             pass  # saving raises it again
+    return None
 
 
 def _plain(error: tf.errors.OpError) -> str:
     """An error's message without the parts that TensorFlow adds."""
     return error.message.split(" [Op:")[0].split("}} ")[-1].rstrip(".")
-
-
-def remove_orphans(directory: str) -> None:
-    """Removes input positions in `directory` whose checkpoint was removed."""
-    if not tf.io.gfile.isdir(directory):
-        return
-    names = {n.rstrip("/") for n in tf.io.gfile.listdir(directory)}
-    for name in names:
-        found: Any = _FILE.fullmatch(name)
-        if found and f"{found['checkpoint']}.index" not in names:
-            user_files.remove_own_file(os.path.join(directory, name))

@@ -13,21 +13,14 @@ import functools
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint import state
-from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.files import removal, user_files
 from tpu_estimator_compat.tf_internals import file_io
-
-# Folders of earlier releases have no token.
-_UNFINISHED = re.compile(
-    rf"\.(?P<checkpoint>.+-\d+(\.input-\d{{5}}-of-\d{{5}})?)\.unfinished(-{user_files.TOKEN})?"
-)
-_TEMPORARY = re.compile(r"(checkpoint(_\w+)?|graph\.pbtxt|.+-\d+\.meta)(\.tmp[0-9a-f]{32}){1,2}")
-"""Temporary names of files in a model_dir, until they are complete."""
 
 
 def durable(saver: Any) -> Any:
@@ -110,6 +103,27 @@ def _time(checkpoint: str) -> float:
     return float(tf.io.gfile.stat(file).mtime_nsec / 1e9)
 
 
+_companions: dict[str, Callable[[str], None]] = {}
+
+
+@contextlib.contextmanager
+def accompanied(checkpoint: str, write: Callable[[str], None] | None) -> Iterator[None]:
+    """Within, files that `write` makes become visible together with the saved checkpoint.
+
+    `write` is called once the checkpoint is complete, with its path, which may be a temporary one.
+    """
+    if write:
+        _companions[checkpoint] = write
+    try:
+        yield
+        if (
+            write and checkpoint in _companions
+        ):  # the saver, or the file system, makes no temporary files
+            write(checkpoint)
+    finally:
+        _companions.pop(checkpoint, None)
+
+
 @contextlib.contextmanager
 def appearing_at_once(prefix: str) -> Iterator[str]:
     """Yields a prefix to write to, and moves the files to `prefix` if nothing was raised.
@@ -133,15 +147,17 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
         return
     try:
         yield os.path.join(unfinished, name)
+        if write := _companions.pop(prefix, None):
+            write(os.path.join(unfinished, name))
         _move(unfinished, directory)
     finally:
         with contextlib.suppress(tf.errors.OpError, OSError):  # the first error says more
-            user_files.remove_tree(unfinished)
+            removal.remove(unfinished, "unfinished")
 
 
 def _move(source: str, directory: str) -> None:
-    """Moves files; the index last, since readers look for it first."""
-    names = sorted(tf.io.gfile.listdir(source), key=lambda n: (n.endswith(".index"), n))
+    """Moves files; the checkpoint's index last, since readers look for it first."""
+    names = sorted(tf.io.gfile.listdir(source), key=lambda n: (n.endswith(".index"), -len(n), n))
     targets = [os.path.join(directory, n) for n in names]
     if _are_there(source, directory, names):
         user_files.sync([*targets, directory])  # their writer may not have done so
@@ -166,12 +182,21 @@ def remove_unfinished(directory: str) -> None:
     """Removes unfinished files of killed processes from `directory`, and nothing else."""
     if not tf.io.gfile.isdir(directory):
         return
+    remove_orphans(directory)
     for name in tf.io.gfile.listdir(directory):
         path = os.path.join(directory, name.rstrip("/"))
-        if _TEMPORARY.fullmatch(name):
-            user_files.remove_own_file(path)
-        elif found := _UNFINISHED.fullmatch(name.rstrip("/")):
+        if removal.named(name, "list") and not tf.io.gfile.isdir(path):
+            removal.remove(path, "list")
+        elif found := removal.named(path, "save"):
             _remove_if_own(path, found["checkpoint"])
+
+
+def remove_orphans(directory: str) -> None:
+    """Removes positions of the input in `directory` whose checkpoint was removed."""
+    for name in tf.io.gfile.listdir(directory):
+        found = removal.named(name, "position")
+        if found and not state.exists(os.path.join(directory, found["checkpoint"])):
+            removal.remove(os.path.join(directory, name), "position")
 
 
 def _remove_if_own(folder: str, checkpoint: str) -> None:
@@ -179,6 +204,8 @@ def _remove_if_own(folder: str, checkpoint: str) -> None:
     if user_files.is_link(folder) or not tf.io.gfile.isdir(folder):
         return
     with contextlib.suppress(tf.errors.NotFoundError, FileNotFoundError):
-        own = re.compile(re.escape(checkpoint) + r"(\.(index|meta|data-)[^/]*|_temp(_\w+)?/?)")
+        own = re.compile(
+            re.escape(checkpoint) + r"(\.(index|meta|data-|input-)[^/]*|_temp(_\w+)?/?)"
+        )
         if all(own.fullmatch(name) for name in tf.io.gfile.listdir(folder)):
-            user_files.remove_tree(folder)
+            removal.remove(folder, "save")

@@ -169,7 +169,7 @@ def _no_model(model_dir: str | None) -> ValueError:
 
 def check_writable(model_dir: str) -> None:
     """Raises an OpError if `model_dir` cannot be a directory, or lacks permissions."""
-    if "://" in model_dir:
+    if not user_files.is_local(model_dir):
         return
     there = os.path.abspath(model_dir)  # resolves `..` as TensorFlow does
     while not os.path.lexists(there):

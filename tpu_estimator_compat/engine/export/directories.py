@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
-from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.files import removal, user_files
 from tpu_estimator_compat.tf_internals import (
     MAX_DIRECTORY_CREATION_ATTEMPTS,
     get_temp_export_dir,
@@ -49,13 +49,15 @@ def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory
         user_files.sync([tf.compat.as_str(base)])
     except BaseException:
         with contextlib.suppress(tf.errors.OpError, OSError):
-            user_files.remove_tree(tf.compat.as_str(directory.temporary))
+            removal.remove(tf.compat.as_str(directory.temporary), "temporary export")
         raise
 
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[str]:
     """Yields a directory in which to export a SavedModel, which then replaces the one at `path`.
+
+    Files of other names in `path` stay, as with Keras' own `export`.
 
     Raises FileExistsError where `path` is neither a SavedModel nor an empty directory.
     """
@@ -72,7 +74,7 @@ def replacing(path: str) -> Iterator[str]:
         user_files.replace_folder(os.path.join(beside, exported), path)
     finally:
         with contextlib.suppress(tf.errors.OpError, OSError):
-            user_files.remove_tree(beside)
+            removal.remove(beside, "unfinished")
 
 
 def _is_saved_model(path: str) -> bool:
@@ -102,7 +104,7 @@ def _made(path: bytes) -> bool:
     """Makes a directory; False if it exists, made by another process in the same second."""
     if tf.io.gfile.exists(path):
         return False
-    if b"://" not in path:
+    if user_files.is_local(tf.compat.as_str(path)):
         try:
             os.mkdir(path)  # gfile's does not fail for an existing directory
             return True

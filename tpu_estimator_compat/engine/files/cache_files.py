@@ -12,6 +12,7 @@ import stat
 import tempfile
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.files import removal
 
 _KINDS = ("jax", "preflight")
 _PACKAGE = pathlib.Path(__file__).parents[2]
@@ -93,7 +94,7 @@ def write(path: pathlib.Path, content: bytes) -> None:
                 file.write(_digest(content) + b"\n" + content)
             os.replace(partial, path)
         except BaseException:
-            os.unlink(partial)
+            removal.remove(partial, "cached")
             raise
     if in_cache:
         trim()
@@ -115,7 +116,7 @@ def read(path: pathlib.Path) -> bytes | None:
             "Deleting %s, which is damaged; making it anew.", path
         )
         with contextlib.suppress(OSError):
-            path.unlink()
+            removal.remove(path, "cached")
     return content
 
 
@@ -156,5 +157,5 @@ def trim() -> None:
         if total <= limit:
             return
         with contextlib.suppress(OSError):
-            path.unlink()
+            removal.remove(path, "cached")
             total -= size

@@ -1,4 +1,4 @@
-"""Removes, replaces and syncs files and folders of users; never removes through a link."""
+"""Replaces, syncs and finds files and folders of users."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import errno
 import os
 import re
 import shutil
-import stat
 import threading
 import uuid
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from tpu_estimator_compat import environment
+from tpu_estimator_compat.engine.files import removal
 
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems without fsync
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -28,37 +28,16 @@ _descriptors: dict[str, int] = {}
 _lock = threading.Lock()
 
 
-def is_local(path: str) -> bool:
-    return "://" not in path
-
-
-def local(path: str) -> str:
-    """A local path as TensorFlow reads it: `a/../b` is `b`, even if `a` is a link or missing."""
-    return os.path.normpath(path) if path else "."
+is_local, local, is_link = removal.is_local, removal.local, removal.is_link
 
 
 def token() -> str:
-    """A random part for a unique name; it matches `TOKEN`."""
+    """A random part for a unique name; it matches `removal.TOKEN`."""
     return uuid.uuid4().hex[:8]
 
 
-TOKEN = "[0-9a-f]{8}"
-
-
-def is_link(path: str) -> bool:
-    return is_local(path) and os.path.islink(local(path))
-
-
-def remove_tree(path: str) -> None:
-    """Removes a folder, and links in it, not their targets; refuses a `path` that is a link."""
-    if is_local(path):
-        shutil.rmtree(local(path))
-    else:
-        tf.io.gfile.rmtree(path)
-
-
 def replace_folder(new: str, path: str) -> None:
-    """Moves the folder `new` to `path`; removes the old folder at `path` last.
+    """Moves the folder `new` to `path`, with what only the old folder has; removes that last.
 
     If a move fails, the old folder comes back. A killed process leaves it beside `path`, under a
     name that ends in `.replaced-<token>`. Where `path` is a link, the new folder takes the link's
@@ -67,6 +46,7 @@ def replace_folder(new: str, path: str) -> None:
     aside = f"{path}.replaced-{token()}"
     there = is_link(path) or tf.io.gfile.exists(path)
     if there:
+        _keep_others(path, new)
         tf.io.gfile.rename(path, aside)
     try:
         tf.io.gfile.rename(new, path)
@@ -75,10 +55,42 @@ def replace_folder(new: str, path: str) -> None:
             _put_back(aside, path, error)
         raise
     sync([os.path.dirname(path)])
-    if is_link(aside):
-        os.unlink(local(aside))
-    elif there:
-        remove_tree(aside)
+    if there:
+        removal.remove(aside, "replaced")
+
+
+def _keep_others(old: str, new: str) -> None:
+    """Adds to the folder `new` what only `old` has: further names of the same local files."""
+    if not is_local(old):
+        for folder, _, names in tf.io.gfile.walk(old):
+            inside = os.path.join(new, os.path.relpath(folder, old))
+            for name in (n for n in names if not tf.io.gfile.exists(os.path.join(inside, n))):
+                tf.io.gfile.makedirs(inside)
+                tf.io.gfile.copy(os.path.join(folder, name), os.path.join(inside, name))
+        return
+
+    def there(folder: str, names: list[str]) -> list[str]:
+        inside = os.path.join(new, os.path.relpath(folder, local(old)))
+        both = [n for n in names if os.path.lexists(os.path.join(inside, n))]
+        return [n for n in both if not _are_folders(os.path.join(folder, n), inside)]
+
+    if os.path.isdir(local(old)):  # not a link that leads nowhere
+        shutil.copytree(
+            local(old), new, symlinks=True, ignore=there, copy_function=_link, dirs_exist_ok=True
+        )
+
+
+def _are_folders(path: str, beside: str) -> bool:
+    """Whether `path` and the same name in `beside` are folders, and not links to folders."""
+    pair = path, os.path.join(beside, os.path.basename(path))
+    return all(os.path.isdir(p) and not os.path.islink(p) for p in pair)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # the file system, or the file's owner, allows no second name
+        shutil.copy2(source, target)
 
 
 def _put_back(aside: str, path: str, error: BaseException) -> None:
@@ -128,15 +140,6 @@ def same_content(path: str, other: str) -> bool:
             if not content:
                 return True
     return False
-
-
-def remove_own_file(path: str) -> None:
-    """Removes a file whose name only this package gives, unless it is a link or a folder."""
-    with contextlib.suppress(FileNotFoundError, tf.errors.NotFoundError):
-        if not is_local(path):
-            tf.io.gfile.remove(path)
-        elif stat.S_ISREG(os.lstat(local(path)).st_mode):
-            os.unlink(local(path))
 
 
 def literal(path: Path) -> str:

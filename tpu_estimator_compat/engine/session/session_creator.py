@@ -76,12 +76,8 @@ class _SessionManager(session_manager.SessionManager):
         if not self._restore_input:
             return
         assert isinstance(session, StepSession)
-        if not session.input.restore(path):
-            logging.warning(
-                "save_input_state=True, but there is no position of the input beside %s: the input "
-                "starts anew.",
-                path,
-            )
+        if reason := session.input.restore(path):
+            logging.warning("save_input_state=True, but %s: the input starts anew.", reason)
 
 
 def _is_default(ready_op: tf.Tensor) -> bool:

@@ -38,11 +38,11 @@ class SessionInput:
             self._iterator = iter(self.deployed_input)
         return self._iterator
 
-    def restore(self, path: str) -> bool:
-        """Moves the iterator to its position at the checkpoint `path`, if that was saved."""
-        found = input_state.restore(self.iterator(), path)
-        self.restored_from = path if found else None
-        return found
+    def restore(self, path: str) -> str | None:
+        """Moves the iterator to its position at the checkpoint `path`; returns why not."""
+        reason = input_state.restore(self.iterator(), path)
+        self.restored_from = None if reason else path
+        return reason
 
     def take(self, call: Callable[[Iterator], Result]) -> Result:
         """Makes a call that takes elements; a signal interrupts it where Python makes the elements.

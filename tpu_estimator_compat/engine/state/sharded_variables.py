@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.cluster.group import CHIEF
 from tpu_estimator_compat.engine.cluster.workers import Workers
-from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.files import removal, user_files
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.state.shards import Shard
 from tpu_estimator_compat.engine.state.variables import VariableStore, components
@@ -63,10 +63,8 @@ class ShardedVariables:
         if not asked:
             yield prefix
             return
-        folder = f"{prefix}.shards"
+        folder = f"{prefix}.shards-{user_files.token()}"
         own = os.path.join(folder, "0")
-        if tf.io.gfile.exists(folder):  # left by a killed process
-            user_files.remove_tree(folder)
         tf.io.gfile.mkdir(folder)  # not makedirs: a missing parent fails the save
         try:
             yield own
@@ -79,7 +77,7 @@ class ShardedVariables:
                     checkpoint_prefixes=parts, destination_prefix=prefix, delete_old_dirs=False
                 )
         finally:
-            user_files.remove_tree(folder)
+            removal.remove(folder, "unfinished")
 
     def _write_others(self, folder: str, asked: Sequence[int]) -> Iterator[str]:
         """Writes other machines' rows, about `_FILE` bytes to a file; yields the prefixes."""

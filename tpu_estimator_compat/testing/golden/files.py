@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from tpu_estimator_compat.engine.files import removal
+
 Sections = dict[str, dict[str, list[Any]]]
 """The leaves of a test's values by their names; the value without a name is under ""."""
 
@@ -60,12 +62,12 @@ def write(path: pathlib.Path, sections: Mapping[str, Mapping[str, Any]]) -> None
     """Writes a file whole, with its folder: it has the old content or the new one at any time."""
     path = pathlib.Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{uuid.uuid4().hex}.new")
+    new = path.with_name(f".{path.name}.new-{uuid.uuid4().hex[:8]}")
     try:
         new.write_text(_text(sections), encoding="utf-8")
         os.replace(new, path)
     finally:
-        new.unlink(missing_ok=True)
+        removal.remove(new, "unfinished")
 
 
 def _text(sections: Mapping[str, Mapping[str, Any]]) -> str:

@@ -12,7 +12,6 @@ import functools
 import os
 import pathlib
 import pickle
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,18 +22,21 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection, forkserver, util
 from typing import Any, NoReturn
 
+from tpu_estimator_compat.engine.files import removal
+
 _CODE = """\
-import gc, importlib, shutil, sys
+import gc, importlib, sys
 from multiprocessing import forkserver
 sys.path[:] = filter(None, sys.path)  # not the working directory
 for module in {modules!r}:
     importlib.import_module(module)
+from tpu_estimator_compat.engine.files import removal
 gc.collect()
 gc.freeze()
 try:
     forkserver.main({listener}, {alive}, None)
 finally:
-    shutil.rmtree({folder!r}, ignore_errors=True)
+    removal.remove({folder!r}, "temporary")
 """
 
 
@@ -85,7 +87,8 @@ def _end(alive: int, process: subprocess.Popen[bytes], folder: pathlib.Path) -> 
     os.close(alive)
     process.terminate()
     process.wait()
-    shutil.rmtree(folder, ignore_errors=True)  # left if it had not begun to serve
+    with contextlib.suppress(OSError):  # the server is removing it
+        removal.remove(folder, "temporary")
 
 
 class Forked:

@@ -7,6 +7,7 @@ is forked from a server that has imported TensorFlow and made no device.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import dataclasses
 import functools
 import multiprocessing.spawn
@@ -14,13 +15,13 @@ import operator
 import os
 import pathlib
 import pickle
-import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO, TypeVar
 
+from tpu_estimator_compat.engine.files import removal
 from tpu_estimator_compat.testing.replicas import entries, forks
 
 T = TypeVar("T")
@@ -152,7 +153,8 @@ def run_in_fork(
                     relay.go_on()
             return Ended(forked.wait(0), _answers(folder / "answers"), _last_output(folder))
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # the server removes it at its end
+            removal.remove(folder, "temporary")
 
 
 def kept_server() -> forks.Server:

@@ -20,6 +20,7 @@ import pathlib
 from typing import Any
 
 from tpu_estimator_compat.command_path import return_working_directory
+from tpu_estimator_compat.engine.files import removal
 from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "map-weights"
@@ -128,7 +129,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if not place.endswith(".py") and not known:
         raise SystemExit(f"{NAME}: there is no module {place!r} to import.")
     for path in (arguments.checkpoint, arguments.saved_model):
-        if path is not None and "://" not in path:
+        if path is not None and removal.is_local(path):
             _check_checkpoint(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import csv
 import dataclasses
@@ -16,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from tpu_estimator_compat.engine.files import cache_files
+from tpu_estimator_compat.engine.files import cache_files, removal
 from tpu_estimator_compat.tools import child_process
 
 _ORIGINALS = pathlib.Path(__file__).with_name("originals")
@@ -123,7 +124,7 @@ def make(
 
     `pinned` is a file of requirements with hashes; its versions hold for `packages`, too.
     """
-    shutil.rmtree(home, ignore_errors=True)
+    removal.remove(home, "environment")
     run([python, "-m", "venv", str(home)], progress)
     pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
     install = [*pip, "install", "--quiet", "--prefer-binary"]
@@ -169,7 +170,8 @@ def pins(name: str) -> pathlib.Path:
 def damage(home: pathlib.Path, pinned: pathlib.Path) -> str:
     """The first package or file that is missing or wrong, in words; empty if all are right.
 
-    No code of the environment runs.
+    No code of the environment runs. This finds damage, not an attack: who can write there can add
+    files, and change the records.
     """
     sites = [str(path) for path in home.glob("lib/python*/site-packages")]
     found = {
@@ -182,13 +184,20 @@ def damage(home: pathlib.Path, pinned: pathlib.Path) -> str:
     for distribution in found.values():
         # Not `distribution.files`: from Python 3.12 on it leaves out files that are missing.
         record = (distribution.read_text("RECORD") or "").splitlines()
-        for file, _, size in csv.reader(record):
+        for file, known, _ in csv.reader(record):
             path = pathlib.Path(str(distribution.locate_file(file)))
-            if not size or path.suffix == ".pyc":  # Python may write these anew
+            if not known or path.suffix == ".pyc":  # Python may write these anew
                 continue
-            if not path.is_file() or path.stat().st_size != int(size):
+            if not path.is_file() or _digest(path) != known:
                 return f"{path} is not as it was installed"
     return ""
+
+
+def _digest(path: pathlib.Path) -> str:
+    """The digest of a file in the form of a record of installed files."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").digest()
+    return "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def _key(name: str) -> str:

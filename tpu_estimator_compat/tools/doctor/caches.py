@@ -7,7 +7,7 @@ import pathlib
 import tempfile
 
 from tpu_estimator_compat import environment
-from tpu_estimator_compat.engine.files import cache_files
+from tpu_estimator_compat.engine.files import cache_files, removal
 from tpu_estimator_compat.engine.jax import installation as jax_installation
 from tpu_estimator_compat.tools.doctor.report import CheckResult, Status
 
@@ -31,7 +31,7 @@ def check() -> list[CheckResult]:
     for name, folder in own.items():
         results += _look_at(name, folder, f"; the limit of both is {limit / 1e9:g} GB")
     if given := os.environ.get(_OF_JAX):
-        if "://" in given:
+        if not removal.is_local(given):
             text = f"{_OF_JAX}={given} is not a local folder; not checked"
             results.append(CheckResult(CHECK, Status.NOT_MADE, text))
         else:
@@ -66,7 +66,7 @@ def _write_to(folder: pathlib.Path) -> None:
             file.flush()
     finally:
         for path in new:
-            path.rmdir()
+            removal.remove_empty(path)
 
 
 def _is_damaged(path: pathlib.Path) -> bool:

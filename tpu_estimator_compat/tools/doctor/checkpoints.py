@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
-import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tpu_estimator_compat.engine.files import removal
 from tpu_estimator_compat.tools.doctor import probing
 from tpu_estimator_compat.tools.doctor.report import CheckResult, Status
 
@@ -50,7 +50,7 @@ def observe(folder: str) -> dict[str, Any]:
             "lost": [n for n, value in written.items() if not np.array_equal(again[n], value)],
         }
     finally:
-        user_files.remove_tree(folder)
+        removal.remove(folder, "probe")
 
 
 def check(
@@ -62,7 +62,7 @@ def check(
     place = "a temporary folder" if model_dir is None else model_dir
     if outcome.answer is None:
         advice = f"{outcome.advice} See that {place} can be written to and has space left."
-        if "://" in folder:
+        if not removal.is_local(folder):
             advice += f" If {folder} is there, delete it."
         return [CheckResult(CHECK, Status.FAILURE, f"{place}: {outcome.error}", advice)]
     answer = outcome.answer
@@ -90,7 +90,7 @@ def _own_folder(model_dir: str | None) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="doctor_") as made:
             yield os.path.join(made, name)
         return
-    if "://" in model_dir:
+    if not removal.is_local(model_dir):
         yield f"{model_dir.rstrip('/')}/{name}"
         return
     path = pathlib.Path(os.path.abspath(os.path.expanduser(model_dir)))
@@ -98,8 +98,7 @@ def _own_folder(model_dir: str | None) -> Iterator[str]:
     try:
         yield str(path / name)
     finally:
-        if os.path.isdir(path / name):
-            shutil.rmtree(path / name)
+        removal.remove(path / name, "probe")
         for folder in new:
             if os.path.isdir(folder) and not os.listdir(folder):
-                os.rmdir(folder)
+                removal.remove_empty(folder)

@@ -13,6 +13,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 
+from tpu_estimator_compat.engine.files import removal
 from tpu_estimator_compat.tools import regular_file
 from tpu_estimator_compat.tools.reports.sources import printable
 from tpu_estimator_compat.tools.scan.files import FileText
@@ -113,12 +114,12 @@ def write(path: str, source: FileText, text: str) -> None:
             os.replace(temporary, target)
         else:
             _write_in_place(target, before, data)
-            os.unlink(temporary)
+            removal.remove(temporary, "temporary")
     except _HalfWritten as error:
         error.add_note(f"The new text is in {temporary}.")
         raise
     except BaseException:
-        os.unlink(temporary)
+        removal.remove(temporary, "temporary")
         raise
 
 

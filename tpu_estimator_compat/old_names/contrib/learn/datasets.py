@@ -8,13 +8,16 @@ import gzip
 import operator
 import os
 import tempfile
+import urllib.error
 import urllib.request
-import uuid
+import zlib
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import get_seed, logging
+
+from tpu_estimator_compat.engine.files import removal, user_files
 
 DEFAULT_SOURCE_URL = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 _IMAGES, _LABELS = 2051, 2049  # magic numbers of MNIST's files
@@ -155,8 +158,14 @@ def _arrays_of(train_dir: str, one_hot: bool, source_url: str) -> list[np.ndarra
         ):
             name = f"{part}-{kind}-ubyte.gz"
             path = maybe_download(name, train_dir, (source_url or DEFAULT_SOURCE_URL) + name)
-            with tf.io.gfile.GFile(path, "rb") as file:
-                found.append(extract(file))
+            try:
+                with tf.io.gfile.GFile(path, "rb") as file:
+                    found.append(extract(file))
+            except (OSError, EOFError, ValueError, zlib.error) as error:
+                raise ValueError(
+                    f"{path} is not the whole file {name} of MNIST: {error}. Remove it, so that "
+                    "it is downloaded again."
+                ) from error
     return found
 
 
@@ -203,25 +212,45 @@ def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
     """The path of a file in `work_directory`; downloads it if it is missing.
 
     Raises:
-      urllib.error.URLError: the server cannot be reached, or lacks the file.
+      urllib.error.URLError: the server cannot be reached, lacks the file, or sends an empty file, a
+        page of HTML, or a damaged `.gz` file; no file is left.
       urllib.error.ContentTooShortError: the download was cut short; no file is left.
     """
     tf.io.gfile.makedirs(work_directory)
     path = os.path.join(work_directory, filename)
     if not tf.io.gfile.exists(path):
-        part = f"{path}.{uuid.uuid4().hex}.part"
+        part = f"{path}.part-{user_files.token()}"
         with tempfile.NamedTemporaryFile() as copy:
             urllib.request.urlretrieve(source_url, copy.name)  # raises if the download is cut short
+            if problem := _problem(copy.name, filename):
+                raise urllib.error.URLError(f"{source_url} is not {filename}: {problem}")
             try:
                 tf.io.gfile.copy(copy.name, part)
+                user_files.sync([part])
                 tf.io.gfile.rename(part, path, overwrite=True)  # atomic
             except BaseException:
-                if tf.io.gfile.exists(part):
-                    tf.io.gfile.remove(part)
+                removal.remove(part, "unfinished")
                 raise
         size = tf.io.gfile.stat(path).length
         logging.info("Successfully downloaded %s %d bytes.", filename, size)
     return path
+
+
+def _problem(path: str, name: str) -> str:
+    """Why a local file is not the whole file `name`, as far as its content tells; or ""."""
+    with open(path, "rb") as file:
+        start = file.read(512).lstrip().lower()
+    if not start:
+        return "it is empty"
+    if start.startswith((b"<!doctype html", b"<html")) and not name.endswith((".html", ".htm")):
+        return "it is a page of HTML"
+    try:
+        with gzip.open(path) as stream:
+            while name.endswith(".gz") and stream.read(1 << 20):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        return str(error)
+    return ""
 
 
 def load_csv_with_header(
