@@ -14,7 +14,7 @@ from support.legacy_models import (
 )
 
 from tpu_estimator_compat import estimator as tf_estimator
-from tpu_estimator_compat.engine.checkpoint import state
+from tpu_estimator_compat.engine.checkpoint import state, training_lock
 from tpu_estimator_compat.estimator import early_stopping
 from tpu_estimator_compat.old_names.contrib import predictor
 from tpu_estimator_compat.tools import weight_map
@@ -46,6 +46,26 @@ def train_twice(folder, **config):
         )
         estimator.train(train_input_fn, max_steps=steps)
     return estimator
+
+
+def test_a_local_path_with_the_sign_of_a_scheme(tmp_path, whole, monkeypatch, caplog):
+    """It is local for the disk, links and locks, too."""
+    synced = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda d: (synced.append(d), fsync(d))[1])
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "precious").write_text("kept")
+    link = tmp_path / "gs:" / "b" / ".model.ckpt-9.unfinished-0123abcd"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path / "notes")
+    folder = f"{tmp_path}/gs://b"
+    with training_lock.training_in(folder):
+        train_twice(folder)
+    assert "Another training writes to model_dir" in caplog.text
+    assert synced
+    assert (tmp_path / "notes" / "precious").read_text() == "kept"
+    checkpoint = "model.ckpt-4.data-00000-of-00001"
+    assert (link.parent / checkpoint).read_bytes() == (whole / checkpoint).read_bytes()
 
 
 def contents(folder):
