@@ -37,6 +37,12 @@ There are {count} names: {counts}.
 script, and `migrate` writes it. A module's row holds for all its names, except those with their own
 rows.
 
+Modules of `tensorflow_estimator.python.estimator`, which are those of
+`tensorflow.python.estimator`, have the private names of the original, too: its own code, with this
+package's estimators. What a script sets there has its effect, or a log line says that no estimator
+looks for it. Where the row of a module gives a reason, functions and classes without a row of their
+own are refused.
+
 `python -m tpu_estimator_compat names PART` finds the names that have a part in them.
 """
 

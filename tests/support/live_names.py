@@ -4,7 +4,8 @@
 
 - `names/only_v1.txt`, `names/only_v2.txt`: names that only one of TensorFlow's two APIs has, one to
   three levels deep: `placeholder`, `train.AdamOptimizer`, `keras.backend.get_session`.
-- `names/provided.txt`: the names in the modules that serve rows of the table.
+- `names/provided.txt`: the names in the modules that serve rows of the table. `NAME+` has those
+  that a module of the original has besides, `NAME!` those of them that are refused.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import pathlib
 import pkgutil
 import types
 
-from tpu_estimator_compat.old_names.legacy import table
+from tpu_estimator_compat.old_names.canned import wheel
+from tpu_estimator_compat.old_names.legacy import namespaces, overlay, table
 
 FOLDER = pathlib.Path(table.__file__).parent / "names"
 
@@ -59,7 +61,28 @@ def provided() -> dict[str, list[str]]:
         row.name: _attributes(importlib.import_module(row.served_by))
         for row in table.load().rows.values()
         if row.status is not table.Status.REFUSED and ":" not in row.served_by
-    }
+    } | {table.ORIGINAL: []}
+
+
+def of_original(ours: dict[str, list[str]]) -> dict[str, list[str]]:
+    """What modules of the original have besides ours, by module: `+` its own, `!` refused."""
+    found: dict[str, list[str]] = {}
+    [folder] = wheel.__path__
+    for file in sorted(pathlib.Path(folder).rglob("*.py")):
+        parts = file.relative_to(folder).with_suffix("").parts
+        path = ".".join(("python.estimator", *(part for part in parts if part != "__init__")))
+        space = overlay.module(namespaces.tensorflow_estimator(), path)
+        name = f"tensorflow_estimator.{path}"
+        if parts[0] == "api" or isinstance(space, overlay.Refused):
+            continue
+        module = importlib.import_module(name.replace(table.ORIGINAL, wheel.__name__))
+        below = {each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+        own = () if module is wheel else vars(module)
+        names = {each for each in own if each[:2] != "__" and each not in ours.get(name, ())}
+        for each in sorted(names | below):
+            mark = "!" if isinstance(overlay.member(space, name, each), overlay.Refused) else "+"
+            found.setdefault(name + mark, []).append(each)
+    return found
 
 
 def _attributes(module: types.ModuleType) -> list[str]:
@@ -77,7 +100,9 @@ def _attributes(module: types.ModuleType) -> list[str]:
 def write(folder: pathlib.Path = FOLDER) -> None:
     for version, names in enumerate(only_in_each(), start=1):
         (folder / f"only_v{version}.txt").write_text("".join(f"{name}\n" for name in names))
-    lines = [f"{name}: {' '.join(names)}\n" for name, names in sorted(provided().items())]
+    ours = provided()
+    every = sorted((ours | of_original(ours)).items())
+    lines = [f"{name}: {' '.join(names)}\n" for name, names in every]
     (folder / "provided.txt").write_text("".join(lines))
 
 

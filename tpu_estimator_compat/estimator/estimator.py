@@ -97,6 +97,8 @@ class Estimator(Exporting):
             self._config.model_dir or ""
         )  # never empty: with_model_dir fills it in
         self._session_config = self._config.session_config
+        self._train_distribution = self._config.train_distribute  # for subclasses, as the original
+        self._eval_distribution = self._config.eval_distribute
         logging.info("Using config: %s", vars(self._config))
         if not takes_session(self._config):
             session_config.warn_of_idle_fields(self._config.session_config)

@@ -17,21 +17,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat import config, spec
-from tpu_estimator_compat.engine.checkpoint.state import global_step_in
+from tpu_estimator_compat.engine.capture.user_functions import check_model_fn
+from tpu_estimator_compat.engine.checkpoint.state import check_available, global_step_in
 from tpu_estimator_compat.engine.packages import package_copy, tensorflow_estimator
-from tpu_estimator_compat.estimator.estimator import Estimator
-
-
-class _Uncounted:
-    def get_cell(self, *unused_labels: str) -> _Uncounted:
-        return self
-
-    def set(self, value: bool) -> None:
-        """Does nothing."""
+from tpu_estimator_compat.estimator.estimator import Estimator, with_model_dir
 
 
 def _names() -> dict[str, Any]:
     return {
+        **vars(tensorflow_estimator.module("estimator")),
         "Estimator": Estimator,
         "EstimatorV2": Estimator,
         "EstimatorSpec": spec.EstimatorSpec,
@@ -39,9 +33,11 @@ def _names() -> dict[str, Any]:
         "RunConfig": config.RunConfig,
         "VocabInfo": spec.VocabInfo,
         "WarmStartSettings": spec.WarmStartSettings,
-        "_canned_estimator_api_gauge": _Uncounted(),
-        "_estimator_api_gauge": _Uncounted(),
+        "_check_checkpoint_available": check_available,
+        "_get_default_warm_start_settings": spec.default_warm_start_settings,
         "_load_global_step_from_checkpoint_dir": global_step_in,
+        "_verify_model_fn_args": check_model_fn,
+        "maybe_overwrite_model_dir_and_session_config": with_model_dir,
     }
 
 

@@ -96,7 +96,7 @@ def without_proof() -> list[str]:
     other packages serve need none, if the thing has the row's name, or one of `RENAMED`, or is one
     of `MODULES`.
     """
-    proved = {SERVED[row].served_by for row in proved_rows()}
+    proved = {row.served_by for row in map(table.load().covering, proved_rows()) if row}
     proved |= {place.partition(":")[0] for place in proved}
     return [n for n, row in SERVED.items() if row.served_by not in proved and not _elsewhere(row)]
 

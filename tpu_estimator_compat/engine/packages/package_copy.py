@@ -25,6 +25,7 @@ def load_into(
     others: Import = builtins.__import__,
     instead: Mapping[str, Names] | None = None,
     over: Mapping[str, Names] | None = None,
+    shared: Callable[[str], types.ModuleType | None] = lambda name: None,
 ) -> Callable[[str], Any]:
     """Makes `module`, perhaps while it is being imported, a copy of a package.
 
@@ -33,6 +34,7 @@ def load_into(
       others: imports modules of other packages for the copy's modules.
       instead: maps modules that are not loaded to functions that make their names.
       over: maps loaded modules to functions that make replacements of their names.
+      shared: returns the module of another copy that stands for a module of this one, or None.
 
     Returns:
       A function that imports a module of the copy, by its name in the package.
@@ -46,7 +48,7 @@ def load_into(
         raise ModuleNotFoundError(f"No module named {original!r}", name=original)
     folder = pathlib.Path(spec.submodule_search_locations[0], *below)
     module.__path__ = [str(folder)]
-    finder = _Finder(original, module.__name__, others, instead or {}, over or {})
+    finder = _Finder(original, module.__name__, others, instead or {}, over or {}, shared)
     if finder not in sys.meta_path:
         sys.meta_path.insert(0, finder)
     source = importlib.machinery.SourceFileLoader(original, str(folder / "__init__.py"))
@@ -64,6 +66,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     others: Import
     instead: Mapping[str, Names] = dataclasses.field(compare=False)
     over: Mapping[str, Names] = dataclasses.field(compare=False)
+    shared: Callable[[str], types.ModuleType | None] = dataclasses.field(compare=False)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -74,6 +77,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         if name in self.instead:
             return importlib.machinery.ModuleSpec(fullname, _Instead(self.instead[name]))
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and (found := self.shared(name)) is not None:
+            return importlib.machinery.ModuleSpec(fullname, Shared(found))
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             spec.loader = _Loader(spec.loader.name, spec.loader.path, self, self.over.get(name))
         return spec
@@ -103,6 +108,16 @@ class _Instead(importlib.abc.Loader):
     def exec_module(self, module: types.ModuleType) -> None:
         names = self._names().items()
         module.__dict__.update({n: value for n, value in names if not n.startswith("__")})
+
+
+class Shared(importlib.abc.Loader):
+    """Puts a module that is there already into `sys.modules` under the imported name."""
+
+    def __init__(self, found: Any):
+        self._found = found
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        sys.modules[module.__name__] = self._found
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -18,9 +18,16 @@ from tpu_estimator_compat.engine.packages import package_copy
 from tpu_estimator_compat.environment import ESTIMATOR_PACKAGE
 
 ORIGINAL = "tensorflow_estimator.python.estimator"
+
+
+def should_run_distribute_coordinator(config: Any) -> bool:
+    """False: `RunConfig` refuses the strategies for which the original asks this."""
+    return False
+
+
 _DROPPED = {
     "estimator_training": types.SimpleNamespace(
-        should_run_distribute_coordinator=lambda config: False
+        should_run_distribute_coordinator=should_run_distribute_coordinator
     )
 }
 """Names that TensorFlow 2.16 dropped from `tensorflow.python.distribute`."""
@@ -48,13 +55,17 @@ def _unexported(*unused_names: str, **unused: Any) -> Any:
 
 INSTEAD: Mapping[str, package_copy.Names] = {
     "estimator_export": lambda: {"estimator_export": _unexported},
-    "run_config": lambda: vars(config),
 }
 OVER: Mapping[str, package_copy.Names] = {
     "model_fn": lambda: {
         "EstimatorSpec": spec.EstimatorSpec,
         "_TPUEstimatorSpec": spec.TPUEstimatorSpec,
-    }
+    },
+    "run_config": lambda: {
+        "RunConfig": config.RunConfig,
+        "TaskType": config.TaskType,
+        "_USE_DEFAULT": config.run_config._USE_DEFAULT,
+    },
 }
 
 

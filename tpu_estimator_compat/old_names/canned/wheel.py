@@ -1,18 +1,24 @@
-"""Loads the modules of the package tensorflow-estimator, which has TensorFlow's canned models.
+"""All modules of the package tensorflow-estimator, with this package's Estimator and specs.
 
-They are loaded under this module's name, with this package's own Estimator, specs, modes and
-configuration. `tensorflow_estimator` itself cannot be imported: it needs names that TensorFlow 2.16
-dropped.
+Canned models, heads and what else needs names that TensorFlow dropped are loaded here, under this
+module's name. All others are those of `estimator.original`, which `train_and_evaluate`, exporters
+and early stopping run: what a script changes in them has its effect.
 """
 
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tpu_estimator_compat.engine.packages import package_copy, tensorflow_estimator
-from tpu_estimator_compat.estimator import original
+from tpu_estimator_compat.estimator import (  # the first three change modules of the original
+    early_stopping,  # noqa: F401
+    exporters,  # noqa: F401
+    original,
+    schedule,  # noqa: F401
+)
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect
 from tpu_estimator_compat.old_names.legacy.imports import of_copies
 
@@ -38,10 +44,18 @@ def _heads() -> Mapping[str, Any]:
     return {"create_eval_metrics_tuple": create_eval_metrics_tuple}
 
 
+_OF_OLD_NAMES = ("canned", "estimator_lib", "head", "keras_lib", "tools", "tpu")
+"""Modules and packages that need names which TensorFlow dropped."""
+
+
+def _shared(name: str) -> types.ModuleType | None:
+    return None if name.partition(".")[0] in _OF_OLD_NAMES else original.module(name)
+
+
 package_copy.load_into(
     sys.modules[__name__],
     tensorflow_estimator.ORIGINAL,
     of_copies(Dialect.V2),
-    instead=original.INSTEAD,
-    over={**tensorflow_estimator.OVER, "head.base_head": _heads},
+    over={"head.base_head": _heads},
+    shared=_shared,
 )

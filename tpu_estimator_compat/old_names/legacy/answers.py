@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
 from typing import Any
 
 import tensorflow as tf
@@ -30,6 +31,8 @@ def of(name: str) -> DeadName | None:
             following = name.removeprefix(above.name)
             served = f"{above.served_by}{following}"
             moved = above.move_to and f"{above.move_to}{following}"
+            if table.is_of_original(name) and not _is_there(served):
+                served, moved = overlay.of_copy(name), ""
             return dataclasses.replace(above, name=name, served_by=served, move_to=moved)
         if thing is not _NOTHING:
             alive = _found(tf.compat.v1, name) is not _NOTHING
@@ -37,6 +40,14 @@ def of(name: str) -> DeadName | None:
             served = today.replace("tf.", "tensorflow.", 1)
             return DeadName(name, "", Status.WORKS, served, today, "TensorFlow still has it.")
     return None
+
+
+def _is_there(name: str) -> bool:
+    module, _, last = name.replace(":", ".").rpartition(".")
+    try:
+        return hasattr(importlib.import_module(module), last)
+    except ImportError:
+        return False
 
 
 def like(name: str) -> list[str]:

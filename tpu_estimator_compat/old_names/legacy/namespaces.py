@@ -19,6 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture import exchanging_optimizers, graph_building
+from tpu_estimator_compat.engine.packages import package_copy
 from tpu_estimator_compat.old_names.legacy import overlay
 from tpu_estimator_compat.old_names.legacy.overlay import Namespace
 
@@ -135,14 +136,4 @@ class _Finder(importlib.abc.MetaPathFinder):
         if not fullname.startswith(f"{V1}."):
             return None
         found = overlay.module(v1(), fullname.removeprefix(f"{V1}."))
-        return importlib.machinery.ModuleSpec(fullname, _Loader(found), is_package=True)
-
-
-class _Loader(importlib.abc.Loader):
-    """Puts a `Namespace` or a TensorFlow module into `sys.modules` under the imported name."""
-
-    def __init__(self, found: Any):
-        self._found = found
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        sys.modules[module.__name__] = self._found
+        return importlib.machinery.ModuleSpec(fullname, package_copy.Shared(found), is_package=True)

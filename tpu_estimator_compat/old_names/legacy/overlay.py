@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import logging
 import operator
 import sys
 import types
@@ -45,6 +46,7 @@ class Namespace(types.ModuleType):
             _bases=bases,
             _children=children or {},
             _alive_first=alive_first,
+            _replaced={},
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -59,6 +61,26 @@ class Namespace(types.ModuleType):
             raise AttributeError(_unknown(f"{self._path}.{name}"), name=name, obj=self)
         self.__dict__[name] = value
         return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets an original's own name in its module, too, whose code looks for it there."""
+        theirs = self._of_original(name)
+        if theirs is not _MISSING and getattr(self, name, _MISSING) is theirs:
+            setattr(_original(self._path), name, value)
+            self._replaced.setdefault(name, theirs)
+            if table.main_path(self._path).removeprefix(f"{table.ORIGINAL}.").startswith(_NOT_RUN):
+                logging.getLogger("tensorflow").warning(
+                    "%s.%s is set, but no estimator of tpu_estimator_compat looks for it.",
+                    self._path,
+                    name,
+                )
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        """Undoes what was set, as `unittest.mock` does where a name was not there before."""
+        super().__delattr__(name)
+        if name in self._replaced:
+            setattr(_original(self._path), name, self._replaced.pop(name))
 
     def __dir__(self) -> list[str]:
         names = {*self.__dict__, *self._children, *table.load().below(self._path)}
@@ -93,12 +115,28 @@ class Namespace(types.ModuleType):
             above = table.load().covering(path)
             if above is not None and above.status is Status.REFUSED:
                 return Refused(dataclasses.replace(above, name=path))
-        served = _MISSING if row is None or refused else _serve(row)
-        if below:
+        own = table.main_path(path)
+        served = _MISSING if row is None or refused or own == table.ORIGINAL else _serve(row)
+        if below or (isinstance(served, types.ModuleType) and table.is_of_original(path)):
             bases = tuple(base for base in (served, alive) if base is not _MISSING)
             named = f"{self.__name__}.{name}"
             return Namespace(named, path, bases, alive_first=self._alive_first)
-        return alive if served is _MISSING else served
+        found = alive if served is _MISSING else served
+        return self._of_original(name) if found is _MISSING else found
+
+    def _of_original(self, name: str) -> Any:
+        """The original's own value; `Refused` if it belongs to a module that is served in parts."""
+        original = None if name.startswith("__") else _original(self._path)
+        if original is None:
+            return _MISSING
+        value = getattr(original, name, _MISSING)
+        if value is _MISSING:
+            return submodule(original, name)
+        row = table.load().covering(f"{self._path}.{name}")
+        is_own = getattr(value, "__module__", "") == original.__name__
+        if row is not None and row.advice and is_own:
+            return Refused(dataclasses.replace(row, name=f"{self._path}.{name}"))
+        return value
 
     def _inside(self, parts: Sequence[str]) -> types.ModuleType | None:
         """The module for a path without a row, below this root namespace, or None.
@@ -228,6 +266,23 @@ def _module(where: str) -> Any:
     return operator.attrgetter(path)(found) if path else found
 
 
+def of_copy(path: str) -> str:
+    """The name of an original's name in the copy with this package's Estimator."""
+    return _COPY + table.main_path(path).removeprefix(table.ORIGINAL)
+
+
+def _original(path: str) -> types.ModuleType | None:
+    """The original's module of a path, in that copy; None if there is none."""
+    if not table.is_of_original(path):
+        return None
+    try:
+        return importlib.import_module(of_copy(path))
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith(_COPY):
+            raise
+        return None
+
+
 def submodule(package: Any, name: str) -> Any:
     """The real submodule of a package; `_MISSING` if there is none, or for a `Namespace`."""
     if isinstance(package, Namespace) or not hasattr(package, "__path__"):
@@ -254,6 +309,12 @@ def _unknown(path: str) -> str:
         f"place.{said} Find others: python -m tpu_estimator_compat names PART"
     )
 
+
+_COPY = "tpu_estimator_compat.old_names.canned.wheel"
+"""Imported where a name is asked for that only the original has."""
+
+_NOT_RUN = ("estimator", "inputs", "keras_lib", "model_fn", "run_config", "tpu", "util")
+"""The original's modules for which this package has its own code."""
 
 _SHADOWED = frozenset({"tf.contrib.framework.python.ops.arg_scope"})
 """Modules hidden by a function of the same name, which their package gets by `import *`. The

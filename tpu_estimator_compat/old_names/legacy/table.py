@@ -4,13 +4,14 @@ The columns are:
 
 - `name`: the legacy path, with `tf` for the TF1 namespace (`tensorflow` of 1.x, and
   `tensorflow.compat.v1`), or `tensorflow_estimator` for that package. A row may stand for a whole
-  module; rows below it list the exceptions.
+  module; rows below it list the exceptions. The row of a name holds for its other paths, too.
 - `since`: the release of TensorFlow that dropped the name.
 - `status`: `works`, `differs` (works, but see `advice`), or `refused`.
 - `served_by`: the replacement, `module` or `module:attribute`, here or elsewhere; empty if refused.
 - `move_to`: for the codemod, the new name below `tpu_estimator_compat.v1`, written with `tf`; empty
   if the name stays the same.
 - `advice`: text for users: the difference, or, for a refused name, the reason and the alternative.
+  With a module of `ORIGINAL`, the reason why functions and classes that have no row are refused.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ import enum
 import functools
 import importlib.resources
 from collections.abc import Iterable
+
+_NAMES = importlib.resources.files(__package__) / "names"
+ORIGINAL = "tensorflow_estimator.python.estimator"
+"""Its modules have our names, and for others the original's own: of the row that serves it."""
 
 
 class Status(enum.Enum):
@@ -58,24 +63,46 @@ class Table:
             if row.name in self.rows:
                 raise ValueError(f"Two rows for {row.name!r}.")
             self.rows[row.name] = row
-            parts = row.name.split(".")
+        for name in (*self.rows, *_other_paths()):
+            parts = name.split(".")
             for end in range(1, len(parts)):
                 self._namespaces.setdefault(".".join(parts[:end]), set()).add(parts[end])
 
     def get(self, name: str) -> DeadName | None:
-        return self.rows.get(name)
+        row = self.rows.get(main_path(name))
+        if row is None or row.name == name:
+            return row
+        since = "2.0" if name.startswith("tf.contrib.") else row.since
+        return dataclasses.replace(row, name=name, since=since)
 
     def covering(self, name: str) -> DeadName | None:
         """The row of a name, or of the nearest module above that has a row."""
         while name:
-            if name in self.rows:
-                return self.rows[name]
+            if (row := self.get(name)) is not None:
+                return row
             name = name.rpartition(".")[0]
         return None
 
     def below(self, namespace: str) -> frozenset[str]:
         """The name parts that follow `namespace` in the rows below it."""
-        return frozenset(self._namespaces.get(namespace, ()))
+        return frozenset(self._namespaces.get(main_path(namespace), ()))
+
+
+def main_path(name: str) -> str:
+    """The path of a name that the table has rows for.
+
+    >>> main_path("tf.python.estimator.training"), main_path("tf.layers")
+    ('tensorflow_estimator.python.estimator.training', 'tf.layers')
+    """
+    for other, path in _other_paths().items():
+        if f"{name}.".startswith(f"{other}."):
+            return path + name.removeprefix(other)
+    return name
+
+
+def is_of_original(name: str) -> bool:
+    """Whether a name is in one of the modules of `ORIGINAL`, by any of its paths."""
+    return f"{main_path(name)}.".startswith(f"{ORIGINAL}.")
 
 
 def canonical(path: str) -> str:
@@ -105,10 +132,16 @@ def public(path: str) -> str:
 
 
 @functools.cache
+def _other_paths() -> dict[str, str]:
+    """Where other releases had what the table has rows for, and where the table has it."""
+    lines = (_NAMES / "other_paths.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(": ") for line in lines)
+
+
+@functools.cache
 def load() -> Table:
     found = []
-    folder = importlib.resources.files(__package__) / "names"
-    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+    for file in sorted(_NAMES.iterdir(), key=lambda f: f.name):
         if file.name.endswith(".csv"):
             rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
             found += [DeadName(status=Status(row.pop("status")), **row) for row in rows]

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import namespaces, overlay, table
+from tpu_estimator_compat.old_names.legacy import namespaces, overlay
 
 _ORIGINAL = "python.tpu.tpu_estimator"
 _ESTIMATOR, _SPEC = "TPUEstimator", "TPUEstimatorSpec"
@@ -27,13 +27,9 @@ def copy_of_original(source: bytes) -> ast.Module | None:
     if _MARK not in source:
         return None
     tree = ast.parse(source)
-    rows = table.load()
-    inner = {
-        name
-        for name in _defined(tree)
-        if (row := rows.get(f"tf.{_ORIGINAL}.{name}")) and row.status is table.Status.REFUSED
-    }
-    return tree if _ESTIMATOR in _defined(tree) and len(inner) >= _ENOUGH else None
+    original, names = overlay.module(namespaces.v1(), _ORIGINAL), _defined(tree)
+    inner = [n for n in names if isinstance(getattr(original, n, None), overlay.Refused)]
+    return tree if _ESTIMATOR in names and len(inner) >= _ENOUGH else None
 
 
 def stand_in(module: types.ModuleType, tree: ast.Module) -> None:

@@ -148,10 +148,26 @@ def _of_row(name: str, asked: str) -> Verdict | None:
     # In a refused namespace, some names may work: each use gets a verdict.
     says = row is not None and (row.name == name or _provides(row, name))
     if row is not None and says and not (refused and is_namespace):
-        return Verdict(asked, Status(row.status.value), row.advice, row)
+        advice = "" if row.status is table.Status.WORKS else row.advice
+        return Verdict(asked, Status(row.status.value), advice, row)
     if is_namespace and (row is not None or _is_gone(name.partition(".")[2])):
         return Verdict(asked, Status.WORKS)
-    return None if row is None else _unknown(asked)
+    return None if row is None else _of_original(asked) or _unknown(asked)
+
+
+def _of_original(name: str) -> Verdict | None:
+    """The verdict on a name of one of the original's modules that only the original has."""
+    module, _, following = table.main_path(name).rpartition(".")
+    while module and not _provided().keys() & {f"{module}+", f"{module}!"}:
+        module, _, following = module.rpartition(".")
+    row = table.load().covering(module)
+    if row is not None and following in _provided().get(f"{module}!", ()):
+        return Verdict(name, Status.REFUSED, row.advice)
+    if following not in _provided().get(f"{module}+", ()):
+        return None
+    served = table.load().rows[table.ORIGINAL].served_by + module.removeprefix(table.ORIGINAL)
+    own = DeadName(module, "", table.Status.WORKS, served)
+    return Verdict(table.main_path(name), Status.WORKS, row=own)
 
 
 def _unknown(name: str) -> Verdict:

@@ -146,6 +146,10 @@ def has_the_api_of_2(module):
 
 
 SMALL: dict[str, Any] = {
+    "tf.python.distribute.estimator_training.should_run_distribute_coordinator": (
+        lambda asks: asks(estimators.RunConfig()),
+        False,
+    ),
     f"{ESTIMATOR}.estimator._canned_estimator_api_gauge": (
         lambda gauge: gauge.get_cell("Classifier").set("DNN"),
         None,
