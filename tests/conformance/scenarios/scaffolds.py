@@ -80,6 +80,19 @@ def ready_for_local_init_op(model_dir, record):
     models.estimator(model_dir, _scaffold(make)).train(models.batches(), steps=1)
 
 
+def operations_say_ready(model_dir, record):
+    """In each mode, and in collections too: what runs gives no value, which means ready."""
+
+    def make(spec):
+        init = tf.variables_initializer(tf.get_collection(tf.GraphKeys.METRIC_VARIABLES))
+        tf.add_to_collection(tf.GraphKeys.READY_OP, _noted(record, "ready"))
+        return tf.train.Scaffold(ready_for_local_init_op=tf.group(init, _noted(record, "local")))
+
+    estimator = models.trained(model_dir, 1, _scaffold(make, ("train", "eval", "infer")))
+    record(estimator.evaluate(models.batches(), steps=1))
+    return len(list(estimator.predict(models.batches(1))))
+
+
 def ready_op_in_an_evaluation(model_dir, record):
     make = _says_ready(record, "ready_op")
     return models.estimator(model_dir, _scaffold(make, ("eval",))).evaluate(

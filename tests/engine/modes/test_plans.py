@@ -57,3 +57,20 @@ def test_updates_of_keras_layers_run_by_themselves(tmp_path, library):
     before = estimator.get_variable_value(moving[0])
     estimator.evaluate(train_input_fn, steps=2)
     np.testing.assert_array_equal(estimator.get_variable_value(moving[0]), before)
+
+
+def test_updates_of_keras_layers_that_read_what_no_step_feeds_do_not_run(tmp_path):
+    """A functional model, built with training=True on its own Input and called on the features."""
+    keras = pytest.importorskip("tf_keras")
+
+    def model_fn(features, labels, mode, params):
+        inputs = keras.layers.Input([4], name="x")
+        hidden = keras.layers.BatchNormalization(momentum=0.5, name="bn")(inputs, training=True)
+        model = keras.Model(inputs, keras.layers.Dense(3)(hidden))
+        loss = tf.losses.sparse_softmax_cross_entropy(labels, model(features, training=True))
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, [tf.no_op()])  # which nobody asks for
+        return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=gradient_descent(loss))
+
+    estimator = make_estimator(tmp_path, model_fn)
+    estimator.train(train_input_fn, steps=3)
+    assert np.abs(estimator.get_variable_value("bn/moving_mean")).max() > 0.01

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
@@ -69,3 +70,19 @@ def test_an_init_fn_may_give_values_from_anywhere(tmp_path, caplog):
 
     list(make_estimator(tmp_path, model_fn, use_tpu=True).predict(finite_input_fn(20)))
     assert not warnings(caplog)
+
+
+@pytest.mark.parametrize("field", ["ready_op", "ready_for_local_init_op"])
+def test_an_operation_that_runs_says_ready(tmp_path, field):
+    ran = []
+
+    def model_fn(features, labels, mode, params):
+        spec = make_model_fn()(features, labels, mode, params)
+        noted = tf.group(tf.py_func(lambda: ran.append(mode) or np.int32(0), [], tf.int32))
+        return spec._replace(scaffold_fn=lambda: tf.train.Scaffold(**{field: noted}))
+
+    estimator = make_estimator(tmp_path, model_fn, use_tpu=True)
+    estimator.train(train_input_fn, steps=1)
+    estimator.evaluate(train_input_fn, steps=1)
+    assert len(list(estimator.predict(finite_input_fn(4)))) == 4
+    assert set(ran) == {"train", "eval", "infer"}

@@ -11,6 +11,7 @@ from support.legacy_models import make_estimator, train_input_fn
 from tensorflow.python.ops import data_flow_ops
 
 from tpu_estimator_compat import estimator as estimators
+from tpu_estimator_compat.engine.graph import graph_ops
 
 TAKEN = "TensorFlow's session runs the original's loop: operation 'StagingArea_put' (Stage) at "
 
@@ -61,6 +62,52 @@ def test_other_runtimes_do_not(make, taken, config):
     estimator = make(**config)
     assert [p["taken"] for p in estimator.predict(input_fn)] == [0, 1, 2, 3]
     assert not taken()
+
+
+class Keeps(tf.train.SessionRunHook):
+    """Puts two elements that nobody takes into an area of its own, which steps see, too."""
+
+    def begin(self):
+        area = data_flow_ops.StagingArea([tf.float32], [[]], shared_name="kept")
+        self.put, self.size, self.sizes = area.put([tf.constant(1.0)]), area.size(), []
+
+    def after_create_session(self, session, coord):
+        self.sizes.append(int(session.run(self.size)))
+        session.run(self.put)
+        session.run(self.put)
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs(self.size)
+
+    def after_run(self, run_context, run_values):
+        self.sizes.append(int(run_values.results))
+
+
+@pytest.mark.parametrize("use_tpu", [False, True])
+def test_elements_do_not_outlive_a_call_in_steps(tmp_path, taken, use_tpu):
+    estimator = make_estimator(tmp_path, use_tpu=use_tpu)
+    for _ in range(2):
+        estimator.train(train_input_fn, steps=2, hooks=[hook := Keeps()])
+        assert hook.sizes[:2] == [0, 2]
+        assert set(hook.sizes[1:]) == {2}
+    assert not taken()
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_session"),
+    [
+        *[
+            (kind, True)
+            for kind in ("Stage", "MapStage", "SparseConditionalAccumulator", "Barrier")
+        ],
+        *[(kind, True) for kind in ("FIFOQueue", "HashTable", "LMDBReader", "BatchFunction")],
+        *[(kind, True) for kind in ("GetSessionHandleV2", "GetSessionTensor")],
+        *[(kind, False) for kind in ("FIFOQueueV2", "ResourceConditionalAccumulator", "MatMul")],
+        *[(kind, False) for kind in ("VariableV2", "Variable", "AddSparseToTensorsMap")],
+    ],
+)
+def test_kernels_that_find_state_by_name(kind, of_session):
+    assert graph_ops.is_of_session(kind) == of_session
 
 
 def test_hooks_that_need_a_model_of_keras(make, taken):

@@ -104,20 +104,32 @@ class _LayerScope:
         self._scope.__exit__(*error)
 
 
+_HELD = (tf.Operation, tf.Tensor, tf.Variable, tf.IndexedSlices)
 _WRITES = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"})
 
 
-def implicit_updates(graph: tf.Graph, wanted: Collection[tf.Operation]) -> list[tf.Operation]:
-    """Writes by Keras that `wanted` does not run, except initializers and UPDATE_OPS."""
-    collected = graph.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS)
+def implicit_updates(
+    graph: tf.Graph, wanted: Collection[tf.Operation], fed: Collection[tf.Tensor]
+) -> list[tf.Operation]:
+    """Writes by Keras that `wanted` does not run, except initializers and UPDATE_OPS.
+
+    Updates of a functional model on its own Input need a placeholder that no step feeds: not of
+    `fed`, and no need of `wanted` either. Nothing runs them.
+    """
+    collected = tf.nest.flatten(graph.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS))
     keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)
     variables = [variable for key in keys for variable in graph.get_collection(key)]
-    known = map(graph_ops.as_operation, [*collected, *(v.initializer for v in variables)])
+    held = [*collected, *(v.initializer for v in variables)]  # the user may collect anything
+    known = [graph_ops.as_operation(x) for x in held if isinstance(x, _HELD)]
     writes = [op for op in graph.get_operations() if op.type in _WRITES]
     if not writes:
         return []
     spoken_for = graph_ops.ancestors([*known, *wanted], ())
-    return [op for op in writes if op not in spoken_for and _by_keras(op)]
+    found = [op for op in writes if op not in spoken_for and _by_keras(op)]
+    feeds = {graph_ops.key(tensor) for tensor in fed}
+    needed = graph_ops.ancestors(wanted, feeds)
+    others = {op for op in graph.get_operations() if op.type == "Placeholder"} - needed
+    return [op for op in found if others.isdisjoint(graph_ops.ancestors([op], feeds))]
 
 
 def _by_keras(op: tf.Operation) -> bool:

@@ -14,6 +14,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.graph import graph_ops
+
 GraphDef = Any  # tf.compat.v1.GraphDef
 NodeDef = Any  # tf.compat.v1.NodeDef
 Rewrites = Mapping[str, Callable[[NodeDef], None]]
@@ -101,7 +103,8 @@ def subgraph_def(
         result.library.function.add().CopyFrom(function)
     names = {f.signature.name for f in functions}
     result.library.gradient.extend(g for g in source.library.gradient if g.function_name in names)
-    rewrites = {**(rewrites or {}), **_of_replica(replica, result)}
+    kept = _of_graph(source.serial, result)
+    rewrites = {**kept, **(rewrites or {}), **_of_replica(replica, result)}
     _rewrite(result.node, rewrites)
     _rewrite_functions(result, rewrites, "" if replica is None else f"_{replica}")
     return result
@@ -168,6 +171,21 @@ def differs_by_replica(graph: tf.Graph, ops: Iterable[tf.Operation]) -> bool:
     functions = _reachable_functions(nodes, source.library)
     nodes += [node for function in functions for node in function.node_def]
     return any(node.op in BY_REPLICA or "seed2" in node.attr for node in nodes)
+
+
+def _of_graph(number: int, graph_def: GraphDef) -> Rewrites:
+    """Rewrites of nodes that find their state by name: in containers of a graph, as of a session.
+
+    In the eager context's containers, elements would outlive a call.
+    """
+    nodes = itertools.chain(graph_def.node, *(f.node_def for f in graph_def.library.function))
+    kinds = {node.op for node in nodes if "container" in node.attr}
+    put = functools.partial(_put_apart, b"graph%d" % number)
+    return dict.fromkeys(filter(graph_ops.is_of_session, kinds), put)
+
+
+def _put_apart(suffix: bytes, node: NodeDef) -> None:
+    node.attr["container"].s += suffix
 
 
 def _offset_seed(offset: int, node: NodeDef) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework import types_pb2
+
+from tpu_estimator_compat.tf_internals import op_def_registry
 
 Key = tuple[str, int]
 # Ops whose resource lives for one execution of a graph, or belongs to an op that a string names.
@@ -71,6 +75,23 @@ def is_resource_creator(op: tf.Operation) -> bool:
 
 def is_handle(op: tf.Operation) -> bool:
     return is_variable_handle(op) or is_resource_creator(op)
+
+
+@functools.cache
+def is_of_session(kind: str) -> bool:
+    """Whether kernels find their state by name in a session: accumulators, staging areas, barriers.
+
+    Other kernels have a handle of a resource, which functions take. Those of sparse tensors in
+    queues need none of a session: an element holds the keys of its tensors.
+    """
+    definition = op_def_registry.get(kind)
+    if definition is None or "TensorsMap" in kind:
+        return False
+    named = any(attribute.name == "shared_name" for attribute in definition.attr)
+    outputs = definition.output_arg
+    handle = any(each.type == types_pb2.DT_RESOURCE for each in outputs)
+    variable = any(each.is_ref and each.type_attr for each in outputs)
+    return "Session" in kind or (named and not handle and not variable)
 
 
 def ancestors(

@@ -161,7 +161,8 @@ def _captured(
     updates = []
     if mode == ModeKeys.TRAIN:
         assert spec.loss is not None  # a spec of TRAIN has one
-        updates = implicit_updates(graph, [as_operation(spec.train_op), spec.loss.op])
+        wanted = [as_operation(spec.train_op), spec.loss.op]
+        updates = implicit_updates(graph, wanted, element.feeds)
     return CapturedMode(
         mode,
         rules.config,

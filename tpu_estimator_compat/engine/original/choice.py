@@ -12,17 +12,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
-from tensorflow.core.framework import types_pb2
 
 from tpu_estimator_compat.engine.capture import branch_refs
-from tpu_estimator_compat.engine.graph import sources
+from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.inputs.deployed_input import DeployedInput
 from tpu_estimator_compat.engine.modes import evaluation, prediction, training
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.refs import ref_ops, resource_graph
 from tpu_estimator_compat.engine.topology.chosen_topology import leaves_free
 from tpu_estimator_compat.environment import SESSION
-from tpu_estimator_compat.tf_internals import op_def_registry
 
 Prepared = tuple[Any, CapturedMode, DeployedInput]
 """A `Model`, which the call closes, the captured mode and its input."""
@@ -63,6 +61,7 @@ Hook = Any  # a tf.compat.v1.train.SessionRunHook
 _DEBUGGER = "tensorflow.python.debug."
 _OF_HOOKS = {
     "partial_run_setup": "which steps do not have",
+    "get_session_handle": "whose tensors only a session keeps",
     "RunOptions": "which only sessions obey",
 }
 """Names in the code of hooks and listeners."""
@@ -110,26 +109,11 @@ def _said(op: tf.Operation, need: str) -> str:
 @functools.cache
 def _need(kind: str) -> str:
     """Why operations of a type need a session; empty for most. A call asks for every operation."""
-    if _is_private(kind):
+    if graph_ops.is_of_session(kind):
         return "has state that only a session keeps"
     if ref_ops.needs_ref(kind):
         return "takes a ref variable, and no operation on resource variables does the same"
     return ""
-
-
-def _is_private(kind: str) -> bool:
-    """Whether kernels find their state by name in a session: accumulators, staging areas, barriers.
-
-    Other kernels have a handle of a resource, which functions take. Those of sparse tensors in
-    queues need none of a session: an element holds the keys of its tensors.
-    """
-    definition = op_def_registry.get(kind)
-    if kind in ref_ops.VARIABLES or "TensorsMap" in kind:
-        return False
-    if definition is None or not definition.is_stateful:
-        return False
-    named = any(attribute.name == "shared_name" for attribute in definition.attr)
-    return named and all(each.type != types_pb2.DT_RESOURCE for each in definition.output_arg)
 
 
 def _debuggers(hooks: Sequence[type[Hook]]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.engine.checkpoint import diagnosis, saving
 from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
 from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.session import initializers
 from tpu_estimator_compat.engine.session.graph_session import GraphSession
 from tpu_estimator_compat.engine.session.step_session import StepSession
@@ -80,8 +81,8 @@ class _SessionManager(session_manager.SessionManager):
             logging.warning("save_input_state=True, but %s: the input starts anew.", reason)
 
 
-def _is_default(ready_op: tf.Tensor) -> bool:
-    return ready_op.op.name.startswith(_ASKS_VARIABLES)
+def _is_default(ready_op: tf.Tensor | tf.Operation) -> bool:
+    return as_operation(ready_op).name.startswith(_ASKS_VARIABLES)
 
 
 class SessionCreator(ChiefSessionCreator, Generic[AnySession]):
