@@ -69,9 +69,6 @@ from tensorflow.python.data.experimental.ops.iterator_ops import (
 )
 from tensorflow.python.data.ops import dataset_ops  # datasets of variants, and of TensorFlow 1
 from tensorflow.python.data.ops import iterator_ops  # iterators in checkpoints
-from tensorflow.python.distribute.input_lib import (
-    _enable_get_next_as_optional,  # whether a strategy's iterators check for the end of data
-)
 from tensorflow.python.ops import gen_dataset_ops  # iterators' states as tensors
 
 # Sessions, hooks, checkpoints, events.

@@ -156,6 +156,8 @@ def capture(
     around = xla_contexts.of_replica(compiled) if asked else contextlib.nullcontext()
     resources = tpu_semantics or replicas > 1
     of_strategy = _resource_variables() if resources else contextlib.nullcontext()
+    for tensor in tf.nest.flatten(element.structure, expand_composites=True) if asked else ():
+        xla_contexts.note_of_replica(tensor.op)
     with exchange(replicas), marks, around, of_strategy:
         return call(element.structure)
 

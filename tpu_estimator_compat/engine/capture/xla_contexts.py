@@ -13,7 +13,7 @@ moves the marked ops to the host.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -29,6 +29,13 @@ from tpu_estimator_compat.tf_internals import (
     tpu_replication,
 )
 
+_OF_REPLICA = "_of_replica"
+
+
+def note_of_replica(op: tf.Operation) -> None:
+    """Records that each replica has its own value of `op`, in every step."""
+    setattr(op, _OF_REPLICA, True)
+
 
 class ReplicaContext(control_flow_ops.XLAControlFlowContext):
     """The context of a replicated computation, whose ops stay ordinary ops of the graph."""
@@ -42,6 +49,7 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
         return self._compiled
 
     def AddOp(self, op: tf.Operation) -> None:
+        note_of_replica(op)
         op._set_control_flow_context(None)  # or it could not be a variable's initial value
         if self.outer_context is not None:  # it marks ops of a TPU's host
             self.outer_context.AddOp(op)
@@ -63,6 +71,69 @@ class ReplicaContext(control_flow_ops.XLAControlFlowContext):
                     [v.handle for v in vars_], name=f"{name}/handle"
                 )
         return self._handles[handle_id]
+
+
+class _HostContext(control_flow_ops.XLAControlFlowContext):
+    """The context of a function on the host: see `on_host`."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self._name = name
+
+    def IsXLAContext(self) -> bool:
+        return False
+
+    def AddOp(self, op: tf.Operation) -> None:
+        op._set_control_flow_context(None)
+        of_writer = op.type.startswith("Write")  # such as WriteScalarSummary
+        if op.type.endswith(("Summary", "SummaryV2")) and not of_writer:
+            self.refuse_summary()
+        for used in [*(t.op for t in op.inputs), *op.control_inputs]:
+            self.check(
+                used,
+                f"Cannot use {{0!r}} as input to {op.name!r} because {{0!r}} is in a while loop.",
+            )
+
+    def check(self, used: Any, message: str) -> None:
+        """Raises ValueError where `used`, an op, tensor or other value, is of model_fn."""
+        op = used if isinstance(used, tf.Operation) else getattr(used, "op", None)
+        if op is None or not getattr(op, _OF_REPLICA, False):
+            return
+        what = ", ".join(map(str, op.outputs)) or f"the operation {op.name}"
+        raise ValueError(
+            f"{message.format(op.name)} The function of {self._name} takes {what} from model_fn, "
+            f"which each replica computes for itself. Pass the tensor in {self._name}[1], with a "
+            "batch dimension, and use the function's argument. Variables may be read in the "
+            "function."
+        )
+
+    def refuse_summary(self) -> None:
+        raise ValueError(
+            "Please use tf.contrib.summary instead of tf.summary inside of host_calls. Make a "
+            f"writer with create_file_writer in the function of {self._name}, and return "
+            "all_summary_ops()."
+        )
+
+
+def on_host(name: str, function: Callable[[], Any]) -> Any:
+    """The result of `function`, which uses nothing of a replica's computation.
+
+    Raises ValueError where it does, in the words of the original, on whose TPU a loop has the ops
+    of model_fn. `name` is the field of the spec that has the function.
+    """
+    key = tf.compat.v1.GraphKeys.SUMMARIES
+    summaries = tf.compat.v1.get_default_graph().get_collection_ref(key)
+    before, context = len(summaries), _HostContext(name)
+    context.Enter()
+    try:
+        returned = function()
+    finally:
+        context.Exit()
+    if len(summaries) > before:  # in a branch
+        context.refuse_summary()
+    for value in tf.nest.flatten(returned):
+        context.check(value, "Operation {0!r} has been marked as not fetchable.")
+    return returned
 
 
 @contextlib.contextmanager

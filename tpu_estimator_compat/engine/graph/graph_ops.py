@@ -116,12 +116,6 @@ def ancestors(
     return seen
 
 
-def changes_resource(op: tf.Operation) -> bool:
-    """Whether running `op` may change a resource among its inputs."""
-    takes = any(t.dtype == tf.resource for t in op.inputs)
-    return takes and has_effect(op)
-
-
 def has_effect(op: tf.Operation) -> bool:
     """Whether running `op` may change a variable, a file, or Python's state."""
     if op.type in READERS or is_handle(op):

@@ -20,7 +20,6 @@ from tpu_estimator_compat.engine.inputs.input_mode import InputMode, Plain
 from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import (
-    _enable_get_next_as_optional,
     dataset_ops,
     device_util,
     distribute_utils,
@@ -103,11 +102,15 @@ class DeployedInput:
                 )
             if self._take_turns(datasets):
                 return iter(datasets[0])
-            return iter(
+            iterator = iter(
                 self.strategy.distribute_datasets_from_function(
                     lambda context: self._on_its_host(datasets[context.input_pipeline_id])
                 )
             )
+            # As for the original's Estimator, the data has ended where one replica has none. Some
+            # strategies would give it an empty batch, of which a mean is NaN.
+            iterator._enable_get_next_as_optional = False
+            return iterator
 
     def close(self, *, hurried: bool = False) -> None:
         """Frees the datasets of the graph's iterators; call it once no iterator is in use."""
@@ -119,27 +122,23 @@ class DeployedInput:
 
         A strategy makes an iterator per replica, which reads ahead into the device's memory. On
         CPUs that gains nothing, and each iterator may take a minute to end: see `AsyncRelease`.
-        Where the data may end within a step, the strategy is needed: it gives the other replicas
-        empty batches.
         """
         devices = self.strategy.extended.worker_devices  # of this machine
         if len(devices) == 1 or self.resumable:
             return len(devices) > 1
         on_cpus = all(tf.DeviceSpec.from_string(d).device_type == "CPU" for d in devices)
-        if len(datasets) > 1 or not on_cpus:
-            return False
-        [dataset] = datasets
-        return not _enable_get_next_as_optional(self.strategy, dataset, dataset.cardinality())
+        return len(datasets) == 1 and on_cpus
 
     def next(self, iterator: Iterator) -> Structure:
         """The next step's elements, as `strategy.run` takes them; called where a step is built."""
         if self.in_step:
             return ()
-        in_turn = isinstance(iterator, tf.data.Iterator) and self.strategy.num_replicas_in_sync > 1
-        replicas = len(self.strategy.extended.worker_devices) if in_turn else 1
-        if replicas == 1:
+        if self.strategy.num_replicas_in_sync == 1:
             return next(iterator)
-        return distribute_utils.regroup([next(iterator) for _ in range(replicas)])
+        first, in_turn = next(iterator), isinstance(iterator, tf.data.Iterator)
+        others = self.strategy.extended.worker_devices[1:] if in_turn else ()  # of this machine
+        elements = [first, *[next(iterator) for _ in others]]
+        return _together(distribute_utils.regroup(elements) if others else first)
 
     def _on_its_host(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """`dataset`, copied to the host of the device scope, which may be another machine."""
@@ -169,6 +168,17 @@ class DeployedInput:
                 "or set save_input_state=False."
             )
         return dataclasses.replace(self, resumable=True)
+
+
+def _together(elements: Structure) -> Structure:
+    """The replicas' elements, each of which waits for all: at the end of the data, for none."""
+
+    def last(tensor: tf.Tensor) -> tf.Tensor:
+        with tf.device(tensor.device):
+            return tf.identity(tensor)
+
+    with tf.control_dependencies(tf.nest.flatten(elements, expand_composites=True)):
+        return tf.nest.map_structure(last, elements, expand_composites=True)
 
 
 def flat_parts(iterator: Any) -> list[np.ndarray] | None:

@@ -29,11 +29,14 @@ from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import (
     EstimatorSpec,
+    ModeKeys,
     TPUEstimatorSpec,
     WarmStartSettings,
     check_checkpoint_exists,
 )
 from tpu_estimator_compat.spec.mode_spec import ModeSpec
+from tpu_estimator_compat.spec.tpu_estimator_spec import check_host_call
+from tpu_estimator_compat.tf_internals import _FetchHandler
 
 Spec = EstimatorSpec | TPUEstimatorSpec
 
@@ -45,8 +48,8 @@ class SpecFunctions:
     for tensors of all replicas.
     """
 
-    def __init__(self, spec: ModeSpec, host: HostPlaceholders):
-        self._spec = spec
+    def __init__(self, spec: ModeSpec, mode: str, host: HostPlaceholders):
+        self._spec, self._mode = spec, mode
         self.host = host
 
     def call(self, *, evaluates: bool) -> None:
@@ -73,10 +76,28 @@ class SpecFunctions:
     @functools.cached_property
     def host_calls(self) -> list[tf.Operation]:
         """The ops that the function of `host_call` returned."""
-        if self._spec.host_call is None:
+        call = self._spec.host_call
+        check_host_call("host_call", call)  # a spec's _replace does not check
+        sent = [each[1] for each in (self._spec.eval_metrics, call) if each]
+        if self._mode == ModeKeys.EVAL and sent and not any(map(len, sent)):
+            raise ValueError(
+                "Attr 'dtypes' of 'OutfeedEnqueueTuple' Op passed list of length 0 less than "
+                "minimum 1. Pass at least one tensor in eval_metrics[1] or host_call[1]."
+            )
+        if call is None or (self._mode == ModeKeys.TRAIN and not call[1]):  # as in the original
             return []
-        returned = self.host.call("host_call", self._spec.host_call)
-        return [as_operation(x) for x in tf.nest.flatten(returned) if x is not None]
+        returned = self.host.call("host_call", call)
+        if returned is None and self._mode == ModeKeys.PREDICT:
+            return []
+        try:
+            fetched = _FetchHandler(self.host.graph, [returned], {})
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{error} The function of host_call must return the tensors and operations that "
+                f"run in each step, or [] for none. It returned {returned!r}."
+            ) from None
+        ops = map(as_operation, [*fetched.fetches(), *fetched.targets()])
+        return [op for op in ops if (op.name, 0) not in self.host.made]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +136,7 @@ class CapturedMode:
         """The functions of the spec, to be called in `in_graph()`."""
         replicas, same = self.topology.num_replicas, self.same_on_all_replicas
         host = HostPlaceholders(self.graph, replicas, same_on_all_replicas=same)
-        return SpecFunctions(self.spec, host)
+        return SpecFunctions(self.spec, self.mode, host)
 
     @property
     def writes_files(self) -> bool:

@@ -19,11 +19,12 @@ replicas, and builds operations that run once, on the host: summaries, metrics.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.capture.xla_contexts import on_host
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.step.host_part import HostPart
 from tpu_estimator_compat.engine.step.host_queue import HostCallQueue
@@ -42,7 +43,7 @@ class HostPlaceholders:
     """
 
     def __init__(self, graph: tf.Graph, replicas: int, *, same_on_all_replicas: bool):
-        self._graph = graph
+        self.graph = graph
         self.replicas = replicas
         self._same = same_on_all_replicas
         self.made: dict[Key, tuple[tf.Tensor, tf.Tensor]] = {}
@@ -53,13 +54,13 @@ class HostPlaceholders:
         Where replicas compute the same, it has the tensor's own shape; otherwise a scalar raises
         RuntimeError.
         """
-        if tensor.shape.rank == 0 and not self._same:
-            raise RuntimeError(
-                f"All tensors outfed from TPU should preserve batch size dimension, but got scalar "
-                f"{tensor}. Reshape it, for example with tf.reshape(tensor, [1])."
-            )
-        with self._graph.as_default():
-            tensor = tf.convert_to_tensor(tensor)  # it may be a variable
+        with self.graph.as_default():
+            given, tensor = tensor, tf.convert_to_tensor(tensor)  # from a variable or an array
+            if tensor.shape.rank == 0 and not self._same:
+                raise RuntimeError(
+                    f"All tensors outfed from TPU should preserve batch size dimension, but got "
+                    f"scalar {given}. Reshape it, for example with tf.reshape(tensor, [1])."
+                )
             placeholder = tf.compat.v1.placeholder(
                 tensor.dtype, self._shape(tensor.shape), name=f"over_replicas/{tensor.op.name}"
             )
@@ -84,6 +85,8 @@ class HostPlaceholders:
         Raises:
           RuntimeError: one of the tensors is a scalar.
           TypeError: one of them is no tensor.
+          ValueError: the function uses a tensor of model_fn that is not passed, or makes a summary
+            of `tf.compat.v1.summary`.
         """
         check_host_call(name, host_call)  # a spec's _replace does not check
         function, tensors = host_call
@@ -97,7 +100,7 @@ class HostPlaceholders:
             placeholders = {k: self.over_replicas(t) for k, t in tensors.items()}
         else:
             placeholders = [self.over_replicas(t) for t in tensors]
-        return call_on_host(name, (function, placeholders))
+        return on_host(name, lambda: call_on_host(name, (function, placeholders)))
 
 
 class HostCalls:
@@ -142,22 +145,23 @@ class HostCalls:
             found["step_in_loop"] = self._step_in_loop.handle
         return found
 
-    def __call__(self, given: Mapping[Key, tf.Tensor]) -> None:
+    def __call__(self, given: Mapping[Key, tf.Tensor], after: Sequence[tf.Operation]) -> None:
         """Builds the calls of a step; see `HostPart`."""
         if self._step_in_loop is None:
-            self._call(given)
+            self._call(given, after)
             return
 
         def call() -> tf.Tensor:
-            self._call(given)
+            self._call(given, ())
             return tf.constant(True)
 
         due = tf.equal(self._step_in_loop % self.every, 0)
-        tf.cond(due, call, lambda: tf.constant(False))
+        with tf.control_dependencies(after):
+            tf.cond(due, call, lambda: tf.constant(False))
         self._step_in_loop.assign_add(1)
 
-    def _call(self, given: Mapping[Key, tf.Tensor]) -> None:
+    def _call(self, given: Mapping[Key, tf.Tensor], after: Sequence[tf.Operation]) -> None:
         if self._open_queue:
             self._open_queue.put([given[key(t)] for t in self.part.program.feeds])
         elif self.part.program.targets:
-            self.part(given)
+            self.part(given, after)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
-from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.state.variables import VariableStore, components
 from tpu_estimator_compat.engine.step.cut import Part
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
 
@@ -25,8 +25,17 @@ class HostPart:
         """The key that host parts with the same computation share; None where none shares it."""
         return self.program.signature()
 
-    def __call__(self, given: Mapping[Key, tf.Tensor]) -> dict[Key, tf.Tensor]:
-        """Builds the part from the values of its feeds; returns the values of its fetches."""
+    def __call__(
+        self, given: Mapping[Key, tf.Tensor], after: Sequence[tf.Operation]
+    ) -> dict[Key, tf.Tensor]:
+        """Builds the part from the values of its feeds; returns the values of its fetches.
+
+        All of it runs after the operations `after`. What it writes, all replicas have.
+        """
         values = [given[key(t)] for t in self.program.feeds]
-        found = self.program(values, self._store.host_handle)
+        found = self.program(values, self._store.host_handle, after=after)
+        written = [op.name for op in self.program.written_handles() if op.name in self._store]
+        for first, *others in (components(self._store[name]) for name in written):
+            for other in others:
+                other.assign(first.read_value())
         return dict(zip(map(key, self.program.fetches), found, strict=True))

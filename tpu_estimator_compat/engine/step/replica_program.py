@@ -118,7 +118,7 @@ class ReplicaProgram:
         for op in reversed(stage.ops):
             if op in before:
                 used |= {key(t) for t in op.inputs if t.dtype == tf.resource}
-            elif graph_ops.changes_resource(op) and used.isdisjoint(map(key, op.inputs)):
+            elif graph_ops.has_effect(op) and used.isdisjoint(map(key, op.inputs)):
                 late.append(op.name)  # others run before the awaited tensors
         if not late:
             return importing.LateControlInputs()
@@ -217,10 +217,12 @@ class ReplicaProgram:
         values: Sequence[tf.Tensor],
         handle_of: HandleOf,
         state_rewrite: StateRewrite | None = None,
+        after: Sequence[tf.Operation] = (),
     ) -> list[tf.Tensor]:
         """Builds the program from one value per feed; returns one value per fetch.
 
-        `handle_of` returns the resource handle for a handle op of the captured graph.
+        `handle_of` returns the resource handle for a handle op of the captured graph. The program
+        runs after the operations `after`.
         """
         environment = {
             key(copy): value
@@ -232,7 +234,7 @@ class ReplicaProgram:
             environment[op.name, 0] = under_construction.capture(handle_of(op))
         done: list[tf.Operation] = []
         for index, stage in enumerate(self.stages):
-            done += self._import(index, environment, done, state_rewrite)
+            done += self._import(index, environment, [*after, *done], state_rewrite)
             values = [environment[key(op.inputs[0])] for op in stage.collectives]
             received = collectives.exchange(stage.collectives, values, self.replicas)
             environment.update(((op.name, 0), value) for op, value in received.items())
