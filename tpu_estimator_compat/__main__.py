@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import os
 import re
+import signal
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 from tpu_estimator_compat import __version__, environment
 from tpu_estimator_compat.old_names.legacy.locating import NoScriptError
@@ -48,10 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    is_tool = parsed.parser.prog.split()[-1] != "run"
     try:
-        return int(parsed.run(parsed))
+        with _unwound() if is_tool else contextlib.nullcontext():
+            return int(parsed.run(parsed))
     except SystemExit as left:
-        if isinstance(left.code, str) and parsed.parser.prog.split()[-1] != "run":
+        if isinstance(left.code, str) and is_tool:
             raise SystemExit(printable(left.code)) from left
         raise
     except NoScriptError as error:
@@ -62,6 +67,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         say(f"{parser.prog}: error: {said}", error=True)
         return 1
+
+
+@contextlib.contextmanager
+def _unwound() -> Iterator[None]:
+    """Has SIGTERM and SIGHUP end a command by SystemExit, so that nothing half done is left."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        del frame
+        raise SystemExit(128 + number)
+
+    def set_all(old: object, new: Any) -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) == old:  # else the caller ignores it, or has a handler
+                signal.signal(number, new)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    set_all(signal.SIG_DFL, end)
+    try:
+        yield
+    finally:
+        set_all(end, signal.SIG_DFL)
 
 
 class _Parser(argparse.ArgumentParser):

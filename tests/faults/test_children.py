@@ -9,6 +9,8 @@ import sys
 import pytest
 from support.processes import is_running, wait_for
 
+from tpu_estimator_compat.tools import child_process
+
 OTHERS = [pytest.param(number, marks=pytest.mark.slow) for number in (1, 2, 15)]
 
 TOOL = """
@@ -76,6 +78,23 @@ def test_a_fork_of_the_tool_keeps_no_child_alive():
     assert is_running(fork)
     os.kill(fork, signal.SIGKILL)
     tool.communicate()
+
+
+def test_a_folder_goes_without_its_keeper():
+    made = []
+
+    def keep(*arguments, **options):
+        made.append(started(*arguments, **options))
+        return made[-1]
+
+    started = child_process._keeper
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child_process, "_keeper", keep)
+        with child_process.temporary_folder("of_tool_") as folder:
+            (folder / "file").write_text("")
+            made[0].kill()
+            made[0].wait()
+    assert not folder.exists()
 
 
 def test_what_a_command_leaves_behind_ends_with_it():

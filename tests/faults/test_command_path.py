@@ -46,6 +46,16 @@ def test_nothing_of_a_tree_that_is_read_is_imported(tree, command):
     assert "TPUConfig" in said
 
 
+def test_an_isolated_scan_ignores_pythonpath_in_its_children_too(tree, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep)  # empty entries: the working directory
+    (tree / "sitecustomize.py").write_text(ENDS.format("sitecustomize"))
+    command = [sys.executable, "-I", "-m", "tpu_estimator_compat", "scan", "z.py"]
+    said = subprocess.run(command, cwd=tree, capture_output=True, text=True).stdout
+    (tree / "sitecustomize.py").unlink()
+    assert "IMPORTED" not in said
+    assert "TPUConfig" in said
+
+
 @pytest.mark.parametrize("command", [c.NAME for c in COMMANDS if c.NAME != "run"])
 def test_help_imports_nothing_of_it(tree, command):
     said = said_by(tree, command, "--help")

@@ -10,7 +10,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from tpu_estimator_compat.__main__ import main
-from tpu_estimator_compat.tools.compare import comparing
+from tpu_estimator_compat.tools.compare import comparing, judgement
+from tpu_estimator_compat.tools.compare.report import Verdict
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +98,26 @@ def test_events_that_are_cut_are_said(run, tmp_path, capsys):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 + 3])
     report = comparing.directories(run, tmp_path / "new")
     assert any("ends within a record" in note for note in report.notes)
+
+
+def test_a_checkpoint_that_a_training_removes_meanwhile_is_no_damage(run, tmp_path, monkeypatch):
+    """What is compared is the checkpoint that it has saved instead."""
+    new = tmp_path / "new"
+    shutil.copytree(run, new)
+    (new / "temp-1600000000").mkdir()
+    (new / "temp-1600000000" / "saved_model.pb").write_text("half written")
+    judge, calls = judgement.judge, []
+
+    def late(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            for path in new.glob("model.ckpt-39.*"):
+                path.rename(new / path.name.replace("39", "40"))
+            state = (run / "checkpoint").read_text()
+            (new / "checkpoint").write_text(state.replace("39", "40"))
+        return judge(*arguments)
+
+    monkeypatch.setattr(judgement, "judge", late)
+    report = comparing.directories(run, new)
+    assert len(calls) == 2
+    assert report.verdict is Verdict.SAME

@@ -3,6 +3,9 @@
 import json
 import os
 import pathlib
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -193,3 +196,64 @@ def test_what_was_written_is_said_when_it_is_interrupted(path, monkeypatch, caps
     out = capsys.readouterr().out
     assert "Rewrote ./a.py" in out
     assert "Stopped early: 1 file left unchanged." in out
+
+
+SIGNALLED = """
+import os, sys, tempfile
+from tpu_estimator_compat import __main__
+from tpu_estimator_compat.tools.migrate import writing
+
+class Signalling:
+    def __init__(self, module):
+        self.module = module
+
+    def __getattr__(self, name):
+        real = getattr(self.module, name)
+
+        def call(*arguments, **options):
+            result = real(*arguments, **options)
+            os.kill(os.getpid(), int(sys.argv[2]))
+            return result
+
+        return call if name == sys.argv[1] else real
+
+writing.os, writing.tempfile = Signalling(os), Signalling(tempfile)
+sys.exit(__main__.main(["migrate", "--write", "tree"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "number"),
+    [
+        ("mkstemp", signal.SIGTERM),
+        ("fsync", signal.SIGHUP),
+        ("replace", signal.SIGTERM),
+        ("replace", signal.SIGINT),
+    ],
+)
+def test_a_signal_at_any_moment_leaves_whole_files_and_says_so(path, function, number):
+    os.mkdir("tree")
+    for name in "abc":
+        pathlib.Path("tree", f"{name}.py").write_text(OLD)
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED, function, str(int(number))],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == (-number if number == signal.SIGINT else 128 + number)
+    assert sorted(os.listdir("tree")) == ["a.py", "b.py", "c.py"]
+    texts = [pathlib.Path("tree", f"{name}.py").read_text() for name in "abc"]
+    assert texts == [NEW, OLD, OLD]
+    assert "Stopped early: " in done.stdout
+
+
+def test_an_ignored_signal_stays_ignored(path):
+    os.mkdir("tree")
+    pathlib.Path("tree/a.py").write_text(OLD)
+    done = subprocess.run(
+        ["nohup", sys.executable, "-c", SIGNALLED, "fsync", str(int(signal.SIGHUP))],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0
+    assert pathlib.Path("tree/a.py").read_text() == NEW

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import tempfile
 
 import pytest
 import tensorflow as tf
@@ -15,6 +16,8 @@ from tpu_estimator_compat.engine.checkpoint import saving
 from tpu_estimator_compat.engine.checkpoint.state import candidates, is_whole
 from tpu_estimator_compat.engine.export import directories
 from tpu_estimator_compat.estimator import keras_models, schedule
+from tpu_estimator_compat.tools import weight_map
+from tpu_estimator_compat.tools.dry_run.folders import Folders
 
 from .disks import NAMES, Disk
 from .models import servable_model_fn, serving_input_receiver
@@ -226,9 +229,34 @@ def use_keras(estimator):
     estimator.keras_model(train_input_fn)
 
 
+def ask(estimator):
+    assert estimator.latest_checkpoint().endswith("-2")
+
+
+def map_weights(estimator):
+    assert weight_map.read_variables(estimator.model_dir)["global_step"] == 2
+
+
+def copy_for_a_dry_run(estimator):
+    with tempfile.TemporaryDirectory() as root:
+        own = Folders(root).own(estimator.model_dir)
+        assert step_if_whole(candidates(own)[0]) == 2
+
+
 @pytest.mark.parametrize(
     "use",
-    [evaluate, evaluate_in_a_schedule, predict, export, read_a_variable, go_on, use_keras],
+    [
+        evaluate,
+        evaluate_in_a_schedule,
+        predict,
+        export,
+        read_a_variable,
+        go_on,
+        use_keras,
+        ask,
+        map_weights,
+        copy_for_a_dry_run,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_an_older_checkpoint_is_never_taken_without_a_word(model_dir, caplog, use):
@@ -242,7 +270,7 @@ def test_training_does_not_begin_anew_without_a_word(model_dir, caplog):
     for index in model_dir.glob("*.index"):
         index.unlink()
     assert train(model_dir, 1).get_variable_value("global_step") == 1
-    assert "is not there. There is no older one, either" in caplog.text
+    assert "is not there. It names no older one that is; the folder has steps []" in caplog.text
 
 
 def test_damaged_event_files_are_passed_over(model_dir, caplog):

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import gc
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from support.legacy_models import examples, make_estimator, train_input_fn
 
 from tpu_estimator_compat.engine.checkpoint import state
 from tpu_estimator_compat.engine.checkpoint.state import latest
+from tpu_estimator_compat.engine.files import user_files
 
 from .models import servable_model_fn, serving_input_receiver
 
@@ -169,3 +171,55 @@ def test_a_variable_that_is_missing_is_no_reason_to_look_again(tmp_path):
     estimator.train(train_input_fn, steps=1)
     with pytest.raises(tf.errors.NotFoundError, match="nowhere"):
         estimator.get_variable_value("nowhere")
+
+
+def remove_checkpoints(folder):
+    for path in folder.glob("model.ckpt-*"):
+        path.unlink()
+
+
+def warm_started(folder, first, hooks=()):
+    estimator = make_estimator(folder, warm_start_from=str(first))
+    estimator.train(train_input_fn, steps=1, hooks=[*hooks])
+    return {n: estimator.get_variable_value(n) for n in estimator.get_variable_names()}
+
+
+@pytest.fixture
+def first(tmp_path):
+    make_estimator(tmp_path / "first").train(train_input_fn, steps=2)
+    return tmp_path / "first"
+
+
+def test_a_warm_start_keeps_a_checkpoint_that_is_removed_before_it_is_read(tmp_path, first):
+    class Remove(tf.train.SessionRunHook):
+        def begin(self):
+            remove_checkpoints(first)
+
+    whole = warm_started(tmp_path / "whole", first)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    found = warm_started(tmp_path / "found", first, [Remove()])
+    assert not list(first.glob("model.ckpt-*"))
+    np.testing.assert_equal(found, whole)
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
+
+
+def test_a_warm_start_takes_the_checkpoint_that_came_meanwhile(tmp_path, first, monkeypatch):
+    held, asked = user_files.held, []
+
+    def late(checkpoint, owner):
+        asked.append(os.path.basename(checkpoint))
+        if len(asked) == 1:
+            make_estimator(first, keep_checkpoint_max=1).train(train_input_fn, steps=3)
+        return held(checkpoint, owner)
+
+    monkeypatch.setattr(user_files, "held", late)
+    found = warm_started(tmp_path / "found", first)
+    assert asked == ["model.ckpt-2", "model.ckpt-5"]
+    np.testing.assert_equal(found, warm_started(tmp_path / "whole", first))
+
+
+def test_a_warm_start_from_a_folder_without_its_checkpoint_is_refused(tmp_path, first):
+    remove_checkpoints(first)
+    with pytest.raises(tf.errors.NotFoundError, match="there is no checkpoint at"):
+        warm_started(tmp_path / "found", first)

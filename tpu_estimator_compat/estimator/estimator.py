@@ -26,6 +26,7 @@ from tpu_estimator_compat.engine.checkpoint.state import (
     check_available,
     latest,
     read_newest,
+    warn_if_older,
 )
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES
@@ -135,8 +136,10 @@ class Estimator(Exporting):
         return public_model_fn
 
     def latest_checkpoint(self) -> str | None:
-        """Path of the newest checkpoint in model_dir, or None."""
-        return latest(self._model_dir)
+        """Path of the newest checkpoint in model_dir, or None; warns if a newer one is missing."""
+        path = latest(self._model_dir)
+        warn_if_older(path, self._model_dir)
+        return path
 
     def get_variable_names(self) -> list[str]:
         """Names of all variables in the newest checkpoint.

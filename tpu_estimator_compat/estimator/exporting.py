@@ -11,7 +11,7 @@ import tensorflow as tf
 from tpu_estimator_compat.config import RunConfig
 from tpu_estimator_compat.config.arguments import check_callable, check_path, check_type
 from tpu_estimator_compat.engine.capture.capture import placeholders
-from tpu_estimator_compat.engine.checkpoint.state import exists, latest, warn_if_older
+from tpu_estimator_compat.engine.checkpoint.state import exists, latest
 from tpu_estimator_compat.engine.export import directories, saved_model
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
 from tpu_estimator_compat.engine.modes.rules import Rules
@@ -182,14 +182,13 @@ class Exporting:
         try:
             return saved_model.export(request)
         except (ValueError, tf.errors.OpError):
-            if given or exists(path) or self.latest_checkpoint() in (None, path):
+            if given or exists(path) or self._checkpoint_to_export() == path:
                 raise
         # A concurrent training removed the checkpoint after it was chosen: export the newest one.
         return self._export(base, receiver_fns, assets_extra, as_text, None, strip_default_attrs)
 
     def _checkpoint_to_export(self) -> str:
         path = self.latest_checkpoint()
-        warn_if_older(path, self._model_dir)
         if not path and self._warm_start_settings:
             path = self._warm_start_settings.ckpt_to_initialize_from
             if tf.io.gfile.isdir(path):

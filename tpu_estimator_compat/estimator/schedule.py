@@ -19,7 +19,6 @@ from tpu_estimator_compat.config.arguments import (
     check_number,
     check_steps,
 )
-from tpu_estimator_compat.engine.checkpoint.state import warn_if_older
 from tpu_estimator_compat.engine.cluster import joining as cluster
 from tpu_estimator_compat.engine.hooks import HOOK_TYPES, preemption
 from tpu_estimator_compat.engine.topology.chosen_topology import takes_session
@@ -162,14 +161,6 @@ class _Executor(_training._TrainingExecutor):
             hooks=list(spec.hooks),
             saving_listeners=saving_listeners,
         )
-
-    class _Evaluator(_training._TrainingExecutor._Evaluator):
-        def evaluate_and_export(self) -> tuple[Any, list[Any]]:
-            path = self._estimator.latest_checkpoint()
-            if path and path != self._previous_ckpt_path:
-                warn_if_older(path, self._estimator.model_dir)
-            returned: tuple[Any, list[Any]] = super().evaluate_and_export()
-            return returned
 
 
 class _EvaluatingListener(_training._NewCheckpointListenerForEvaluate):

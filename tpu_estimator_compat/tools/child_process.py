@@ -20,6 +20,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tpu_estimator_compat.engine.files import removal
+
 _PATIENCE = 10.0  # seconds to wait for the end of a killed process
 _TOOLS = pathlib.Path(__file__).absolute().parent
 # Runs a module of this package. The package's parent folder is appended to sys.path, where it
@@ -53,7 +55,8 @@ class Ending:
 
 def module_command(name: str, *arguments: str) -> list[str]:
     """The command that runs a module of this package, never one of the working directory."""
-    return [sys.executable, "-P", "-c", _RUN_MODULE, str(_TOOLS.parents[1]), name, *arguments]
+    flag = "-I" if sys.flags.isolated else "-P"  # as this process: without PYTHONPATH
+    return [sys.executable, flag, "-c", _RUN_MODULE, str(_TOOLS.parents[1]), name, *arguments]
 
 
 def start(
@@ -123,6 +126,7 @@ def temporary_folder(prefix: str) -> Iterator[pathlib.Path]:
     finally:
         if os.getpid() == own:  # a fork of this process must not remove the folder
             end(keeper)
+            removal.remove(made, "temporary")  # if the keeper was killed
 
 
 def _keeper(asked: Mapping[str, Any], **options: Any) -> subprocess.Popen[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,8 +12,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.checkpoint.state import exists, latest
+from tpu_estimator_compat.engine.checkpoint import diagnosis, state
+from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource, exists
 from tpu_estimator_compat.engine.files import user_files
+
+UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, tf.errors.OpError)
+"""Errors of files that are missing, damaged or of another form."""
 
 Values = Mapping[str, np.ndarray]
 WeightMap = Mapping[str, Any]
@@ -23,23 +28,29 @@ WeightMap = Mapping[str, Any]
 def read_variables(path: str) -> dict[str, np.ndarray]:
     """Values of a checkpoint's variables by name; ValueError where there is no checkpoint.
 
-    `path` is a checkpoint, a model_dir (its newest checkpoint), or a SavedModel's directory.
+    `path` is a checkpoint, a model_dir, or a SavedModel's directory. Of a model_dir it reads what
+    training would restore: the newest checkpoint, or with a warning the newest that is whole.
+    Raises DataLossError where none is.
     """
     exported = os.path.join(path, "variables", "variables")
     if tf.io.gfile.exists(f"{exported}.index"):
         path = exported
     elif tf.io.gfile.isdir(path):
-        newest = latest(path)
-        if newest is None:
+        values: dict[str, np.ndarray] = {}
+        if not CheckpointSource(None, path).restore(lambda newest: values.update(_read(newest))):
             raise ValueError(f"No checkpoint and no SavedModel in {path}. Train or export first.")
-        path = newest
+        return values
     elif not exists(path):
         raise ValueError(
             f"No checkpoint {path}. Give its prefix, such as model_dir/model.ckpt-1000, a "
             "model_dir, or a SavedModel's directory."
         )
-    reader = tf.train.load_checkpoint(user_files.readable(path))
-    return {name: reader.get_tensor(name) for name in sorted(reader.get_variable_to_shape_map())}
+    return _read(path)
+
+
+def _read(path: str) -> dict[str, np.ndarray]:
+    with diagnosis.reading(path):
+        return dict(state.read_all(path))
 
 
 def propose(values: Values, model: keras.Model) -> dict[str, str]:

@@ -1,5 +1,6 @@
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -165,3 +166,38 @@ def test_help_comes_without_tensorflow_at_work():
     shown = subprocess.run([*command, "map-weights", "-h"], capture_output=True, text=True)
     assert "Without --mapping it writes a draft" in shown.stdout
     assert subprocess.run(command, capture_output=True).returncode == 2
+
+
+@pytest.fixture
+def copied(exported, model_dir, tmp_path):
+    """A copy of the model_dir with checkpoints of two steps, the newer one without its data."""
+    folder = pathlib.Path(shutil.copytree(model_dir, tmp_path / "copied"))
+    for path in folder.glob("model.ckpt-3.*"):
+        shutil.copy(path, folder / path.name.replace("-3.", "-4."))
+    names = [f'all_model_checkpoint_paths: "model.ckpt-{n}"' for n in (3, 4)]
+    (folder / "checkpoint").write_text("\n".join(['model_checkpoint_path: "model.ckpt-4"', *names]))
+    next(folder.glob("model.ckpt-4.data-*")).write_bytes(b"")
+    return folder
+
+
+def test_an_older_checkpoint_is_taken_with_a_word(copied, capsys, caplog):
+    assert main(["map-weights", str(copied), TWIN]) == 0
+    assert json.loads(capsys.readouterr().out) == MAPPING
+    assert "model.ckpt-4 cannot be read" in caplog.text
+    assert "Falling back to checkpoint" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["copied", "copied/model.ckpt-4"])
+def test_a_damaged_checkpoint_is_named(copied, name):
+    for path in copied.glob("model.ckpt-3.*"):
+        path.unlink()
+    with pytest.raises(SystemExit, match=r"map-weights: Could not read checkpoint .*model.ckpt-4"):
+        main(["map-weights", str(copied.parent / name), TWIN])
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip file"])
+def test_damaged_inputs_are_no_traceback(exported, model_dir, tmp_path, content):
+    (tmp_path / "inputs.npz").write_bytes(content)
+    words = ["--mapping", written(tmp_path, MAPPING), "--saved-model", exported]
+    with pytest.raises(SystemExit, match="map-weights: "):
+        main(["map-weights", model_dir, TWIN, *words, "--inputs", str(tmp_path / "inputs.npz")])

@@ -1,7 +1,9 @@
 import os
 
 import pytest
+import tensorflow as tf
 
+from tpu_estimator_compat.engine.checkpoint import state
 from tpu_estimator_compat.tools.dry_run.folders import Folders
 
 
@@ -21,6 +23,20 @@ def test_a_folder_has_one_stand_in_by_all_its_names(folders, tmp_path):
     assert folders.own(own) == own
     assert os.path.isdir(own)
     assert not os.path.exists("model")
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_a_checkpoint_of_the_first_format_is_copied(folders, sharded):
+    os.mkdir("model")
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.compat.v1.get_variable("w", initializer=3.0)
+        session.run(tf.compat.v1.global_variables_initializer())
+        form = tf.compat.v1.train.SaverDef.V1
+        saver = tf.compat.v1.train.Saver(write_version=form, sharded=sharded)
+        path = saver.save(session, "model/model.ckpt", global_step=2)
+    own = folders.own("model")
+    assert tf.train.load_variable(state.latest(own), "w") == 3.0
+    assert folders.of_checkpoint(path) == state.latest(own)
 
 
 def test_neighbours_keep_their_places(folders):

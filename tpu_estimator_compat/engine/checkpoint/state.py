@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import os
 import re
@@ -55,8 +56,7 @@ def named(
     file = os.path.join(model_dir, state_file or "checkpoint")
     if not tf.io.gfile.exists(file) and not user_files.is_link(file):
         return []
-    names = [] if state_file else tf.io.gfile.listdir(model_dir)
-    steps = sorted(int(found[1]) for name in names if (found := _INDEX.fullmatch(name)))
+    steps = [] if state_file else _steps(model_dir)
     logging.warning("%s cannot be read; found in the folder: steps %s.", file, steps)
     return [os.path.join(model_dir, f"model.ckpt-{step}") for step in steps]
 
@@ -84,11 +84,17 @@ def warn_if_older(path: str | None, model_dir: str | None) -> None:
     """Warns if the newest checkpoint that `model_dir` names is missing, and `path` replaces it."""
     if (newest := next(reversed(named(model_dir)), None)) in (None, path) or exists(str(newest)):
         return
+    none = f"It names no older one that is; the folder has steps {_steps(str(model_dir))}"
     logging.warning(
         "Checkpoint %s, the newest that `checkpoint` names, is not there. %s.",
         newest,
-        f"Taking the older {path}" if path else "There is no older one, either",
+        f"Taking the older {path}" if path else none,
     )
+
+
+def _steps(model_dir: str) -> list[int]:
+    names = tf.io.gfile.listdir(model_dir)
+    return sorted(int(found[1]) for name in names if (found := _INDEX.fullmatch(name)))
 
 
 def latest(model_dir: str | None) -> str | None:
@@ -115,11 +121,8 @@ def global_step_in(model_dir: str | None, *, whole: bool = False) -> int:
 def is_whole(path: str) -> bool:
     """Whether all tensors of a checkpoint can be read; warns if not."""
     try:
-        reader = tf.train.load_checkpoint(user_files.readable(path))
-        for name, dtype in reader.get_variable_to_dtype_map().items():
-            if dtype != tf.variant:  # an iterator's state, which has no NumPy form
-                reader.get_tensor(name)
-    except (*UNREADABLE, ValueError, IndexError) as error:
+        collections.deque(read_all(path), maxlen=0)
+    except (tf.errors.OpError, ValueError) as error:
         logging.warning("Checkpoint %s cannot be read: %s", path, error)
         return False
     return True
@@ -146,7 +149,10 @@ def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.nd
     """
     path = user_files.readable(path)
     dtypes = tf.train.load_checkpoint(path).get_variable_to_dtype_map()
-    keys = object_graph_key_mapping(path) if OBJECT_GRAPH_PROTO_KEY in dtypes else {}
+    try:
+        keys = object_graph_key_mapping(path) if OBJECT_GRAPH_PROTO_KEY in dtypes else {}
+    except IndexError as error:
+        raise tf.errors.DataLossError(None, None, str(error)) from None
     for name in names:
         key = keys.get(name, name)
         if key not in dtypes:
@@ -156,6 +162,12 @@ def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.nd
                 prefix=path, tensor_names=[key], shape_and_slices=[""], dtypes=[dtypes[key]]
             )
         yield name, value.numpy()
+
+
+def read_all(path: str) -> Iterator[tuple[str, np.ndarray]]:
+    """Yields key and value of each tensor of a checkpoint that has a NumPy form."""
+    dtypes = tf.train.load_checkpoint(user_files.readable(path)).get_variable_to_dtype_map()
+    yield from read_variables(path, sorted(n for n, d in dtypes.items() if d != tf.variant))
 
 
 def check_available(model_dir: str | None) -> None:

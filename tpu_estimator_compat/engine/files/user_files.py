@@ -7,9 +7,12 @@ import errno
 import os
 import re
 import shutil
+import tempfile
 import threading
 import uuid
+import weakref
 from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
 
@@ -20,6 +23,7 @@ _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems withou
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _UNKNOWN = tf.errors.UnknownError
 _PATTERN = re.compile(r"[*?\[\]\\]")
+_SHARD_OF = re.compile(r"\.data-\d{5}-of-(\d{5})$")
 _SHARDS = re.compile(r"-\?{5}-of-\d{5}")  # the end of a checkpoint's name in TF's first format
 Path = str | bytes | os.PathLike[str]
 
@@ -172,6 +176,31 @@ def readable(path: Path) -> str:
         if len(_descriptors) > _MOST_FOLDERS:
             _close(_descriptors.pop(next(iter(_descriptors))))
         return os.path.join(_opened(descriptor), name)
+
+
+def held(checkpoint: str, owner: Any) -> str | None:
+    """A path of a local checkpoint by which it can be read while `owner` lives, even if removed.
+
+    The files stay open; the path has links to them, and is valid in this process only. None where a
+    file is missing, or the system cannot do so.
+    """
+    files = tf.io.gfile.glob([f"{literal(checkpoint)}.index", f"{literal(checkpoint)}.data-*"])
+    shards = [found[1] for file in files if (found := _SHARD_OF.search(file))]
+    if not is_local(checkpoint) or not os.path.isdir(_opened(0).rstrip("0")):
+        return None
+    with contextlib.ExitStack() as kept:
+        try:
+            folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="held_"))
+            for file in files:
+                descriptor = os.open(local(file), os.O_RDONLY)
+                kept.callback(os.close, descriptor)
+                os.symlink(_opened(descriptor), os.path.join(folder, os.path.basename(file)))
+        except OSError:
+            return None
+        if not shards or len(files) != 1 + len(shards) or len(shards) != int(shards[0]):
+            return None
+        weakref.finalize(owner, kept.pop_all().close)
+    return os.path.join(folder, os.path.basename(checkpoint))
 
 
 def _close(descriptor: int | None) -> None:

@@ -15,7 +15,7 @@ from tensorflow.compat.v1 import logging
 from tpu_estimator_compat.config import RunConfig, TaskType
 from tpu_estimator_compat.engine.capture import graph_building
 from tpu_estimator_compat.engine.capture.capture import Element
-from tpu_estimator_compat.engine.checkpoint.state import latest
+from tpu_estimator_compat.engine.checkpoint.state import latest, named
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.functions import placement
 from tpu_estimator_compat.engine.graph import graph_ops
@@ -170,11 +170,49 @@ class CapturedMode:
         self.store.has_own_ready_op = bool(own) or self.functions.scaffold.ready_op is not None
 
     def _warm_start(self, settings: WarmStartSettings) -> None:
-        check_checkpoint_exists(settings)
+        path = self._found(settings)
         logging.info("Warm-starting with WarmStartSettings: %s", settings)
-        path, *others = settings
         with shards.grouped(self.graph):
-            tf.compat.v1.train.warm_start(_for_tensorflow(path), *others)
+            tf.compat.v1.train.warm_start(path, *settings[1:])
+
+    def _found(self, settings: WarmStartSettings) -> str:
+        """The path to warm-start from, of a folder that of its newest checkpoint.
+
+        The training that writes to the folder may remove that checkpoint before variables are
+        initialized, or while it is looked for: then the newest is looked for again.
+        """
+        path = os.fsdecode(settings.ckpt_to_initialize_from)
+        seen = None
+        while True:
+            newest = next(reversed(named(path)), None) if tf.io.gfile.isdir(path) else None
+            try:
+                check_checkpoint_exists(settings)
+            except tf.errors.NotFoundError:
+                if newest == seen:
+                    raise
+            else:
+                local = newest and not self.config.cluster_spec  # not on parameter servers
+                held = user_files.held(newest, self.graph) if newest and local else None
+                if held or newest == seen:
+                    return _Held(held, path) if held else _for_tensorflow(path)
+            seen = newest
+
+
+class _Held(str):
+    """A path that log lines and errors of TensorFlow show as the user gave it."""
+
+    _shown: str
+
+    def __new__(cls, path: str, shown: str) -> _Held:
+        made = super().__new__(cls, path)
+        made._shown = shown
+        return made
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def __format__(self, form: str) -> str:
+        return format(self._shown, form)
 
 
 def _for_tensorflow(path: str) -> str:

@@ -81,11 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
             say(f"Not copied from the checkpoint: {', '.join(unused)}")
         if arguments.saved_model and not _outputs_agree(model, arguments):
             return 1
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"{NAME}: {error}") from error
-    if arguments.out:
-        model.save_weights(arguments.out)
-        say(f"Saved {arguments.out}")
+        if arguments.out:
+            model.save_weights(arguments.out)
+            say(f"Saved {arguments.out}")
+    except weight_map.UNREADABLE as error:
+        raise SystemExit(f"{NAME}: {getattr(error, 'message', error)}") from error
     return 0
 
 

@@ -144,7 +144,20 @@ def directories(
     Args:
       old, new: model_dirs of the reference run and of the run to judge, or one event file of each.
       rtol: relative difference that counts as rounding; no run measures rounding here.
+
+    Where a training has meanwhile named a newer checkpoint, what it removed is no damage: looks
+    again.
     """
+    while True:
+        named = [evidence.names_of_checkpoints(folder) for folder in (old, new)]
+        try:
+            return _directories(old, new, rtol)
+        except evidence.Damaged:
+            if named == [evidence.names_of_checkpoints(folder) for folder in (old, new)]:
+                raise
+
+
+def _directories(old: str | os.PathLike[str], new: str | os.PathLike[str], rtol: float) -> Report:
     found = f"It was given: a relative difference of {rtol:g} counts as rounding (rtol)."
     first = evidence.of_model_dir(pathlib.Path(old), "old")
     second = evidence.of_model_dir(pathlib.Path(new), "new")

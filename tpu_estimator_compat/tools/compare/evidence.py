@@ -21,7 +21,7 @@ from tensorflow.core.util import event_pb2
 
 from tpu_estimator_compat.engine.checkpoint import state
 from tpu_estimator_compat.engine.checkpoint.state import latest
-from tpu_estimator_compat.engine.files import user_files
+from tpu_estimator_compat.engine.files import removal, user_files
 from tpu_estimator_compat.tools import regular_file
 from tpu_estimator_compat.tools.compare.report import Curve, Failure, Side, Speed
 
@@ -318,14 +318,28 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _below(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-    """All files below a folder, in order; Damaged where an inner folder cannot be listed."""
+    """All files below a folder, in order, without those that a training or an export is writing.
+
+    Raises Damaged where an inner folder cannot be listed.
+    """
 
     def refuse(error: OSError) -> None:
+        if isinstance(error, FileNotFoundError):  # a training has removed it
+            return
         raise Damaged(f"{error.filename} cannot be listed: {error.strerror}") from error
 
     for parent, folders, files in os.walk(folder, onerror=refuse):
-        folders.sort()
+        written = ("save", "unfinished", "replaced", "temporary export")
+        folders[:] = sorted(f for f in folders if not any(removal.named(f, k) for k in written))
         yield from (pathlib.Path(parent, name) for name in sorted(files))
+
+
+def names_of_checkpoints(folder: str | os.PathLike[str]) -> bytes | None:
+    """The content of a folder's file `checkpoint`, if it can be read."""
+    try:
+        return regular_file.read(pathlib.Path(folder, "checkpoint"), _MOST)
+    except OSError:
+        return None
 
 
 def _latest_checkpoint(folder: pathlib.Path) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import os
 import tempfile
@@ -14,7 +15,7 @@ import tensorflow as tf
 from absl import flags
 
 from tpu_estimator_compat.engine.capture.patches import Function, patched
-from tpu_estimator_compat.engine.checkpoint.state import latest
+from tpu_estimator_compat.engine.checkpoint import diagnosis, state
 from tpu_estimator_compat.engine.files import user_files
 
 
@@ -60,7 +61,7 @@ class Folders:
     def of_checkpoint(self, path: str) -> str:
         """The dry run's path of a checkpoint, if it has the checkpoint; else the user's path."""
         own = self._of(_whole(path))
-        return own if os.path.exists(f"{own}.index") else path
+        return own if state.exists(own) else path
 
     def shown(self, path: str) -> str:
         """The user's name of a path, relative to the working directory if it is below that."""
@@ -85,14 +86,21 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _copy_newest_checkpoint(folder: str, target: str) -> None:
-    """Copies the files: with links, a save at the same step would overwrite the user's files."""
-    path = latest(folder)
-    if path is None:
-        return
-    for name in tf.io.gfile.glob(f"{user_files.literal(path)}.*"):
-        tf.io.gfile.copy(name, os.path.join(target, os.path.basename(name)), overwrite=True)
-    stem = os.path.join(target, os.path.basename(path))
-    tf.compat.v1.train.update_checkpoint_state(target, stem)
+    """Copies the files: with links, a save at the same step would overwrite the user's files.
+
+    Copies the checkpoint that training would restore, with the same warnings.
+    """
+
+    def copy(path: str) -> None:
+        pattern = user_files.literal(path)
+        with diagnosis.reading(path):
+            collections.deque(state.read_all(path), maxlen=0)
+            for name in (*tf.io.gfile.glob(f"{pattern}.*"), *tf.io.gfile.glob(pattern)):
+                tf.io.gfile.copy(name, os.path.join(target, os.path.basename(name)), overwrite=True)
+
+    if path := state.CheckpointSource(None, folder).restore(copy):
+        stem = os.path.join(target, os.path.basename(path))
+        tf.compat.v1.train.update_checkpoint_state(target, stem)
 
 
 @contextlib.contextmanager

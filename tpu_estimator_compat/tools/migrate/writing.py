@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import io
 import os
+import signal
 import tempfile
 from collections.abc import Iterable, Iterator
 
@@ -20,6 +21,7 @@ from tpu_estimator_compat.tools.scan.files import FileText
 from tpu_estimator_compat.tools.scan.findings import ScanFinding
 
 _STYLES = {"--- ": "bold", "+++ ": "bold", "-": "red", "+": "green", "@@": "cyan"}
+_ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -98,12 +100,20 @@ def write(path: str, source: FileText, text: str) -> None:
     text is written in place. After an OSError the file is unchanged, except after _HalfWritten.
     """
     target = os.path.realpath(path)
-    folder, name = os.path.split(target)
     if not os.access(target, os.W_OK):
         raise PermissionError(f"{path} is write-protected.")
     before, data = source.to_bytes(), dataclasses.replace(source, text=text).to_bytes()
     if regular_file.read(target, len(before)) != before:
         raise OSError("it has changed since it was read")
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        _replace(target, before, data)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+
+
+def _replace(target: str, before: bytes, data: bytes) -> None:
+    folder, name = os.path.split(target)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
