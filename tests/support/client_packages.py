@@ -15,6 +15,7 @@ from support import TESTS, python_path
 from support.installations import kept
 
 REQUIREMENTS = (
+    "OpenNMT-tf==1.25.3",
     "adanet==0.9.0",
     "albert-tensorflow==1.1",
     "bert-serving-client==1.10.0",
