@@ -63,7 +63,8 @@ def v2() -> Namespace:
         **{name: getattr(keras, name) for name in _KERAS_NAMESPACES},
         "python": v1().python,  # TensorFlow's internals are the same for both APIs
     }
-    root = Namespace("tensorflow", "tf", (tf,), children, alive_first=True)
+    bases = (tf, tf.compat.v2)  # which alone has `enable_v2_behavior`
+    root = Namespace("tensorflow", "tf", bases, children, alive_first=True)
     exchanging_optimizers.APIS.append(root)
     return root
 

@@ -311,3 +311,59 @@ def test_refuses_units_that_do_not_fit() -> None:
     with tf.Graph().as_default():
         with pytest.raises(ValueError, match="Perhaps you need to set num_units"):
             seq2seq.LuongAttention(UNITS + 1, tf.constant(MEMORY))(tf.constant(STATE), None)
+
+
+class _Own(seq2seq._BaseAttentionMechanism):
+    """Luong's attention, as scripts define a mechanism of their own."""
+
+    def __init__(self, memory, lengths):
+        layer = layers.Dense(UNITS, name="memory_layer", use_bias=False)
+        super().__init__(
+            query_layer=None,
+            memory=memory,
+            probability_fn=lambda score, _: tf.nn.softmax(score),
+            memory_sequence_length=lengths,
+            memory_layer=layer,
+            score_mask_value=None,
+        )
+
+    def __call__(self, query, state):
+        with tf.variable_scope(None, "luong_attention", [query]):
+            score = seq2seq._luong_score(query, self._keys, None)
+            return (self._probability_fn(score, state),) * 2
+
+
+def test_an_attention_of_its_own():
+    def attended(mechanism):
+        def build():
+            with tf.variable_scope("ones", initializer=tf.ones_initializer()):
+                made = mechanism()
+            query = tf.constant(INPUTS[:, 0, :1]) * tf.ones([BATCH, UNITS])
+            return seq2seq._compute_attention(made, query, None, None)[:2]
+
+        return values(build)
+
+    ours = attended(lambda: _Own(tf.constant(MEMORY), MEMORY_LENGTHS))
+    theirs = attended(lambda: seq2seq.LuongAttention(UNITS, tf.constant(MEMORY), MEMORY_LENGTHS))
+    for own, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-6)
+
+
+def test_names_with_an_underscore():
+    def build():
+        masked = seq2seq._maybe_mask_score(tf.ones([2, 3]), [1, 3], -2.0)
+        zeros = seq2seq._create_zero_outputs((4, 2), (tf.float32, tf.int32), 3)
+        rows = seq2seq._unstack_ta(seq2seq._transpose_batch_time(tf.ones([2, 3])))
+        state = seq2seq.BeamSearchDecoderState(
+            (), tf.zeros([1, 2]), tf.zeros([1, 2], tf.bool), tf.zeros([1, 2], tf.int64), ()
+        )
+        logits = tf.log([[[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]])
+        output, _ = seq2seq._beam_search_step(0, logits, (), state, 1, 2, 0, 0.0, 0.0)
+        return masked, *zeros, rows.size(), output.predicted_ids, output.parent_ids
+
+    masked, floats, ints, size, ids, parents = values(build)
+    assert masked.tolist() == [[1, -2, -2], [1, 1, 1]]
+    assert (floats.shape, ints.shape, size) == ((3, 4), (3, 2), 3)
+    assert (ids.tolist(), parents.tolist()) == ([[2, 0]], [[0, 1]])
+    with pytest.raises(AttributeError, match="_no_such"):
+        seq2seq._no_such  # noqa: B018

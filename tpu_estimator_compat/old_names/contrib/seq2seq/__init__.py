@@ -1,5 +1,7 @@
 """`tf.contrib.seq2seq`: decoders, their helpers, attention, and a sequence loss."""
 
+from typing import Any
+
 from tpu_estimator_compat.old_names.contrib import taken_over
 from tpu_estimator_compat.old_names.contrib.seq2seq import (
     attention,
@@ -38,3 +40,12 @@ __all__ = taken_over(
         scheduled_helpers: "ScheduledEmbeddingTrainingHelper ScheduledOutputTrainingHelper",
     },
 )
+
+
+def __getattr__(name: str) -> Any:
+    """Private names of modules, which scripts know below `tf.contrib.seq2seq.python.ops`."""
+    if name[:1] == "_" != name[1:2]:
+        for module in (attention, attention_wrapper, beam_search, beams, decoding, helpers):
+            if hasattr(module, name):
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,9 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 from tf_keras.api._v1.keras.__internal__.legacy.layers import Dense
 
-from tpu_estimator_compat.old_names.contrib.seq2seq.monotonic import monotonic_probability_fn
+from tpu_estimator_compat.old_names.contrib.seq2seq.monotonic import (
+    monotonic_probability_fn as _monotonic_probability_fn,
+)
 
 _Scores = Callable[[tf.Tensor, Any], tf.Tensor]
 
@@ -31,8 +33,56 @@ class AttentionMechanism(abc.ABC):
         """Size of the state that each step passes to the next."""
 
 
-class _Base(AttentionMechanism):
-    """A memory [batch, time, ...], masked by its lengths, with keys that a layer computes."""
+class _BaseAttentionMechanism(AttentionMechanism):
+    """A memory [batch, time, ...], masked by its lengths, with keys that a layer computes.
+
+    Scripts subclass it, and call this module's functions that begin with an underscore.
+    """
+
+    def __init__(
+        self,
+        query_layer: Any,
+        memory: Any,
+        probability_fn: _Scores,
+        memory_sequence_length: Any = None,
+        memory_layer: Any = None,
+        check_inner_dims_defined: bool = True,
+        score_mask_value: Any = None,
+        custom_key_value_fn: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        if not callable(probability_fn):
+            raise TypeError(f"probability_fn must be callable, saw type: {type(probability_fn)}")
+        self._query_layer, self._memory_layer = query_layer, memory_layer
+        self.dtype = getattr(memory_layer, "dtype", None)
+        masked = -np.inf if score_mask_value is None else score_mask_value
+        self._probability_fn = lambda score, state: probability_fn(
+            _maybe_mask_score(score, memory_sequence_length, masked), state
+        )
+        with tf.name_scope(name, "BaseAttentionMechanismInit", tf.nest.flatten(memory)):
+            self._values = _prepare_memory(memory, memory_sequence_length, check_inner_dims_defined)
+            self._keys = memory_layer(self._values) if memory_layer else self._values
+            if custom_key_value_fn is not None:
+                self._keys, self._values = custom_key_value_fn(self._keys, self._values)
+            self._batch_size = _dimension(self._keys, 0)
+            self._alignments_size = _dimension(self._keys, 1)
+
+    query_layer = property(operator.attrgetter("_query_layer"))
+    memory_layer = property(operator.attrgetter("_memory_layer"))
+    values = property(operator.attrgetter("_values"), doc="Zeros behind the ends of sequences.")
+    keys = property(operator.attrgetter("_keys"))
+    batch_size = property(operator.attrgetter("_batch_size"))
+    alignments_size = state_size = property(operator.attrgetter("_alignments_size"))
+
+    def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
+        return _zero_state_tensors(self._alignments_size, batch_size, dtype)
+
+    def initial_state(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
+        return self.initial_alignments(batch_size, dtype)
+
+
+class _Scored(_BaseAttentionMechanism):
+    """Attention with the layers and the score that a subclass defines."""
 
     _SCOPE: str
     """Scope of the score's variables."""
@@ -51,39 +101,20 @@ class _Base(AttentionMechanism):
         custom_key_value_fn: Callable[..., Any] | None = None,
     ) -> None:
         self._num_units, self._name = num_units, name
-        self._query_layer = (
-            _layer("query_layer", num_units, dtype) if self._HAS_QUERY_LAYER else None
+        super().__init__(
+            _layer("query_layer", num_units, dtype) if self._HAS_QUERY_LAYER else None,
+            memory,
+            probability_fn,
+            memory_sequence_length,
+            _layer("memory_layer", num_units, dtype),
+            score_mask_value=score_mask_value,
+            custom_key_value_fn=custom_key_value_fn,
+            name=name,
         )
-        self._memory_layer = _layer("memory_layer", num_units, dtype)
-        self.dtype = self._memory_layer.dtype
-        masked = -np.inf if score_mask_value is None else score_mask_value
-        self._probabilities = lambda score, state: probability_fn(
-            _mask_scores(score, memory_sequence_length, masked), state
-        )
-        with tf.name_scope(name, "BaseAttentionMechanismInit", tf.nest.flatten(memory)):
-            self._values = _masked_memory(memory, memory_sequence_length)
-            self._keys = self._memory_layer(self._values)
-            if custom_key_value_fn is not None:
-                self._keys, self._values = custom_key_value_fn(self._keys, self._values)
-            self._batch_size = _dimension(self._keys, 0)
-            self._alignments_size = _dimension(self._keys, 1)
-
-    query_layer = property(operator.attrgetter("_query_layer"))
-    memory_layer = property(operator.attrgetter("_memory_layer"))
-    values = property(operator.attrgetter("_values"), doc="Zeros behind the ends of sequences.")
-    keys = property(operator.attrgetter("_keys"))
-    batch_size = property(operator.attrgetter("_batch_size"))
-    alignments_size = state_size = property(operator.attrgetter("_alignments_size"))
-
-    def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
-        return zeros_of(self._alignments_size, batch_size, dtype)
-
-    def initial_state(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
-        return self.initial_alignments(batch_size, dtype)
 
     def __call__(self, query: tf.Tensor, state: Any) -> tuple[tf.Tensor, tf.Tensor]:
         with tf.variable_scope(None, self._SCOPE, [query]):
-            alignments = self._probabilities(self._score(query), state)
+            alignments = self._probability_fn(self._score(query), state)
         return alignments, alignments
 
     @abc.abstractmethod
@@ -91,7 +122,7 @@ class _Base(AttentionMechanism):
         """The score of a query at each time: [batch, time]."""
 
 
-class LuongAttention(_Base):
+class LuongAttention(_Scored):
     """Multiplicative attention (https://arxiv.org/abs/1508.04025), optionally scaled by a variable.
 
     A call with a query [batch, units] and the state returns weights [batch, time] and the next
@@ -126,7 +157,7 @@ class LuongAttention(_Base):
         return _luong_score(query, self._keys, scale)
 
 
-class BahdanauAttention(_Base):
+class BahdanauAttention(_Scored):
     """Additive attention (https://arxiv.org/abs/1409.0473), called as `LuongAttention`."""
 
     _SCOPE = "bahdanau_attention"
@@ -153,23 +184,23 @@ class BahdanauAttention(_Base):
         processed = self.query_layer(query)
         units, dtype = self._num_units, query.dtype
         vector = tf.get_variable("attention_v", [units], dtype=dtype)
-        hidden = self._keys + tf.expand_dims(processed, 1)
-        if self._normalize:
-            initial = tf.constant_initializer(np.sqrt(1.0 / units))
-            norm = tf.get_variable("attention_g", dtype=dtype, initializer=initial, shape=())
-            bias = tf.get_variable("attention_b", [units], dtype, tf.zeros_initializer())
-            vector = norm * vector * tf.rsqrt(tf.reduce_sum(tf.square(vector)))
-            hidden += bias
-        return tf.reduce_sum(vector * tf.tanh(hidden), [2])
+        if not self._normalize:
+            return _bahdanau_score(processed, self._keys, vector)
+        initial = tf.constant_initializer(np.sqrt(1.0 / units))
+        norm = tf.get_variable("attention_g", dtype=dtype, initializer=initial, shape=())
+        bias = tf.get_variable("attention_b", [units], dtype, tf.zeros_initializer())
+        return _bahdanau_score(processed, self._keys, vector, norm, bias)
 
 
-class _Monotonic(_Base):
+class _BaseMonotonicAttentionMechanism(_BaseAttentionMechanism):
     """Monotonic attention: weights never move back in time (https://arxiv.org/abs/1704.00784)."""
-
-    _bias: float
 
     def initial_alignments(self, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
         return tf.one_hot(tf.zeros((batch_size,), tf.int32), self._alignments_size, dtype=dtype)
+
+
+class _Monotonic(_BaseMonotonicAttentionMechanism, _Scored):
+    _bias: float
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
         score = super()._score(query)  # type: ignore[safe-super]  # the other base class's
@@ -200,7 +231,7 @@ class LuongMonotonicAttention(_Monotonic, LuongAttention):
     ) -> None:
         probabilities = _monotonic(sigmoid_noise, mode, sigmoid_noise_seed)
         given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
-        _Base.__init__(self, *given, dtype, name)
+        _Scored.__init__(self, *given, dtype, name)
         self._scale, self._bias = scale, score_bias_init
 
 
@@ -225,7 +256,7 @@ class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
     ) -> None:
         probabilities = _monotonic(sigmoid_noise, mode, sigmoid_noise_seed)
         given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
-        _Base.__init__(self, *given, dtype, name)
+        _Scored.__init__(self, *given, dtype, name)
         self._normalize, self._bias = normalize, score_bias_init
 
 
@@ -236,7 +267,7 @@ def hardmax(logits: tf.Tensor, name: str | None = None) -> tf.Tensor:
         return tf.one_hot(tf.argmax(logits, -1), _dimension(logits, -1), dtype=logits.dtype)
 
 
-def zeros_of(size: Any, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
+def _zero_state_tensors(size: Any, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
     zeros = tf.zeros(tf.stack([batch_size, size]), dtype)
     zeros.set_shape([tf.get_static_value(batch_size), tf.get_static_value(size)])
     return zeros
@@ -253,7 +284,7 @@ def _without_state(function: Callable[[tf.Tensor], tf.Tensor] | None) -> _Scores
 
 def _monotonic(sigmoid_noise: float, mode: str, seed: int | None) -> _Scores:
     return functools.partial(
-        monotonic_probability_fn, sigmoid_noise=sigmoid_noise, mode=mode, seed=seed
+        _monotonic_probability_fn, sigmoid_noise=sigmoid_noise, mode=mode, seed=seed
     )
 
 
@@ -270,17 +301,35 @@ def _luong_score(query: tf.Tensor, keys: tf.Tensor, scale: Any) -> tf.Tensor:
     return score if scale is None else scale * score
 
 
-def _masked_memory(memory: Any, lengths: Any) -> Any:
+def _bahdanau_score(
+    processed_query: tf.Tensor,
+    keys: tf.Tensor,
+    attention_v: tf.Tensor,
+    attention_g: Any = None,
+    attention_b: Any = None,
+) -> tf.Tensor:
+    hidden = keys + tf.expand_dims(processed_query, 1)
+    if attention_g is not None:
+        norm = tf.rsqrt(tf.reduce_sum(tf.square(attention_v)))
+        attention_v = attention_g * attention_v * norm
+    if attention_b is not None:
+        hidden += attention_b
+    return tf.reduce_sum(attention_v * tf.tanh(hidden), [2])
+
+
+def _prepare_memory(
+    memory: Any, memory_sequence_length: Any = None, check_inner_dims_defined: bool = True
+) -> Any:
     memory = tf.nest.map_structure(lambda m: tf.convert_to_tensor(m, name="memory"), memory)
     for m in tf.nest.flatten(memory):
-        if not m.shape[2:].is_fully_defined():
+        if check_inner_dims_defined and not m.shape[2:].is_fully_defined():
             raise ValueError(
                 f"Expected memory {m.name} to have fully defined inner dims, but saw shape: "
                 f"{m.shape}"
             )
-    if lengths is None:
+    if memory_sequence_length is None:
         return memory
-    lengths = tf.convert_to_tensor(lengths, name="memory_sequence_length")
+    lengths = tf.convert_to_tensor(memory_sequence_length, name="memory_sequence_length")
 
     def masked(m: tf.Tensor) -> tf.Tensor:
         mask = tf.sequence_mask(lengths, tf.shape(m)[1], m.dtype)
@@ -290,13 +339,15 @@ def _masked_memory(memory: Any, lengths: Any) -> Any:
     return tf.nest.map_structure(masked, memory)
 
 
-def _mask_scores(score: tf.Tensor, lengths: Any, value: Any) -> tf.Tensor:
-    if lengths is None:
+def _maybe_mask_score(
+    score: tf.Tensor, memory_sequence_length: Any, score_mask_value: Any
+) -> tf.Tensor:
+    if memory_sequence_length is None:
         return score
     message = "All values in memory_sequence_length must greater than zero."
-    with tf.control_dependencies([tf.assert_positive(lengths, message=message)]):
-        mask = tf.sequence_mask(lengths, maxlen=tf.shape(score)[1])
-        return tf.where(mask, score, value * tf.ones_like(score))
+    with tf.control_dependencies([tf.assert_positive(memory_sequence_length, message=message)]):
+        mask = tf.sequence_mask(memory_sequence_length, maxlen=tf.shape(score)[1])
+        return tf.where(mask, score, score_mask_value * tf.ones_like(score))
 
 
 def _dimension(tensor: tf.Tensor, axis: int) -> Any:

@@ -9,7 +9,10 @@ import tensorflow.compat.v1 as tf
 from tf_keras.api._v1.keras.__internal__.legacy.layers import Dense
 
 from tpu_estimator_compat.old_names.contrib.rnn import RNNCell
-from tpu_estimator_compat.old_names.contrib.seq2seq.attention import AttentionMechanism, zeros_of
+from tpu_estimator_compat.old_names.contrib.seq2seq.attention import (
+    AttentionMechanism,
+    _zero_state_tensors,
+)
 from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import check_cell
 
 
@@ -82,7 +85,7 @@ class AttentionWrapper(RNNCell):
             raise TypeError(f"cell_input_fn must be callable, saw type: {type(cell_input_fn)}")
         self._cell_input_fn = cell_input_fn or (lambda x, attention: tf.concat([x, attention], -1))
         self._set_layers(attention_layer_size, attention_layer)
-        self._attention_fn = attention_fn or _attend
+        self._attention_fn = attention_fn or _compute_attention
         self._output_attention = output_attention
         self._alignment_history = alignment_history
         with tf.name_scope(name, "AttentionWrapperInit"):
@@ -132,7 +135,7 @@ class AttentionWrapper(RNNCell):
         with tf.control_dependencies([check for check in checks if check is not None]):
             return tf.nest.map_structure(lambda value: tf.identity(value, name=name), values)
 
-    def _one_or_all(self, values: Any) -> Any:
+    def _item_or_tuple(self, values: Any) -> Any:
         """A tuple if the constructor got a list of mechanisms, else the single value."""
         values = tuple(values)
         return values if self._is_multi else values[0]
@@ -148,9 +151,9 @@ class AttentionWrapper(RNNCell):
             cell_state=self._cell.state_size,
             time=tf.TensorShape([]),
             attention=self._attention_layer_size,
-            alignments=self._one_or_all(sizes),
-            attention_state=self._one_or_all(m.state_size for m in self._attention_mechanisms),
-            alignment_history=self._one_or_all(
+            alignments=self._item_or_tuple(sizes),
+            attention_state=self._item_or_tuple(m.state_size for m in self._attention_mechanisms),
+            alignment_history=self._item_or_tuple(
                 size if self._alignment_history else () for size in sizes
             ),
         )
@@ -173,12 +176,12 @@ class AttentionWrapper(RNNCell):
             return AttentionWrapperState(
                 cell_state=cell_state,
                 time=tf.zeros([], tf.int32),
-                attention=zeros_of(self._attention_layer_size, batch_size, dtype),
-                alignments=self._one_or_all(alignments),
-                attention_state=self._one_or_all(
+                attention=_zero_state_tensors(self._attention_layer_size, batch_size, dtype),
+                alignments=self._item_or_tuple(alignments),
+                attention_state=self._item_or_tuple(
                     m.initial_state(batch_size, dtype) for m in mechanisms
                 ),
-                alignment_history=self._one_or_all(map(self._history, alignments)),
+                alignment_history=self._item_or_tuple(map(self._history, alignments)),
             )
 
     def _history(self, alignments: tf.Tensor) -> Any:
@@ -208,9 +211,9 @@ class AttentionWrapper(RNNCell):
             time=state.time + 1,
             cell_state=cell_state,
             attention=attention,
-            attention_state=self._one_or_all(states),
-            alignments=self._one_or_all(alignments),
-            alignment_history=self._one_or_all(history),
+            attention_state=self._item_or_tuple(states),
+            alignments=self._item_or_tuple(alignments),
+            alignment_history=self._item_or_tuple(history),
         )
         return attention if self._output_attention else cell_output, next_state
 
@@ -240,11 +243,11 @@ class AttentionWrapper(RNNCell):
         return list(one_or_all) if self._is_multi else [one_or_all]
 
 
-def _attend(
-    mechanism: Any, cell_output: tf.Tensor, attention_state: Any, attention_layer: Any
+def _compute_attention(
+    attention_mechanism: Any, cell_output: tf.Tensor, attention_state: Any, attention_layer: Any
 ) -> tuple[tf.Tensor, tf.Tensor, Any]:
-    alignments, next_state = mechanism(cell_output, state=attention_state)
-    context = tf.squeeze(tf.matmul(tf.expand_dims(alignments, 1), mechanism.values), [1])
+    alignments, next_state = attention_mechanism(cell_output, state=attention_state)
+    context = tf.squeeze(tf.matmul(tf.expand_dims(alignments, 1), attention_mechanism.values), [1])
     if attention_layer is None:
         return context, alignments, next_state
     return attention_layer(tf.concat([cell_output, context], 1)), alignments, next_state

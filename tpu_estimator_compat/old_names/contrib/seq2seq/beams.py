@@ -10,10 +10,10 @@ import tensorflow.compat.v1 as tf
 def tile_batch(t: Any, multiplier: int, name: str | None = None) -> Any:
     """Repeats each entry of the batch `multiplier` times, side by side."""
     with tf.name_scope(name, "tile_batch", [*tf.nest.flatten(t), multiplier]):
-        return tf.nest.map_structure(lambda tensor: _tiled(tensor, multiplier), t)
+        return tf.nest.map_structure(lambda tensor: _tile_batch(tensor, multiplier), t)
 
 
-def _tiled(tensor: Any, multiplier: int) -> tf.Tensor:
+def _tile_batch(tensor: Any, multiplier: int) -> tf.Tensor:
     tensor = tf.convert_to_tensor(tensor, name="t")
     if tensor.shape.rank is None:
         raise ValueError("t must have statically known rank")

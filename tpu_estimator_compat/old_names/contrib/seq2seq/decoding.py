@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import control_flow_util, control_flow_util_v2
-from tensorflow.python.ops.rnn import _transpose_batch_time as transpose_batch_time
+from tensorflow.python.ops.rnn import _transpose_batch_time
 
 
 class Decoder(abc.ABC):
@@ -75,7 +75,7 @@ def dynamic_decode(
         with contextlib.suppress(NotImplementedError):  # finalize is optional
             outputs, state = decoder.finalize(outputs, state, lengths)
         if not output_time_major:
-            outputs = tf.nest.map_structure(transpose_batch_time, outputs)
+            outputs = tf.nest.map_structure(_transpose_batch_time, outputs)
     return outputs, state, lengths
 
 
@@ -121,11 +121,8 @@ class _Loop:
         self._decoder = decoder
         self._impute = impute_finished
         self._limit = limit
-        self._zeros: Any = tf.nest.map_structure(
-            lambda size, dtype: _zeros(size, dtype, decoder.batch_size),
-            decoder.output_size,
-            decoder.output_dtype,
-        )
+        size, dtype = decoder.output_size, decoder.output_dtype
+        self._zeros = _create_zero_outputs(size, dtype, decoder.batch_size)
 
     def run(self, parallel_iterations: int, swap_memory: bool) -> tuple[Any, Any, Any]:
         finished, inputs, state = self._decoder.initialize()
@@ -186,6 +183,10 @@ def _kept(finished: tf.Tensor, new: Any, old: Any) -> Any:
         return new
     new.set_shape(old.shape)
     return new if new.shape.rank == 0 else tf.where(finished, old, new)
+
+
+def _create_zero_outputs(size: Any, dtype: Any, batch_size: Any) -> Any:
+    return tf.nest.map_structure(lambda s, d: _zeros(s, d, batch_size), size, dtype)
 
 
 def _zeros(size: Any, dtype: tf.DType, batch_size: Any) -> tf.Tensor:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.ops.rnn import _transpose_batch_time as transpose_batch_time
+from tensorflow.python.ops.rnn import _transpose_batch_time
 
 
 class Helper(abc.ABC):
@@ -112,8 +112,8 @@ class TrainingHelper(_SamplingHelper):
             inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
             self._inputs = inputs
             if not time_major:
-                inputs = tf.nest.map_structure(transpose_batch_time, inputs)
-            self._arrays = tf.nest.map_structure(unstacked, inputs)
+                inputs = tf.nest.map_structure(_transpose_batch_time, inputs)
+            self._arrays = tf.nest.map_structure(_unstack_ta, inputs)
             self._lengths = tf.convert_to_tensor(sequence_length, name="sequence_length")
             if self._lengths.shape.rank != 1:
                 raise ValueError(
@@ -156,7 +156,7 @@ class TrainingHelper(_SamplingHelper):
         )
 
 
-def unstacked(x: tf.Tensor) -> tf.TensorArray:
+def _unstack_ta(x: tf.Tensor) -> tf.TensorArray:
     array = tf.TensorArray(x.dtype, size=tf.shape(x)[0], element_shape=x.shape[1:])
     return array.unstack(x)
 

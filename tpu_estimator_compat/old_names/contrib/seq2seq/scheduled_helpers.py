@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.ops.rnn import _transpose_batch_time as transpose_batch_time
+from tensorflow.python.ops.rnn import _transpose_batch_time
 
 from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import (
     TrainingHelper,
+    _unstack_ta,
     embedder,
     sampled,
-    unstacked,
 )
 
 
@@ -90,8 +90,8 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
             if auxiliary_inputs is not None:
                 auxiliary = tf.convert_to_tensor(auxiliary_inputs)
                 inputs = tf.nest.map_structure(lambda x: tf.concat([x, auxiliary], axis=-1), inputs)
-                self._auxiliary = unstacked(
-                    auxiliary if time_major else transpose_batch_time(auxiliary)
+                self._auxiliary = _unstack_ta(
+                    auxiliary if time_major else _transpose_batch_time(auxiliary)
                 )
             super().__init__(inputs, sequence_length, time_major)
 
