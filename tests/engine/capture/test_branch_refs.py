@@ -171,3 +171,5 @@ def test_elsewhere_functions_may_not_write():
         ref, _ = judged.variable("v", 1.0)
         with pytest.raises(TypeError, match="float32_ref"):
             tf.cond(tf.constant(True), lambda: tf.assign_add(ref, 1.0), lambda: 0.0)
+        with branch_refs.from_outside(), pytest.raises(TypeError, match="float32_ref"):
+            tf.function(lambda: tf.assign_add(ref, 1.0))()

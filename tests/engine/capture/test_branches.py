@@ -15,13 +15,13 @@ from tpu_estimator_compat.spec import EstimatorSpec
 from tpu_estimator_compat.tf_internals import cond_v2
 
 
-def late(value):
-    def wait():
-        time.sleep(0.05)
-        return np.float32(0)
+def wait():
+    time.sleep(0.05)
+    return np.float32(0)
 
-    zero = tf.numpy_function(wait, [], tf.float32)
-    with tf.control_dependencies([zero]):
+
+def late(value):
+    with tf.control_dependencies([tf.numpy_function(wait, [], tf.float32)]):
         return value.read_value() + 0.0
 
 
@@ -54,6 +54,30 @@ def test_an_update_waits_for_a_branch_that_reads(read, tmp_path):
     estimator = Estimator(model_fn, str(tmp_path))
     estimator.train(lambda: tf.data.Dataset.from_tensors(0.0).repeat(), steps=3, hooks=[hook])
     assert hook.seen == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("result", [tf.group, tf.identity])
+def test_a_step_has_ended_when_its_branch_has_written(result, tmp_path):
+    """A branch may give an operation: the read of the global step waits for what it writes."""
+
+    def write():
+        step = tf.train.get_global_step()
+        with tf.control_dependencies([tf.numpy_function(wait, [], tf.float32)]):
+            return result(step.assign_add(1))
+
+    def model_fn(features, labels, mode):
+        nothing = (lambda: tf.constant(0, tf.int64)) if result is tf.identity else tf.no_op
+        train_op = tf.cond(features > -1.0, write, nothing)
+        return EstimatorSpec(mode, loss=tf.constant(0.0), train_op=train_op)
+
+    class Counts(tf.train.SessionRunHook):
+        def after_run(self, run_context, run_values):
+            seen.append(run_context.session.global_step())
+
+    seen = []
+    estimator = Estimator(model_fn, str(tmp_path))
+    estimator.train(lambda: tf.data.Dataset.from_tensors(0.0).repeat(), steps=2, hooks=[Counts()])
+    assert seen == [1, 2]
 
 
 @pytest.mark.parametrize("theirs_first", [True, False])

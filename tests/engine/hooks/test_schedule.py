@@ -19,20 +19,20 @@ class Wants:
         return self._steps
 
 
-def plans(*hooks, loop=None, seconds_per_step=0.01, increment=1, runs=5, **numbers):
+def plans(*hooks, loop=None, seconds_per_step=0.01, by_one=True, runs=5, **numbers):
     """The lengths of the first runs, whose steps take so long by the schedule's clock."""
     now = 100.0
     numbers = tuning.Tuning(clock=lambda: now, **numbers)
     with mock.patch.object(tuning, "NUMBERS", numbers):
-        schedule = Schedule(hooks, loop)
+        schedule = Schedule(hooks, loop, counts_by_one=by_one)
     limits = schedule.limits
     lengths, global_step = [], 0
     for _ in range(runs):
         schedule.before_run(global_step)
         lengths.append(limits.steps)
         now += seconds_per_step * limits.steps
-        global_step += increment * limits.steps
-        schedule.after_run(limits.steps, global_step)
+        global_step += limits.steps
+        schedule.after_run(limits.steps)
         now += 5.0  # between runs: nobody's time
     return lengths
 
@@ -65,8 +65,10 @@ def test_a_slow_step_is_a_run():
     assert plans(seconds_per_step=3.0) == [1, 2, 1, 1, 1]
 
 
-def test_hooks_count_global_steps():
-    assert plans(Wants(30), increment=3) == [1, 2, 10, 10, 10]
+def test_a_loop_would_pass_the_step_of_a_counter_of_its_own():
+    assert plans(Wants(30), by_one=False) == [1] * 5
+    seven = IterationsPerLoopCounter(7, "count")
+    assert plans(Wants(30), loop=seven, by_one=False) == [7] * 5  # as on a TPU
 
 
 def test_with_tpu_semantics_the_loop_counts():
@@ -79,7 +81,7 @@ def test_a_run_that_made_no_steps_says_nothing():
     schedule = Schedule([], None)
     for _ in range(3):
         schedule.before_run(0)
-        schedule.after_run(0, 0)
+        schedule.after_run(0)
         assert schedule.limits.steps == 1
 
 

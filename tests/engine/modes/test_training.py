@@ -33,6 +33,47 @@ def test_runs_exactly_the_steps_asked_for(tmp_path, strategy, use_tpu, loop):
     assert steps_done(estimator) == 28
 
 
+COUNTERS = {  # the number of a step, and the global step, to an operation
+    "by two": lambda number, step: tf.group(step.assign_add(1), step.assign_add(1)),
+    "by examples": lambda number, step: step.assign_add(32),
+    "as a critic": lambda number, step: step.assign_add(
+        tf.cast(tf.where(number % 3 > 0, 1, 5), tf.int64)
+    ),
+    "in a branch": lambda number, step: tf.cond(
+        number % 2 > 0, lambda: step.assign_add(1), lambda: step.assign_add(3)
+    ),
+    "in a function": lambda number, step: tf.function(lambda: step.assign_add(2))(),
+}
+
+
+@pytest.mark.parametrize(
+    ("counter", "steps", "saved"),
+    [
+        ("by two", 4, [0, 4, 8]),
+        ("by examples", 2, [0, 32, 64]),
+        ("as a critic", 4, [0, 7, 8]),
+        ("in a branch", 5, [0, 4, 8, 9]),
+        ("in a function", 4, [0, 4, 8]),
+    ],
+)
+def test_what_is_due_is_asked_of_the_counter(tmp_path, counter, steps, saved):
+    """With TensorFlow 2.15's numbers, which returned to Python after each step."""
+
+    def train_op(loss, params):
+        number = tf.get_variable("number", [], tf.int32, initializer=tf.zeros_initializer())
+        with tf.control_dependencies([loss]):
+            now = number.assign_add(1)
+        with tf.control_dependencies([now]):
+            made = COUNTERS[counter](tf.identity(now), tf.train.get_global_step())
+            return made if isinstance(made, tf.Operation) else tf.group(made)
+
+    estimator = make_estimator(tmp_path, make_model_fn(train_op), save_checkpoints_steps=3)
+    estimator.train(train_input_fn, steps=7)
+    found = tf.train.get_checkpoint_state(str(tmp_path)).all_model_checkpoint_paths
+    assert [int(path.rpartition("-")[2]) for path in found] == saved
+    assert estimator.get_variable_value("number") == steps
+
+
 def test_an_empty_dataset_makes_no_steps_and_says_so(tmp_path, caplog):
     estimator = make_estimator(tmp_path)
     with caplog.at_level("WARNING"):

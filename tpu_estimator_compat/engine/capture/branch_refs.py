@@ -83,6 +83,8 @@ def _within(graph: Any, tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     variable = _variable(tensor)
     if not dtype._is_ref_dtype:
         return graph.capture(_read_around(tensor, variable))
+    if type(graph).__name__ not in _FUNCTIONS:  # a tf.function: TensorFlow refuses the write
+        return tensor
     # The ref that a write returned waits for the write.
     waits = [] if tensor.op is variable else [graph.capture(_read_around(tensor, variable))]
     caller = graph

@@ -97,11 +97,11 @@ def _branches(
 
 
 def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
-    """A branch whose function runs the reads of variables that its results depend on.
+    """A branch whose function has run its reads and writes of variables when it has run.
 
-    In a TF1 graph, the function of a branch need not run its reads. An update that waits for a
-    `tf.cond`, because a branch reads the variable, would not wait for the read, and a summary might
-    show the variable before or after the step.
+    In a TF1 graph, a function ends with its results, and an operation that only waits for a
+    `tf.cond` might run before the variables in a branch are read or written: a summary, or the loop
+    that reads the global step.
     """
 
     def call() -> Any:
@@ -109,8 +109,9 @@ def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
         graph = tf.compat.v1.get_default_graph()
         if graph._add_control_dependencies:  # in a tf.function, which does the same for all ops
             return result
-        made = [x for x in tf.nest.flatten(result, expand_composites=True) if tf.is_tensor(x)]
-        targets = [tensor.op for tensor in made if tensor.graph is graph]
+        made = tf.nest.flatten(result, expand_composites=True)
+        found = [x for x in made if tf.is_tensor(x) or isinstance(x, tf.Operation)]
+        targets = [graph_ops.as_operation(x) for x in found if x.graph is graph]
         graph.control_outputs.extend(
             op
             for op in graph_ops.in_creation_order(graph_ops.ancestors(targets, ()))

@@ -18,8 +18,9 @@ class Schedule:
     """Divides a call into runs: decides the number of steps of each, and times them.
 
     With a `loop`, as in training with `use_tpu=True`, a run has that many steps or seconds. If
-    `loop` is None, a run ends where the first hook needs control. Sessions read the `limits` of
-    each run.
+    `loop` is None, a run ends where the first hook needs control; it has one step unless each step
+    `counts_by_one`, since a loop would pass the global step that a hook waits for. Sessions read
+    the `limits` of each run.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class Schedule:
         hooks: Sequence[traits.Hook],
         loop: IterationsPerLoopCounter | None,
         *,
+        counts_by_one: bool = True,
         interrupted: Callable[[], bool] = lambda: False,
     ):
         self.limits = RunLimits(
@@ -39,9 +41,8 @@ class Schedule:
         self._loop = loop
         self._tuning = tuning.NUMBERS
         self._pace = Pace(1, 2)
-        self._step_increment = 1
+        self._counts_by_one = counts_by_one
         self._started = 0.0
-        self._first_step = 0
 
     def run(self, monitored: Any, fetches: list[Any]) -> tuple[list[Any], Any]:
         """Makes one run of a MonitoredSession; returns the values of `fetches`, and its session.
@@ -52,19 +53,17 @@ class Schedule:
         self.before_run(monitored._tf_sess().global_step())
         values = monitored.run(fetches)
         session = monitored._tf_sess()
-        self.after_run(session.steps_last_run, session.global_step())
+        self.after_run(session.steps_last_run)
         return values, session
 
     def before_run(self, global_step: int) -> None:
-        self._first_step = global_step
         self.limits.steps = self._plan(global_step)
         self._started = self._tuning.clock()
 
-    def after_run(self, steps: int, global_step: int) -> None:
+    def after_run(self, steps: int) -> None:
         if not steps:
             return
         self._pace.record(steps, self._tuning.clock() - self._started)
-        self._step_increment = max(1, (global_step - self._first_step) // steps)
         if self._loop is None and steps > 1:
             for hook in self._hooks:
                 traits.skipped(hook, steps - 1)
@@ -72,6 +71,8 @@ class Schedule:
     def _plan(self, global_step: int) -> int:
         if self._loop is not None:
             return self._within_loop(self._loop, global_step)
+        if not self._counts_by_one:
+            return 1
         steps = []
         seconds = [self._tuning.piece]
         for hook in self._asked:
@@ -79,7 +80,7 @@ class Schedule:
             if demand.seconds is not None:
                 seconds.append(demand.seconds)
             if demand.steps is not None:
-                steps.append(self._in_steps(demand.steps))
+                steps.append(_in_steps(demand.steps))
                 if steps[-1] <= 1:
                     self._ask_first(hook)
                     return 1
@@ -92,7 +93,7 @@ class Schedule:
 
     def _within_loop(self, loop: IterationsPerLoopCounter, global_step: int) -> int:
         limits = [
-            self._in_steps(steps)
+            _in_steps(steps)
             for hook in self._hooks
             if traits.of(hook).bounds_training
             and (steps := traits.demand(hook, global_step).steps) is not None
@@ -101,8 +102,6 @@ class Schedule:
         steps = loop.value if is_count else self._pace.steps_within(loop.value)
         return max(1, min([steps, *limits]))
 
-    def _in_steps(self, global_steps: float) -> int:
-        """Loop steps that raise the global step by at most `global_steps`, fractions rounded up."""
-        if math.isinf(global_steps):
-            return sys.maxsize
-        return math.ceil(global_steps) // self._step_increment
+
+def _in_steps(steps: float) -> int:
+    return sys.maxsize if math.isinf(steps) else math.ceil(steps)

@@ -103,7 +103,12 @@ def train(
         model.modes.drive(mode)
         hooks = _all_hooks(model, mode, request)
         with Preemption(computes_here=captured.topology.computes_here) as preemption:
-            schedule = Schedule(hooks, request.loop, interrupted=preemption.interrupted)
+            schedule = Schedule(
+                hooks,
+                request.loop,
+                counts_by_one=mode.plan.counts_by_one(),
+                interrupted=preemption.interrupted,
+            )
             creator = SessionCreator(
                 lambda: mode.step_session(deployed_input, schedule.limits),
                 mode.scaffold,

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.engine.step.host_stage import HostStage
 
 Structure = Any
@@ -86,6 +87,19 @@ class StepPlan:
     @functools.cached_property
     def _loss_key(self) -> Key | None:
         return None if self.loss is None else key(self.loss)
+
+    def counts_by_one(self) -> bool:
+        """Whether each step raises the global step by one, and not, say, in one branch only."""
+        step = tf.compat.v1.train.get_global_step(self.graph)
+        resources = resource_graph.of(self.graph)
+        asked = [*(t.op for t in self.fetches), *self.targets]
+        writes = [
+            op
+            for op in graph_ops.ancestors(map(resources.operation, asked), ())
+            if graph_ops.changes_resource(op) and any(t.op.name == step.op.name for t in op.inputs)
+        ]
+        by = [tf.get_static_value(x.inputs[1]) for x in writes if x.type == "AssignAddVariableOp"]
+        return len(writes) == 1 and by == [1]
 
     def behind_input(self) -> set[str]:
         """Names of ops that need the step's input element, directly or not."""
