@@ -96,7 +96,7 @@ class StepPlan:
         writes = [
             op
             for op in graph_ops.ancestors(map(resources.operation, asked), ())
-            if graph_ops.changes_resource(op) and any(t.op.name == step.op.name for t in op.inputs)
+            if graph_ops.has_effect(op) and any(t.op.name == step.op.name for t in op.inputs)
         ]
         by = [tf.get_static_value(x.inputs[1]) for x in writes if x.type == "AssignAddVariableOp"]
         return len(writes) == 1 and by == [1]
