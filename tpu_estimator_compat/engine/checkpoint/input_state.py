@@ -27,11 +27,7 @@ _known: weakref.WeakKeyDictionary[tf.data.Iterator, str] = weakref.WeakKeyDictio
 
 
 def write(iterator: tf.data.Iterator, checkpoint: str) -> None:
-<<<<<<< Updated upstream
     """Writes the position of an iterator beside the complete `checkpoint`, a path without suffix.
-=======
-    """Writes the position of an iterator beside `checkpoint`, a path without suffix.
->>>>>>> Stashed changes
 
     Raises ValueError if the position of this input cannot be saved.
     """
@@ -39,19 +35,6 @@ def write(iterator: tf.data.Iterator, checkpoint: str) -> None:
         try:
             state = gen_dataset_ops.serialize_iterator(
                 iterator._iterator_resource, external_state_policy=_IGNORE_STATEFUL
-<<<<<<< Updated upstream
-=======
-            )
-        except tf.errors.OpError as error:
-            raise ValueError(
-                "RunConfig(save_input_state=True), but the position of this input cannot be "
-                f"saved: {_plain(error)}. Make the dataset from tf.data sources such as "
-                "TFRecordDataset, or set save_input_state=False."
-            ) from None
-        with appearing_at_once(prefix(checkpoint)) as path:
-            tf.raw_ops.SaveV2(
-                prefix=path, tensor_names=[_NAME], shape_and_slices=[""], tensors=[state]
->>>>>>> Stashed changes
             )
         except tf.errors.OpError as error:
             raise ValueError(

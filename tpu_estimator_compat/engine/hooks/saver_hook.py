@@ -9,10 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint import input_state
-<<<<<<< Updated upstream
 from tpu_estimator_compat.engine.checkpoint.saving import accompanied, remove_orphans
-=======
->>>>>>> Stashed changes
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.graph.graph_text import write_text
 from tpu_estimator_compat.engine.session.step_session import StepSession
@@ -41,10 +38,6 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         self._save_input_state = save_input_state
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-<<<<<<< Updated upstream
-=======
-        input_state.remove_orphans(self._checkpoint_dir)
->>>>>>> Stashed changes
         if self._writes_graph:
             path = os.path.join(self._checkpoint_dir, "graph.pbtxt")
             write_text(tf.compat.v1.get_default_graph().as_graph_def(add_shapes=True), path)
@@ -57,7 +50,6 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         session.finish_host_calls()  # a restart does not repeat those of earlier steps
         self._summary_writer.flush()
         user_files.sync(_event_files(self._checkpoint_dir))
-<<<<<<< Updated upstream
         path, write = self._path(step), None
         if not self._save_input_state:
             input_state.remove(path)  # what is there is of another training
@@ -68,15 +60,6 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
             stop: bool = super()._save(session, step)
         if self._save_input_state:
             remove_orphans(self._checkpoint_dir)
-=======
-        if self._save_input_state and session.input.restored_from != self._path(step):
-            # First: a visible checkpoint must be complete.
-            input_state.write(session.iterator(), self._path(step))
-        self._save_graph_def = self._writes_graph
-        stop: bool = super()._save(session, step)
-        if self._save_input_state:
-            input_state.remove_orphans(self._checkpoint_dir)
->>>>>>> Stashed changes
         return stop
 
     def _path(self, step: int) -> str:

@@ -135,7 +135,6 @@ def _loop(
     schedule: Schedule,
 ) -> np.generic | None:
     loss, fetches = None, [*mode.plan.targets, mode.plan.loss]
-<<<<<<< Updated upstream
     with (
         _noting_files(mode.captured),
         Together(creator),
@@ -150,18 +149,6 @@ def _loop(
             limit.after_run(session.steps_last_run, session.global_step())
         if creator.session is not None:
             creator.session.finish_host_calls()
-=======
-    with _noting_files(mode.captured), monitored_session(creator, hooks) as monitored:
-            first = monitored._tf_sess().global_step()
-            warns = mode.captured.config.log_step_count_steps is None
-            limit = StepLimit(first, request.steps, request.max_steps, warns=warns)
-            while not monitored.should_stop():
-                values, session = schedule.run(monitored, fetches)
-                loss = values[-1]
-                limit.after_run(session.steps_last_run, session.global_step())
-            if creator.session is not None:
-                creator.session.finish_host_calls()
->>>>>>> Stashed changes
     if loss is None:
         logging.warning(
             "Training with estimator made no steps. Perhaps input is empty or misspecified."
