@@ -45,12 +45,15 @@ def imported(
     wait = wait or LateControlInputs()
     under_construction = tf.compat.v1.get_default_graph()
     already = len(under_construction.get_operations()) if after else 0
+    # tf.distribute's scope of another replica: without it names would get numbers, and an error
+    # would not say which operation failed.
+    scope = under_construction.get_name_scope().rpartition("/")[2]
     with _without_control_inputs(under_construction):
         found = tf.graph_util.import_graph_def(
             definition,
             input_map=inputs,
             return_elements=[*elements, *wait.late, *wait.inside],
-            name="",
+            name=f"{scope}/" if scope.startswith("replica_") else "",
         )
     if after:
         # tf.control_dependencies fails for imported ops: TensorFlow compares the operations `after`
