@@ -130,3 +130,35 @@ def test_threads_train_and_predict_as_each_does_alone(tmp_path, rounds):
     assert wrong == []
     assert shared() == before
     assert random.getstate() == state
+
+
+class Fails(tf.train.SessionRunHook):
+    def after_create_session(self, session, coord):
+        raise RuntimeError("of the hook")
+
+
+@pytest.mark.parametrize("call", ["train", "evaluate", "predict"])
+def test_an_error_as_a_session_starts_leaves_no_threads_of_queues(tmp_path, caplog, call):
+    """As in the original, none goes on with a session that is gone, and reports its error."""
+
+    def queue_fn():
+        names = tf.train.string_input_producer(["a", "b"], shuffle=False)
+        lengths = tf.strings.length(tf.train.batch([names.dequeue()], 4, capacity=100_000))
+        return {"x": tf.cast(lengths, tf.float32)}, None
+
+    def model_fn(features, labels, mode):
+        loss = tf.reduce_mean(features["x"] * tf.get_variable("w", []))
+        train_op = tf.assign_add(tf.train.get_global_step(), 1)
+        predictions = {"x": features["x"]}
+        return estimator.EstimatorSpec(mode, predictions, loss=loss, train_op=train_op)
+
+    model = estimator.Estimator(model_fn, str(tmp_path))
+    model.train(queue_fn, steps=1)
+    before = set(threading.enumerate())
+    with caplog.at_level("INFO", "tensorflow"), pytest.raises(RuntimeError, match="of the hook"):
+        list(getattr(model, call)(queue_fn, hooks=[Fails()]))
+    others = [each for each in threading.enumerate() if "QueueRunner" in each.name]
+    for thread in others:
+        thread.join(5)
+    assert set(others) <= before
+    assert "Error reported to Coordinator" not in caplog.text

@@ -23,9 +23,9 @@ from tpu_estimator_compat.engine.modes.plans import evaluation_plan
 from tpu_estimator_compat.engine.modes.ready_mode import make_ready, warn_if_untrained
 from tpu_estimator_compat.engine.modes.training import writer_hooks
 from tpu_estimator_compat.engine.session.session_creator import (
-    QueueThreads,
     SessionCreator,
     Together,
+    monitored_session,
 )
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
@@ -139,8 +139,7 @@ class Evaluation:
             scaffold,
             request.source,
         )
-        hooks = [*hooks, QueueThreads(hooks)]
-        with Together(creator), tf.compat.v1.train.MonitoredSession(creator, hooks) as monitored:
+        with Together(creator), monitored_session(creator, hooks) as monitored:
             while not monitored.should_stop():
                 schedule.run(monitored, list(self._mode.plan.targets))
         self._warn_if_data_ended(creator.session)

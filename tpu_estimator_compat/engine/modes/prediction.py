@@ -20,7 +20,7 @@ from tpu_estimator_compat.engine.modes.plans import prediction_plan
 from tpu_estimator_compat.engine.modes.ready_mode import make_ready, warn_if_untrained
 from tpu_estimator_compat.engine.modes.training import writer_hooks
 from tpu_estimator_compat.engine.session import fetches as fetches_lib
-from tpu_estimator_compat.engine.session.session_creator import QueueThreads, SessionCreator
+from tpu_estimator_compat.engine.session.session_creator import SessionCreator, monitored_session
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.spec import WarmStartSettings
 from tpu_estimator_compat.tf_internals import summary_ops_v2
@@ -92,7 +92,7 @@ def one_by_one(
 ) -> Generator[dict[str, Any], None, None]:
     """Values of `fetches` for every input element; hooks run for each."""
     with captured.in_graph():
-        monitored = tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)])
+        monitored = monitored_session(creator, hooks)
     try:
         while True:
             with captured.in_graph():

@@ -40,9 +40,9 @@ from tpu_estimator_compat.engine.modes.model_modes import Model
 from tpu_estimator_compat.engine.modes.plans import training_plan
 from tpu_estimator_compat.engine.modes.ready_mode import ReadyMode, make_ready
 from tpu_estimator_compat.engine.session.session_creator import (
-    QueueThreads,
     SessionCreator,
     Together,
+    monitored_session,
 )
 from tpu_estimator_compat.engine.session.step_session import StepSession
 from tpu_estimator_compat.engine.topology.replicas import Topology
@@ -138,7 +138,7 @@ def _loop(
     with (
         _noting_files(mode.captured),
         Together(creator),
-        tf.compat.v1.train.MonitoredSession(creator, [*hooks, QueueThreads(hooks)]) as monitored,
+        monitored_session(creator, hooks) as monitored,
     ):
         first = monitored._tf_sess().global_step()
         warns = mode.captured.config.log_step_count_steps is None

@@ -155,10 +155,11 @@ class QueueThreads(tf.compat.v1.train.SessionRunHook):
 
     def __init__(self, hooks: Sequence[Any]):
         self._hooks = hooks
+        self._coord: tf.train.Coordinator | None = None
 
     def after_create_session(self, session: Any, coord: tf.train.Coordinator) -> None:
         del session
-        join = coord.join
+        self._coord, join = coord, coord.join
 
         def join_soon(*args: Any, stop_grace_period_secs: float = 120, **kwargs: Any) -> None:
             seconds = 3 if self._is_told() else stop_grace_period_secs
@@ -171,9 +172,27 @@ class QueueThreads(tf.compat.v1.train.SessionRunHook):
 
         coord.join = join_soon
 
+    def stop(self) -> None:
+        if self._coord is not None:
+            self._coord.request_stop()
+            with contextlib.suppress(Exception):  # the error of the hook counts
+                self._coord.join(ignore_live_threads=True)
+
     def _is_told(self) -> bool:
         told = any(getattr(hook, "signalled", False) for hook in self._hooks)
         return told or sys.exc_info()[0] is KeyboardInterrupt
+
+
+def monitored_session(
+    creator: tf.compat.v1.train.SessionCreator, hooks: Sequence[Any]
+) -> tf.compat.v1.train.MonitoredSession:
+    """A MonitoredSession; if a hook's `after_create_session` fails, no thread of queues remains."""
+    threads = QueueThreads(hooks)
+    try:  # first of the hooks, so that it knows of the threads before another hook can fail
+        return tf.compat.v1.train.MonitoredSession(creator, [threads, *hooks])
+    except BaseException:
+        threads.stop()
+        raise
 
 
 class Together(contextlib.AbstractContextManager[None]):
