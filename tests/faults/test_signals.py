@@ -11,6 +11,7 @@ from support import TESTS, python_path
 
 SCRIPT = """
 import atexit, multiprocessing, os, sys, tempfile, threading, time
+atexit.register(print, "first")  # before TensorFlow's own, and not flushed
 import tensorflow.compat.v1 as tf
 from tpu_estimator_compat.v1 import estimator
 
@@ -30,7 +31,7 @@ def computing():
     while True:
         pass
 
-def model_fn(features, labels, mode):
+def model_fn(features, labels, mode, params=None):
     weight = tf.get_variable("w", [], initializer=tf.ones_initializer())
     x = tf.reduce_mean(features)
     if KIND in ("queue", "busy", "queue beside Python"):
@@ -45,6 +46,11 @@ def model_fn(features, labels, mode):
             x += tf.FIFOQueue(1, [tf.float32], [[]]).dequeue()
     loss = tf.square(x * weight)
     train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    if KIND == "host call":
+        host_call = lambda x: tf.py_func(waiting, [x], tf.float32), [tf.reshape(loss, [1])]
+        return estimator.tpu.TPUEstimatorSpec(
+            mode, loss=loss, train_op=train_op, host_call=host_call
+        )
     return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 def numbers():
@@ -55,7 +61,7 @@ def rows():
     yield 1.0
     yield waiting(1.0)
 
-def input_fn():
+def input_fn(params=None):
     if KIND == "queue beside Python":
         return tf.data.Dataset.from_generator(numbers, tf.float32, []).batch(1)
     if KIND == "input":
@@ -78,10 +84,17 @@ class Hook(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         if KIND == "hook":
             waiting(0)
+        if KIND == "C code":
+            told("blocked")
+            sum(range(10**11))  # for an hour, with Python's lock
 
 KIND = sys.argv[2]
-config = estimator.RunConfig(sys.argv[1], save_checkpoints_steps=5, log_step_count_steps=None)
-model = estimator.Estimator(model_fn, config=config)
+given = dict(model_dir=sys.argv[1], save_checkpoints_steps=5, log_step_count_steps=None)
+if KIND == "host call":
+    config = estimator.tpu.RunConfig(**given)
+    model = estimator.tpu.TPUEstimator(model_fn, config=config, train_batch_size=1)
+else:
+    model = estimator.Estimator(model_fn, config=estimator.RunConfig(**given))
 try:
     if KIND == "evaluation":
         trained = estimator.TrainSpec(input_fn, max_steps=1000)
@@ -89,14 +102,17 @@ try:
         estimator.train_and_evaluate(model, trained, evaluated)
     else:
         model.train(input_fn, steps=1000, hooks=[Hook()])
+except BaseException:
+    exec(sys.argv[3])
 finally:
     told("finally")
 """
 
 
-def started(folder, kind):
+def started(folder, kind, ending="raise", command=()):
+    (folder / "script.py").write_text(SCRIPT)
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(folder), kind],
+        [sys.executable, *command, str(folder / "script.py"), str(folder), kind, ending],
         env={**os.environ, "PYTHONPATH": python_path.joined(TESTS.parent)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -104,17 +120,62 @@ def started(folder, kind):
     )
 
 
-def ended(folder, kind, number, times=1):
+def ended(folder, kind, number, times=1, **how):
     """What a blocked script writes after some signals: its lines, its log and its exit status."""
-    process = started(folder, kind)
+    process = started(folder, kind, **how)
     temporary = process.stdout.readline().strip()
     assert process.stdout.readline() == "blocked\n"
     for _ in range(times):
         time.sleep(0.3)
         process.send_signal(number)
     lines, log = process.communicate(timeout=60)
+    if process.returncode == -number:
+        os.rmdir(temporary)
+        return lines.split(), log, process.returncode
     assert not os.path.exists(temporary), log
-    return lines.split(), log, process.returncode
+    *lines, last = lines.split()
+    assert last == "first"
+    return lines, log, process.returncode
+
+
+RUN = ("-m", "tpu_estimator_compat", "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "number", "ending", "command", "status"),
+    [
+        ("input", signal.SIGTERM, "raise", (), 143),
+        ("input", signal.SIGTERM, "raise SystemExit('told')", RUN, 1),
+        ("input", signal.SIGINT, "raise", (), 130),
+        ("input", signal.SIGINT, "raise", RUN, 130),
+        ("input", signal.SIGINT, "sys.exit(3)", (), 3),
+        ("input", signal.SIGINT, "sys.exit(3)", RUN, 3),
+        ("input", signal.SIGINT, "sys.exit()", (), 0),
+        ("input", signal.SIGINT, "exit(259)", (), 3),
+        ("input", signal.SIGTERM, "pass", (), 0),
+        ("queue", signal.SIGHUP, "1 / 0", (), 1),
+    ],
+)
+def test_the_exit_status_is_pythons(tmp_path, kind, number, ending, command, status):
+    """Of an end without Python's own, which would wait for what blocks."""
+    lines, log, code = ended(tmp_path, kind, number, ending=ending, command=command)
+    assert (lines, code) == (["finally", "exit"], status), log
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_host_call_that_waits_in_python_ends_with_the_process(tmp_path, number, status, times):
+    lines, log, code = ended(tmp_path, "host call", number, times)
+    assert (lines, code) == (["exit"], status), log
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's signals")
+def test_a_second_signal_ends_c_code_that_holds_pythons_lock(tmp_path):
+    lines, _, code = ended(tmp_path, "C code", signal.SIGTERM, 2)
+    assert (lines, code) == ([], -signal.SIGTERM)
 
 
 @pytest.mark.slow
@@ -172,7 +233,7 @@ def test_what_has_nothing_to_save_ends_at_once(tmp_path, kind, times, told):
 def test_a_signal_to_a_forked_child_is_the_childs(tmp_path):
     process = started(tmp_path, "fork")
     lines, log = process.communicate(timeout=60)
-    assert lines.split()[1:] == ["-15", "finally", "exit"], log
+    assert lines.split()[1:] == ["-15", "finally", "exit", "first"], log
     assert process.returncode == 0
 
 

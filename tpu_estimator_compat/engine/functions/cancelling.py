@@ -65,6 +65,20 @@ def call(name: bytes, inputs: Sequence[tf.Tensor], outputs: int) -> list[tf.Tens
     return canceller.call(name.decode(), inputs, outputs, tuple(options))
 
 
+@contextlib.contextmanager
+def waiting() -> Iterator[None]:
+    """Within, this thread waits for another, which nothing cancels, as it does for a function."""
+    canceller = current()
+    if canceller is None:
+        yield
+        return
+    canceller.since, canceller.thread = time.monotonic(), get_ident()
+    try:
+        yield
+    finally:
+        canceller.since = None
+
+
 def current() -> Canceller | None:
     return getattr(_here, "canceller", None)
 

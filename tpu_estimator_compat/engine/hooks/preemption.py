@@ -18,7 +18,6 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.functions.cancelling import cancelled_by
-from tpu_estimator_compat.engine.signals import process_exit
 from tpu_estimator_compat.engine.signals.signal_watch import SignalWatch
 
 _NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -71,7 +70,9 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             n: handler for n, handler in handlers.items() if _is_free(n, handler)
         }
         if before:
-            self._watch = SignalWatch(self._is_ours, self._saves_nothing, self._patience, _HURRY)
+            self._watch = watch = SignalWatch(
+                self._is_ours, self._saves_nothing, self._patience, _HURRY
+            )
             self._context.callback(self._watch.close)
             self._context.enter_context(cancelled_by(self._watch.canceller))
             _listening.append(self)
@@ -79,6 +80,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         self._before = before
         for number in before:
             signal.signal(number, self._note)
+            watch.catch(number)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
@@ -145,7 +147,6 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         if callable(handler):
             handler(number, frame)
             return
-        process_exit.set_exit_code(128 + number)
         raise SystemExit(128 + number)
 
     def _hand_on(self, number: int) -> None:

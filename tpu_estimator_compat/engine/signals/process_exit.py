@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dis
 import faulthandler
-import logging
 import os
 import signal
 import sys
 import threading
-import weakref
 from collections.abc import Iterator
+from types import FrameType
+from typing import Any
 
 _SECONDS = 5.0  # for the script's atexit functions while the main thread is blocked
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -20,12 +21,7 @@ _STDERR = 2  # a notebook's sys.stderr is no file
 
 class _Exit:
     waits = True
-    code = 0
-
-
-def set_exit_code(code: int) -> None:
-    """Sets the exit status for an end without waiting; an uncaught exception's replaces it."""
-    _Exit.code = code
+    left: SystemExit | None = None  # which left the main module
 
 
 def waits_no_more() -> bool:
@@ -34,7 +30,33 @@ def waits_no_more() -> bool:
 
 
 def end_without_waiting() -> None:
+    """Ends the process after its atexit functions, with the status that Python would give it.
+
+    Python tells nobody the status of a SystemExit. So a trace function, as debuggers have one,
+    sees how the main module ends.
+    """
+    if not _Exit.waits:
+        return
     _Exit.waits = False
+    if threading.current_thread() is not threading.main_thread():
+        atexit.register(_exit)
+        return
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    frame.f_trace, frame.f_trace_lines = _leave, False
+    sys.settrace(lambda *unused: None)
+
+
+def _leave(frame: FrameType, event: str, argument: Any) -> Any:
+    """Traces the main module's frame."""
+    if event == "exception":
+        _Exit.left = argument[1] if isinstance(argument[1], SystemExit) else None
+    if event == "return":
+        if dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN"):
+            _Exit.left = None  # the module has caught it
+        atexit.register(_exit)  # now, so that it comes before all others, which it calls
+    return _leave
 
 
 def end_now(code: int) -> None:
@@ -42,12 +64,11 @@ def end_now(code: int) -> None:
 
     Runs the atexit functions first, for at most `_SECONDS`.
     """
-    set_exit_code(code)
-    end_without_waiting()
+    _Exit.waits = False
     timer = threading.Timer(_SECONDS, os._exit, [code])
     timer.daemon = True
     timer.start()
-    atexit._run_exitfuncs()
+    _run_functions()
     os._exit(code)
 
 
@@ -75,16 +96,26 @@ def limited(seconds: float) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-@atexit.register
 def _exit() -> None:
-    """Runs, as atexit reverses the order, after the script's functions and before TensorFlow's."""
-    if _Exit.waits:
-        return
-    uncaught = getattr(sys, "last_type", None)
-    if uncaught is not None:
-        _Exit.code = 130 if issubclass(uncaught, KeyboardInterrupt) else 1
-    weakref.finalize._exitfunc()  # type: ignore[attr-defined]  # removes temporary folders
-    logging.shutdown()
+    """Runs the other atexit functions, and ends the process before Python's own end can block."""
+    _run_functions()
+    os._exit(_status())
+
+
+def _run_functions() -> None:
+    atexit.unregister(_exit)
+    atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(_Exit.code)
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # absent, closed or replaced
+            stream.flush()
+
+
+def _status() -> int:
+    """The exit status that Python would give to the process."""
+    uncaught = getattr(sys, "last_type", None)
+    if _Exit.left is not None:
+        code = _Exit.left.code
+        return code & 0xFF if isinstance(code, int) else int(code is not None)
+    if uncaught is not None:
+        return 128 + signal.SIGINT if issubclass(uncaught, KeyboardInterrupt) else 1
+    return 0

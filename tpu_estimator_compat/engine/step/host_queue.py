@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.functions import eager, functions, tuning
+from tpu_estimator_compat.engine.functions import cancelling, eager, functions, tuning
 from tpu_estimator_compat.engine.functions.tuner import Call, Tuner
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.state.variables import VariableStore
@@ -84,7 +84,8 @@ class HostCallQueue:
     def finish(self) -> None:
         """Waits for all calls handed over; raises a call's error, and drops the calls after it."""
         if self._last is not None:
-            self._last.result()
+            with cancelling.waiting():
+                self._last.result()
             self._last = None
         error, self._error = self._error, None
         if error is None:
@@ -104,7 +105,8 @@ class HostCallQueue:
     def close(self) -> None:
         """Ends the thread, once all calls are made."""
         if self._thread is not None:
-            self._thread.shutdown()
+            with cancelling.waiting():
+                self._thread.shutdown()
             self._thread = None
 
     def _waiting(self) -> int:
