@@ -2,7 +2,8 @@
 
 Python puts the working directory first in `sys.path`. A file there, such as `random.py`, then
 replaces the standard module of the same name. Commands that only read a source tree must import
-nothing from it, so the package calls this module before its other imports.
+nothing from it, so the package calls this module before its other imports. `run` puts the script's
+folder in its place, as Python does.
 """
 
 import os
@@ -12,8 +13,8 @@ _left: list[str] = []
 
 
 def leave_working_directory() -> None:
-    """Removes the working directory from `sys.path`, unless the command is `run`."""
-    if _is_command() and sys.argv[1:2] != ["run"] and sys.path[:1] == [os.getcwd()]:
+    """Removes the working directory from `sys.path`."""
+    if _is_command() and sys.path[:1] == [os.getcwd()]:
         _left.append(sys.path.pop(0))
 
 

@@ -56,7 +56,7 @@ def test_an_isolated_scan_ignores_pythonpath_in_its_children_too(tree, monkeypat
     assert "TPUConfig" in said
 
 
-@pytest.mark.parametrize("command", [c.NAME for c in COMMANDS if c.NAME != "run"])
+@pytest.mark.parametrize("command", [c.NAME for c in COMMANDS])
 def test_help_imports_nothing_of_it(tree, command):
     said = said_by(tree, command, "--help")
     assert "IMPORTED" not in said

@@ -86,7 +86,7 @@ def test_numpy_legacy(run):
     done = run(NUMPY)
     assert done.returncode == 1
     assert "--numpy-legacy" in done.stderr
-    assert 'File "script.py", line 3' in done.stderr
+    assert 'script.py", line 3' in done.stderr
 
 
 def test_lines_are_true_with_numpy_legacy(run):
@@ -96,7 +96,7 @@ def test_lines_are_true_with_numpy_legacy(run):
     done = run(
         source.replace(".tostring\n", "\n") + "y = [].tostring()\n", options=("--numpy-legacy",)
     )
-    assert 'File "script.py", line 5' in done.stderr
+    assert 'script.py", line 5' in done.stderr
 
 
 TOLD = "INFO:tensorflow:told"
@@ -141,7 +141,7 @@ def test_a_program_that_goes_through_absl(run):
 def test_python_2_is_named(run):
     done = run('import sys\nprint "hello"\n')
     assert done.returncode == 1
-    assert 'File "script.py", line 2' in done.stderr
+    assert 'script.py", line 2' in done.stderr
     assert "This looks like Python 2" in done.stderr
     assert "`print x` is `print(x)` now" in done.stderr
     assert "Traceback" not in done.stderr

@@ -85,23 +85,3 @@ def test_tests_are_collected_as_they_are(python, project, way, options):
 def test_the_processes_of_xdist_too(python, project):
     done = python(*WAYS["run"], "-q", "-n", "2", "-p", "no:cacheprovider", "tests")
     assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_the_environment_is_given_back(python, tmp_path):
-    (tmp_path / "script.py").write_text(
-        """
-import os
-from tpu_estimator_compat.old_names.legacy import script
-os.environ["PYTEST_PLUGINS"] = "pytest_of_somebody"
-open("pytest_of_somebody.py", "w").close()
-open("test_nothing.py", "w").write("def test_nothing(): pass")
-try:
-    script.run("pytest", ["-q", "test_nothing.py"], module=True)
-except SystemExit as end:
-    print("status", end.code)
-print(os.environ["PYTEST_PLUGINS"])
-"""
-    )
-    done = python("script.py")
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-2:] == ["status 0", "pytest_of_somebody"]

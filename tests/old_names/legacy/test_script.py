@@ -1,43 +1,159 @@
-import json
-import pathlib
+import subprocess
+import sys
 import zipfile
 
 import pytest
 
+from .conftest import environment
 
-def test_it_is_main(run, tmp_path):
-    done = run(
-        """
-        import json, os, sys
-        import __main__
-        print(json.dumps({
-            "argv": sys.argv,
-            "path": sys.path[0],
-            "name": __name__,
-            "file": __file__,
-            "main": __main__.__dict__ is globals(),
-            "doc": __doc__,
-        }))
-        """,
-        "--first=1",
-        "-h",
-        "--",
-        "x y",
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["argv"] == ["script.py", "--first=1", "-h", "--", "x y"]
-    assert (found["name"], found["file"], found["main"]) == ("__main__", "script.py", True)
-    assert pathlib.Path(found["path"]) == tmp_path
+FACTS = '''"""What a script can see and do."""
+import atexit, builtins, inspect, logging, os, pickle, runpy, sys, threading
+from unittest import mock
+import __main__
+
+class Own: pass
+
+def told(when):
+    found = logging.getLogger("own").level, logging.root.handlers != [], os.environ.get("ADDED")
+    print(when, sys.argv, sys.path[0], found, sys.modules["__main__"].Own, main_only, flush=True)
+    import beside_too
+
+def later():
+    threading.main_thread().join()
+    told("thread")
+
+print(sys.argv, sys.path, sys.flags, sorted(os.environ), __name__, __file__, __doc__, __spec__)
+print(sorted(vars()), type(__builtins__).__mro__[-2:], type(__loader__), __loader__.path)
+print(__package__, __cached__, __main__.__dict__ is globals(), hasattr(__builtins__, "print"))
+print(__builtins__.print is print, sys.exc_info(), sys.stdin.read())
+os.makedirs("elsewhere", exist_ok=True)
+os.chdir("elsewhere")
+print(inspect.getsource(Own), pickle.loads(pickle.dumps(Own)), inspect.getsourcefile(Own))
+main_only = builtins.of_all = 3
+import beside
+print(of_all, beside.of_all_too, [os.path.basename(name) for name in (beside.__file__, __file__)])
+with mock.patch("builtins.open", lambda name: name + " is mocked"):
+    print(open("x"), beside.opened("x"))
+__builtins__.set_in_main = 4
+print(builtins.set_in_main, beside.set_in_main_too())
+by_path = os.path.join(os.path.dirname(os.path.realpath(__file__)), "by_path.py")
+print(sorted(runpy.run_path(by_path, run_name="other").items()))
+print(runpy.run_module("beside_too", run_name="third")["NAME"])
+os.environ["ADDED"] = "1"
+logging.basicConfig(level=5)
+logging.getLogger("own").setLevel(7)
+atexit.register(told, "atexit")
+threading.Thread(target=later).start()
+'''
+BESIDE = """import builtins
+of_all_too = of_all
+def opened(name): return open(name)
+def set_in_main_too(): return set_in_main
+"""
+PATHS = ["script.py", "./script.py", "link.py"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("ending", "status"),
-    [("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('no')", 1), ("raise KeyError(3)", 1)],
-)
-def test_exit_status(run, ending, status):
-    assert run(f"import sys\n{ending}\n").returncode == status
+@pytest.mark.parametrize("path", PATHS)
+def test_it_is_as_by_python(tmp_path, path):
+    """In all that a script can see and do, in its threads and atexit functions, too."""
+    for name, text in {
+        "sub/script": FACTS,
+        "sub/beside": BESIDE,
+        "sub/beside_too": "NAME = __name__\n",
+        "sub/by_path": "from beside_too import NAME\nNAMES = __name__, __spec__, __package__\n"
+        "__builtins__ = None\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "link.py").symlink_to("sub/script.py")
+    (tmp_path / "script.py").write_text("raise SystemExit('of the wrong folder')")
+    where = tmp_path if path == "link.py" else tmp_path / "sub"
+    compared(where, [path, "--first=1", "-h", "--", "x y"])
+
+
+ENDINGS = {
+    "a number": "sys.exit(7)",
+    "none": "sys.exit()",
+    "too large": "sys.exit(257)",
+    "a text": "sys.exit('no')",
+    "another object": "raise SystemExit((1, 2))",
+    "an error": "def fail(): raise KeyError(3) from ValueError(4)\nfail()",
+    "an error of an error": "try: 1 / 0\nfinally: raise KeyError(3)",
+    "a syntax error": "eval('1 +')",
+    "a hook for errors": "sys.excepthook = lambda *error: print('hook', error[0])\n1 / 0",
+    "an exit of the hook": "sys.excepthook = lambda *error: sys.exit(5)\n1 / 0",
+    "atexit": "import atexit\natexit.register(lambda: print(sys.last_value))\nraise KeyError(3)",
+    "at once": "import os\nos._exit(9)",
+    "exit": "exit(4)",
+    "by os.kill": "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENDINGS)
+def test_it_ends_as_by_python(tmp_path, name):
+    (tmp_path / "script.py").write_text(f"import sys\n{ENDINGS[name]}\n")
+    compared(tmp_path, ["script.py"])
+
+
+def compared(folder, words):
+    """Runs a script by Python, and by `run`."""
+    python, ours = (
+        subprocess.run(
+            [sys.executable, *command, *words],
+            cwd=folder,
+            env={**environment(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            input="given",
+            capture_output=True,
+            text=True,
+        )
+        for command in ([], ["-m", "tpu_estimator_compat", "run"])
+    )
+    assert ours.stdout == python.stdout, ours.stderr
+    assert ours.returncode == python.returncode
+    assert ours.stderr.endswith(python.stderr)  # TensorFlow's import has lines before
+
+
+CHILDREN = """
+import concurrent.futures, multiprocessing, os, sys
+import tensorflow as tf
+RATE = tf.estimator.RunConfig(keep_checkpoint_max=2).keep_checkpoint_max
+import beside
+
+class Own:
+    value = 1
+
+def double(x):
+    assert type(x).__name__ == "Own" and tf.contrib and not tf.executing_eagerly()
+    return RATE * beside.RATE * x.value, sys.argv[1:], os.environ["ADDED"], os.path.isabs(__file__)
+
+if __name__ == "__main__":
+    os.environ["ADDED"] = "1"
+    os.chdir("/")
+    for method in sys.argv[1:]:
+        context = multiprocessing.get_context(method)
+        process = context.Process(target=double, args=(Own(),))
+        process.start()
+        process.join()
+        print(process.exitcode)
+        with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+            print(list(pool.map(double, [Own()])), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["script.py"], ["-m", "package.script"]], ids=["path", "module"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_children_have_the_old_names(python, tmp_path, words, method):
+    folder = tmp_path / "package" if words[0] == "-m" else tmp_path
+    folder.mkdir(exist_ok=True)
+    (folder / "script.py").write_text(CHILDREN)
+    (tmp_path / "beside.py").write_text(
+        "import tensorflow as tf\nRATE = tf.estimator.RunConfig().save_summary_steps\n"
+    )
+    done = python("-m", "tpu_estimator_compat", "run", *words, method)
+    assert done.stdout == f"0\n[(200, ['{method}'], '1', True)]\n", done.stderr
 
 
 @pytest.mark.slow
@@ -74,84 +190,6 @@ def test_a_module_by_name(python, tmp_path):
     done = python(*words[:-1], "package.missing")
     assert done.returncode == 2
     assert "'package.missing'" in done.stderr
-
-
-def test_two_runs_and_two_threads_in_one_process(python, tmp_path):
-    """Each finds its own arguments, flags and modules, and leaves nothing behind."""
-    (tmp_path / "beside.py").write_text("import tensorflow as tf\ncount = []\n")
-    (tmp_path / "script.py").write_text(
-        "import sys, tensorflow as tf, beside\n"
-        "tf.flags.DEFINE_string('name', '', '')\n"
-        "tf.flags.FLAGS(sys.argv)\n"
-        "beside.count.append(1)\n"
-        "assert len(beside.count) == 1\n"
-        "tf.placeholder(tf.float32)\n"
-        "print('ran', tf.flags.FLAGS.name)\n"
-    )
-    (tmp_path / "driver.py").write_text(
-        "import sys, threading\n"
-        "import tensorflow as tf\n"
-        "from tpu_estimator_compat.old_names.legacy.script import run\n"
-        "before = sys.argv[:], sys.path[:], sys.modules['__main__'], set(dir(tf))\n"
-        "threads = [threading.Thread(target=run, args=('script.py', [f'--name={i}']))"
-        " for i in range(3)]\n"
-        "[t.start() for t in threads]; [t.join() for t in threads]\n"
-        "run('script.py', ['--name=last'])\n"
-        "assert tf.executing_eagerly()\n"
-        "assert 'beside' not in sys.modules\n"
-        "after = sys.argv, sys.path, sys.modules['__main__'], set(dir(tf))\n"
-        "assert after == before\n"
-        "assert [f for f in sys.meta_path if 'Legacy' in repr(f)] == []\n"
-    )
-    done = python("driver.py")
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split()) == sorted(
-        ["ran", "0", "ran", "1", "ran", "2", "ran", "last"]
-    )
-
-
-def test_what_a_script_sets_for_its_process_is_given_back(python, tmp_path):
-    """A run within a run, too, gives back what the outer one had set."""
-    (tmp_path / "script.py").write_text(
-        "import logging, os, sys, warnings\n"
-        "import tensorflow as tf\n"
-        "from absl import flags, logging as absl_logging\n"
-        "if len(sys.argv) > 1:\n"
-        "    from tpu_estimator_compat.old_names.legacy.script import run\n"
-        "    run('script.py')\n"
-        "    assert 'ADDED' not in os.environ\n"
-        "os.environ.update(ADDED='1', CHANGED='1')\n"
-        "del os.environ['REMOVED']\n"
-        "warnings.simplefilter('error')\n"
-        "tf.logging.set_verbosity(tf.logging.ERROR)\n"
-        "absl_logging.set_verbosity('debug')\n"
-        "logging.basicConfig(level=5)\n"
-        "logging.getLogger('theirs').setLevel(7)\n"
-        "logging.disable(30)\n"
-        "flags.FLAGS(sys.argv[:1] + ['--stderrthreshold=info'])\n"
-    )
-    (tmp_path / "driver.py").write_text(
-        "import logging, os, warnings\n"
-        "import tensorflow as tf\n"
-        "from absl import flags, logging as absl_logging\n"
-        "from tpu_estimator_compat.old_names.legacy.script import run\n"
-        "theirs = logging.getLogger('theirs')\n"
-        "flags.FLAGS(['driver.py'])\n"
-        "os.environ.update(CHANGED='0', REMOVED='0')\n"
-        "def state():\n"
-        "    some = [tf.get_logger(), absl_logging.get_absl_logger(), theirs]\n"
-        "    return [dict(os.environ), list(warnings.filters), logging.root.manager.disable,\n"
-        "            [(each.level, list(each.handlers)) for each in [logging.root, *some]],\n"
-        "            absl_logging.get_verbosity(), flags.FLAGS.stderrthreshold,\n"
-        "            flags.FLAGS.is_parsed()]\n"
-        "before = state()\n"
-        "run('script.py', ['again'])\n"
-        "for a, b in zip(before, state(), strict=True):\n"
-        "    assert a == b, (a, b)\n"
-        "print('given back')\n"
-    )
-    done = python("driver.py")
-    assert done.stdout.split() == ["given", "back"], done.stderr
 
 
 def test_a_script_that_installs_legacy_imports_itself(run, tmp_path):

@@ -40,7 +40,7 @@ def test_a_traceback_is_the_scripts_own(tmp_path):
     )
     assert done.returncode == 1
     trace = done.stderr[done.stderr.index("Traceback") :]
-    assert 'File "script.py", line 6, in <module>' in trace
+    assert f'File "{tmp_path}/script.py", line 6, in <module>' in trace
     assert 'beside.py", line 2, in fail' in trace
     assert "tpu_estimator_compat" not in trace
 

@@ -65,18 +65,12 @@ class Behavior:
         self._waiting = False
         self._is_sure = False  # the user or the script's own names chose the behavior
         self._silent: set[str] = set()  # files of modules that show no dialect
-
-    def __enter__(self) -> Behavior:
-        self._before = tf2.enabled()
         _set(True)
-        return self
 
-    def __exit__(self, unused_kind: object, error: BaseException | None, *unused: object) -> None:
+    def advise(self, error: BaseException) -> None:
         """Adds advice to an error that the other behavior would not have raised."""
-        if error is not None and (advice := self._advice(error)):
+        if advice := self._advice(error):
             error.add_note(advice)
-        self._waiting = False
-        _set(self._before)
 
     def start(self, script: Shown, asked: Dialect | None) -> Dialect:
         """Takes the dialect `asked` for, else the script's; returns what `tensorflow` means."""

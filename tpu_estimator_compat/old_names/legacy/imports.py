@@ -17,8 +17,9 @@ import logging
 import os
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tpu_estimator_compat.old_names.legacy import dialect, namespaces, overlay, table, vendored
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, Shown, shown
@@ -34,6 +35,26 @@ from tpu_estimator_compat.old_names.legacy.python_path import PythonPath, below
 _ROOTS = frozenset({"tensorflow", "tensorflow_estimator", "tensorflow_core"})
 _ROOTS_OF_PACKAGES = _ROOTS | {"keras"}
 _OURSELVES = __name__.partition(".")[0]
+
+
+class SharedBuiltins(types.ModuleType):
+    """`builtins`, and its copies for legacy modules: what is set in one is set in all.
+
+    So `mock.patch("builtins.open")` is for legacy modules, too. Each has its own `__import__`.
+    """
+
+    _all: ClassVar[weakref.WeakSet[types.ModuleType]] = weakref.WeakSet([builtins])
+
+    @classmethod
+    def copy(cls, module: types.ModuleType) -> SharedBuiltins:
+        made = cls(module.__name__)
+        vars(made).update(vars(module))
+        cls._all.add(made)
+        return made
+
+    def __setattr__(self, name: str, value: object) -> None:
+        for each in [self] if name == "__import__" else self._all:
+            vars(each)[name] = value
 
 
 class LegacyImports(importlib.abc.MetaPathFinder):
@@ -84,7 +105,7 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             find = getattr(finder, "find_spec", None)
             spec = None if find is None else find(fullname, path, target)
             if spec is not None:
-                return self._with_loader(spec) if self._is_legacy(spec) else spec
+                return self._with_loader(spec) if self.is_legacy(spec) else spec
         return None
 
     def _with_loader(self, spec: importlib.machinery.ModuleSpec) -> importlib.machinery.ModuleSpec:
@@ -114,7 +135,8 @@ class LegacyImports(importlib.abc.MetaPathFinder):
             for ending in ("", ".py")
         )
 
-    def _is_legacy(self, spec: importlib.machinery.ModuleSpec) -> bool:
+    def is_legacy(self, spec: importlib.machinery.ModuleSpec) -> bool:
+        """Whether a module belongs to the script, or is another legacy one."""
         top = spec.name.partition(".")[0]
         if top in self.packages | self.own:
             return True
@@ -140,15 +162,17 @@ class LegacyImports(importlib.abc.MetaPathFinder):
         roots = _ROOTS_OF_PACKAGES if self._is_of_package(namespace) else _ROOTS
         namespace["__builtins__"] = self._by_meaning[meaning, roots]
         if python_2:
-            namespace["__builtins__"] = {**namespace["__builtins__"], **python2.given(python_2)}
+            found = namespace["__builtins__"] = SharedBuiltins.copy(namespace["__builtins__"])
+            vars(found).update(python2.given(python_2))
             where = namespace.get("__file__") or namespace.get("__name__")
             logging.getLogger("tensorflow").warning(
                 "%s uses %s: %s", where, ", ".join(python_2), python2.SEMANTICS_WARNING
             )
 
-    def _builtins(self, meaning: Dialect, roots: frozenset[str]) -> dict[str, Any]:
-        legacy_import = functools.partial(self.import_, meaning=meaning, roots=roots)
-        return {**vars(builtins), "__import__": legacy_import}
+    def _builtins(self, meaning: Dialect, roots: frozenset[str]) -> types.ModuleType:
+        made = SharedBuiltins.copy(builtins)
+        vars(made)["__import__"] = functools.partial(self.import_, meaning=meaning, roots=roots)
+        return made
 
     def import_(
         self,
@@ -185,7 +209,8 @@ class LegacyImports(importlib.abc.MetaPathFinder):
 def compiled(source: bytes, path: str, *, numpy: bool) -> tuple[types.CodeType, Shown]:
     """Compiles a module; `numpy` says whether calls that NumPy dropped are rewritten."""
     with python2.explained(source, path):
-        tree = ast.parse(source, path)
+        flags: int = ast.PyCF_ONLY_AST  # `ast.parse` would be a frame in a SyntaxError's traceback
+        tree = compile(source, path, "exec", flags, dont_inherit=True)
     code = numpy_methods.mended(tree) if numpy else tree
     return compile(code, path, "exec", dont_inherit=True), shown(tree, path)
 

@@ -12,6 +12,8 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
+from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
+
 
 class NoScriptError(Exception):
     """No script or module has the name; the message says why."""
@@ -86,12 +88,15 @@ def _may_set_path(package: importlib.machinery.ModuleSpec) -> bool:
 
 
 def file(path: str) -> Script:
-    """The script at `path`; raises NoScriptError if there is none."""
+    """The script at `path`, made absolute, as by Python; raises NoScriptError if there is none.
+
+    Messages name a notebook and its cells by the path that was given.
+    """
     if os.path.isdir(path):
         raise NoScriptError(f"{path!r} is a directory; name the script in it.")
     if not os.path.exists(path):
         raise NoScriptError(f"there is no script {path!r} in {os.getcwd()!r}.")
-    return Script(path)
+    return Script(path if is_notebook(path) else os.path.join(os.getcwd(), path))
 
 
 def module(name: str) -> Script:

@@ -6,45 +6,19 @@ that sets up `logging` or absl's logging adds a root handler, which prints the s
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
-from collections.abc import Iterator
 
 _LOGGER = logging.getLogger("tensorflow")
 
 
-@contextlib.contextmanager
-def told_once() -> Iterator[None]:
+def tell_once() -> None:
     """Keeps root handlers from printing records that TensorFlow's own handler prints.
 
     Handlers that write to files get all records; so do terminal handlers if the script removed
     TensorFlow's own.
     """
-    before = vars(_LOGGER).get("callHandlers")  # set by an enclosing run
     _LOGGER.callHandlers = _call_handlers  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del _LOGGER.callHandlers
-        if before is not None:
-            _LOGGER.callHandlers = before  # type: ignore[method-assign]
-
-
-@contextlib.contextmanager
-def given_back() -> Iterator[None]:
-    """Restores the level and the handlers of all loggers on exit."""
-    root = logging.getLogger()
-    named = [each for each in root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
-    before = [(logger, logger.level, list(logger.handlers)) for logger in [root, *named]]
-    disabled = root.manager.disable
-    try:
-        yield
-    finally:
-        for logger, level, handlers in before:
-            logger.setLevel(level)
-            logger.handlers[:] = handlers
-        logging.disable(disabled)
 
 
 def _call_handlers(record: logging.LogRecord) -> None:

@@ -13,10 +13,9 @@ import sys
 
 import pytest
 
-from tpu_estimator_compat.old_names.legacy.behavior import Behavior
+from tpu_estimator_compat.old_names.legacy import children
 from tpu_estimator_compat.old_names.legacy.dialect import Shown
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports
-from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -30,15 +29,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 def _installed(config: pytest.Config) -> LegacyImports:
     """Installs `run`'s finder for modules below the working directory, until pytest ends."""
-    chosen = Behavior()
-    imports = LegacyImports([os.getcwd()], python_path=PythonPath(), judge=chosen.judge)
-    chosen.__enter__()
+    imports, chosen = children.begin(os.getcwd())
     chosen.start(Shown("pytest"), None)
-    sys.meta_path.insert(0, imports)
-
-    def undo() -> None:
-        sys.meta_path.remove(imports)
-        chosen.__exit__(None, None)
-
-    config.add_cleanup(undo)
+    config.add_cleanup(lambda: sys.meta_path.remove(imports))
     return imports

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
+import importlib.machinery
 import os
 import sys
-import threading
 import types
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from absl import flags
-from absl.testing import flagsaver
-
-from tpu_estimator_compat.old_names.legacy import locating, log_lines
-from tpu_estimator_compat.old_names.legacy.behavior import Behavior
+from tpu_estimator_compat.old_names.legacy import children, locating
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, Shown
-from tpu_estimator_compat.old_names.legacy.imports import LegacyImports, compiled
+from tpu_estimator_compat.old_names.legacy.imports import compiled
 from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
 from tpu_estimator_compat.old_names.legacy.notebooks.program import Program
-from tpu_estimator_compat.old_names.legacy.old_packages import OldPackages
-from tpu_estimator_compat.old_names.legacy.python_path import PythonPath
 
-_one_at_a_time = threading.RLock()  # a script changes the process: sys.argv, __main__, flags
 _PYTEST_PLUGIN = "tpu_estimator_compat.old_names.legacy.pytest_plugin"
 _BEHAVIORS = {"auto": None, "v1": Dialect.V1, "v2": Dialect.V2}
 
@@ -36,13 +27,17 @@ def run(
     module: bool = False,
     numpy_legacy: bool = False,
     behavior: str = "auto",
+    in_children: Callable[[], None] | None = None,
 ) -> None:
-    """Runs a script or a notebook as `__main__`, and restores the process afterwards.
+    """Runs a script or a notebook as `__main__`; from then on, the process is the script's.
+
+    Nothing is taken back at its end: its threads and `atexit` functions still find its arguments,
+    environment and modules.
 
     These modules get the names that TensorFlow dropped, from `tpu_estimator_compat.v1`: the script,
     modules beside it or in its package, modules on PYTHONPATH that no installed package owns,
     installed packages that use such names, and `legacy_packages`. Other modules import the real
-    TensorFlow. Only one thread at a time runs a script.
+    TensorFlow. Children that multiprocessing starts get them, too.
 
     Args:
       name: path of the script, or, with `module`, the name of a module.
@@ -53,30 +48,31 @@ def run(
       numpy_legacy: whether names that NumPy dropped (`np.float`, `x.tostring()`) work there.
       behavior: "v1" for graphs, as after `disable_v2_behavior()`; "v2" for eager execution; "auto"
         for the behavior that the names in the script, or in its modules, show.
+      in_children: a module's function that children of `spawn` and `forkserver` call first.
 
     Raises:
       NoScriptError: there is no such script, or the notebook cannot be run.
       SyntaxError: the script is not Python 3; a note says if it is Python 2.
     """
-    asked, chosen, name = _BEHAVIORS[behavior], Behavior(), os.fspath(name)
-    folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))
-    imports = LegacyImports(
-        [folder],
-        legacy_packages,
-        numpy_legacy,
-        own=[name.partition(".")[0]] if module else [],
-        old_packages=OldPackages(modern_packages),
-        python_path=PythonPath(),
-        judge=chosen.judge,
-    )
-    with _one_at_a_time, _owning(folder, imports), chosen, log_lines.told_once():
-        _name_plugin(imports)
-        script = locating.module(name) if module else locating.file(name)
-        shown, execute = _read(script, numpy_legacy)
-        main = _main(script)
-        imports.prepare(main.__dict__, chosen.start(shown, asked), shown.python_2)
-        sys.argv, sys.modules["__main__"] = [script.path, *arguments], main
+    asked, name = _BEHAVIORS[behavior], os.fspath(name)
+    folder = os.getcwd() if module else os.path.dirname(os.path.realpath(name))
+    if not sys.flags.safe_path:
+        sys.path.insert(0, folder)
+    own = (name.partition(".")[0],) if module else ()
+    given = folder, own, tuple(legacy_packages), tuple(modern_packages), numpy_legacy
+    imports, chosen = children.begin(*given)
+    _name_plugin(own)
+    script = locating.module(name) if module else locating.file(name)
+    shown, execute = _read(script, numpy_legacy)
+    main = _main(script)
+    children.inherit(given, shown, asked, in_children)
+    imports.prepare(main.__dict__, chosen.start(shown, asked), shown.python_2)
+    sys.argv, sys.modules["__main__"] = [script.path if module else name, *arguments], main
+    try:
         execute(main)
+    except BaseException as error:
+        chosen.advise(error)
+        raise
 
 
 def _read(script: locating.Script, numpy: bool) -> tuple[Shown, Callable[[types.ModuleType], None]]:
@@ -92,38 +88,22 @@ def _read(script: locating.Script, numpy: bool) -> tuple[Shown, Callable[[types.
 
 
 def _main(script: locating.Script) -> types.ModuleType:
-    main = types.ModuleType("__main__")
-    package = script.spec.parent if script.spec else None
-    main.__dict__.update(
-        __file__=script.path, __cached__=None, __spec__=script.spec, __package__=package
-    )
+    """The module `__main__` as Python makes it."""
+    main, spec, path = types.ModuleType("__main__"), script.spec, script.path
+    main.__dict__.update(__file__=path, __cached__=None, __annotations__={})
+    if spec is not None:
+        main.__dict__.update(
+            __spec__=spec, __package__=spec.parent, __loader__=spec.loader, __cached__=spec.cached
+        )
+    elif not is_notebook(path):
+        of_path = importlib.machinery
+        kind = of_path.SourcelessFileLoader if path.endswith(".pyc") else of_path.SourceFileLoader
+        main.__loader__ = kind("__main__", path)
     return main
 
 
-@contextlib.contextmanager
-def _owning(folder: str, imports: LegacyImports) -> Iterator[None]:
-    """Sets up sys.path, the finder and flags for the script, and restores them afterwards."""
-    before = sys.argv, sys.path[:], sys.modules["__main__"]
-    parsed, environment = flags.FLAGS.is_parsed(), dict(os.environ)
-    sys.path[:] = [folder, *sys.path]
-    sys.meta_path.insert(0, imports)
-    try:
-        with warnings.catch_warnings(), log_lines.given_back(), flagsaver.flagsaver():
-            yield
-    finally:
-        for name in set(os.environ) - set(environment):
-            del os.environ[name]
-        os.environ.update(environment)
-        sys.meta_path.remove(imports)
-        sys.argv, sys.path[:], sys.modules["__main__"] = before
-        for name in imports.loaded:
-            sys.modules.pop(name, None)
-        if not parsed:
-            flags.FLAGS.unparse_flags()
-
-
-def _name_plugin(imports: LegacyImports) -> None:
+def _name_plugin(own: Sequence[str]) -> None:
     """Adds the plugin to PYTEST_PLUGINS if the script is pytest, for its child processes too."""
-    if "pytest" in imports.own:
+    if "pytest" in own:
         others = os.environ.get("PYTEST_PLUGINS")
         os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, [others, _PYTEST_PLUGIN]))

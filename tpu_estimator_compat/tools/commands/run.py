@@ -6,9 +6,10 @@
 The script, or with -m the module, runs as `__main__` with the arguments that follow it. Names such
 as `tensorflow.contrib` and `tf.estimator` work in the script, in modules beside it, in its package,
 in modules on PYTHONPATH that belong to no installed package, in installed packages that use such
-names, and in those given by --legacy-package. All other code sees TensorFlow as it is. The exit
-status is 0 if the script ends without an error, 1 if it raises one, 2 if there is no such script,
-130 after Ctrl-C; a script that exits with a status of its own keeps it.
+names, and in those given by --legacy-package, also in children that multiprocessing starts. All
+other code sees TensorFlow as it is. The exit status is 0 if the script ends without an error, 1 if
+it raises one, 2 if there is no such script, 130 after Ctrl-C; a script that exits with a status of
+its own keeps it.
 """
 
 from __future__ import annotations
@@ -167,7 +168,8 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     from tpu_estimator_compat.tools.dry_run.report import told
 
     def execute(words: list[str]) -> int:
-        return run_script(argparse.Namespace(**{**vars(arguments), "args": words}))
+        given = {**vars(arguments), "args": words, "in_children": running.refuse_calls}
+        return run_script(argparse.Namespace(**given))
 
     flags = (*script_folders.FLAGS, *arguments.own_folder)
     source = _source(arguments)
@@ -191,10 +193,12 @@ def _source(arguments: argparse.Namespace) -> str:
     """The path of the script's source; empty for a module without source."""
     if not arguments.module:
         return str(arguments.script)
+    sys.path.insert(0, os.getcwd())  # as `script.run` will do
     try:
         spec = importlib.util.find_spec(arguments.script)
     except ImportError:
         spec = None
+    del sys.path[0]
     return (spec.origin or "") if spec else ""
 
 
@@ -240,6 +244,7 @@ def run_script(arguments: argparse.Namespace) -> int:
             module=arguments.module,
             numpy_legacy=arguments.numpy_legacy,
             behavior=arguments.behavior,
+            in_children=getattr(arguments, "in_children", None),
         )
     except locating.NoScriptError as error:
         say(f"{arguments.parser.prog}: error: {error}", error=True)
@@ -248,12 +253,13 @@ def run_script(arguments: argparse.Namespace) -> int:
         raise
     except BaseException as error:
         strip(error)
-        if sys.excepthook is sys.__excepthook__:  # which cannot show lines of notebook cells
-            traceback.print_exception(error)
-        else:
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+        if sys.excepthook is not sys.__excepthook__:
             sys.excepthook(type(error), error, error.__traceback__)
+        elif sys.stderr is not None:  # `sys.excepthook` cannot show lines of notebook cells
+            traceback.print_exception(error)
         for hint in hints.of(error, numpy_legacy=arguments.numpy_legacy):
-            print(hint, file=sys.stderr)
+            say(hint, error=True)
         return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
@@ -261,8 +267,7 @@ def run_script(arguments: argparse.Namespace) -> int:
 def strip(error: BaseException | None) -> None:
     """Removes the frames of this package and of importlib from an error's tracebacks."""
     while error is not None:
-        parsing = isinstance(error, SyntaxError)  # shows its place by itself
-        error.__traceback__ = None if parsing else _without(error.__traceback__)
+        error.__traceback__ = _without(error.__traceback__)
         error = error.__cause__ or error.__context__
 
 

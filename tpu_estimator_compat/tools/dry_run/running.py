@@ -70,6 +70,19 @@ def run(
     return report()
 
 
+def refuse_calls() -> None:
+    """Refuses the calls of a child that multiprocessing did not fork: the limits are not there."""
+    calls.observers.insert(0, _refused)
+
+
+def _refused(call: calls.Call) -> None:
+    raise RuntimeError(
+        f"{call.name} is called in a process that multiprocessing started by spawn or forkserver, "
+        "where a dry run cannot limit it. Call it in the script's own process, or start processes "
+        "by fork."
+    )
+
+
 def _status(execute: Callable[[], int]) -> int:
     """The exit status that the process would have; prints `sys.exit`'s message, as Python does."""
     try:
