@@ -37,6 +37,9 @@ from tensorflow.python.util import tf_inspect  # arguments of decorated function
 # Functions made of a captured graph.
 from tensorflow.python.distribute import collective_all_reduce_strategy  # classes of strategies
 from tensorflow.python.distribute import distribute_utils  # values of one replica, and of all
+from tensorflow.python.distribute import cross_device_ops  # what a strategy makes of equal values
+from tensorflow.python.distribute import values as distribute_values  # classes of those values
+from tensorflow.python.distribute import values_util  # what a variable makes of those values
 from tensorflow.python.distribute import mirrored_strategy  # classes of strategies
 from tensorflow.python.distribute.collective_all_reduce_strategy import (
     CollectiveAllReduceExtended,  # collective keys, equal on all machines

@@ -15,8 +15,8 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture import branch_values, graph_building, xla_contexts
-from tpu_estimator_compat.engine.capture.exchanging_optimizers import exchanging_optimizers
 from tpu_estimator_compat.engine.capture.keras_layers import generators_outside_checkpoints
+from tpu_estimator_compat.engine.capture.replica_context import in_replica
 from tpu_estimator_compat.tf_internals import nest, tpu_function, training_util
 
 Structure = Any
@@ -139,6 +139,7 @@ def capture(
     *,
     replicas: int,
     tpu_semantics: bool,
+    strategy: tf.distribute.Strategy | None = None,
     for_tpu: bool = False,
     compiled: bool = False,
 ) -> Any:
@@ -146,19 +147,19 @@ def capture(
 
     Args:
       call: takes the element, calls the user's model_fn, returns its spec.
-      tpu_semantics: whether CrossShardOptimizer exchanges gradients; if not, every optimizer does.
+      tpu_semantics: whether `call` sees shards, and CrossShardOptimizer exchanges gradients.
+      strategy: what it sees otherwise, if any; every optimizer exchanges gradients then.
       for_tpu: whether ops can be marked to run on a TPU's host.
       compiled: whether XLA compiles the graph.
     """
-    exchange = tpu_function.tpu_shard_context if tpu_semantics else exchanging_optimizers
+    shards = tpu_function.tpu_shard_context(replicas) if tpu_semantics else in_replica(strategy)
     marks = xla_contexts.marked(replicas) if for_tpu else contextlib.nullcontext()
     asked = compiled or tpu_semantics
     around = xla_contexts.of_replica(compiled) if asked else contextlib.nullcontext()
-    resources = tpu_semantics or replicas > 1
-    of_strategy = _resource_variables() if resources else contextlib.nullcontext()
     for tensor in tf.nest.flatten(element.structure, expand_composites=True) if asked else ():
         xla_contexts.note_of_replica(tensor.op)
-    with exchange(replicas), marks, around, of_strategy:
+    resources = _resource_variables() if tpu_semantics else contextlib.nullcontext()
+    with shards, marks, around, resources:
         return call(element.structure)
 
 

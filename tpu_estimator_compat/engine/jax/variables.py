@@ -137,7 +137,7 @@ class DeviceStore(VariableStore):
         with super().host_view(names):
             yield
 
-    def broadcast(self, handles: Iterable[tf.Operation]) -> None:
+    def broadcast(self, handles: Iterable[tf.Operation], *, restored: bool = False) -> None:
         self.host_wrote(op.name for op in handles)
 
 

@@ -14,6 +14,7 @@ from tpu_estimator_compat.spec import is_keras_metric, keras_metric_pair
 
 GraphKeys = tf.compat.v1.GraphKeys
 LOSS = "loss"
+_SUMMED = tf.VariableSynchronization.ON_READ, tf.VariableAggregation.SUM
 Pairs = dict[str, tuple[tf.Tensor, tf.Operation]]
 
 
@@ -58,9 +59,11 @@ def sum_over_replicas(captured: CapturedMode) -> None:
 
     Metrics of model_fn have one variable per replica; metrics of a metric_fn see all replicas.
     """
-    local = captured.graph.get_collection(tf.compat.v1.GraphKeys.METRIC_VARIABLES)
+    local = captured.graph.get_collection(GraphKeys.LOCAL_VARIABLES)
+    summed = captured.graph.get_collection(GraphKeys.METRIC_VARIABLES)
+    summed += [v for v in local if (v.synchronization, v.aggregation) == _SUMMED]
     with eager.eager_mode():
-        for name in (v.op.name for v in local if v.op.name in captured.store):
+        for name in dict.fromkeys(v.op.name for v in summed if v.op.name in captured.store):
             first, *others = components(captured.store[name])
             for other in others:
                 first.assign_add(other.read_value())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +35,8 @@ from tpu_estimator_compat.engine.topology import chosen_topology
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.spec.mode_spec import mode_spec
+
+_SUMS = (tf.compat.v1.losses.Reduction.SUM, "sum")  # of TF1, and of Keras
 
 
 def resolve(rules: Rules, mode: str) -> InputMode:
@@ -98,7 +101,7 @@ def _new_graph(
     for_session = topology.runtime == SESSION
     return new_graph(
         rules.config.tf_random_seed,
-        resource_step=rules.resource_step or topology.num_replicas > 1,
+        resource_step=rules.resource_step or topology.seen_strategy is not None,
         reads_step=reads_step,
         for_session=for_session,
         device_fn=device_fn(rules.config) if for_session and reads_step else None,
@@ -151,18 +154,22 @@ def _captured(
         call,
         element,
         replicas=topology.num_replicas,
+        strategy=topology.seen_strategy,
         tpu_semantics=topology.tpu_semantics,
         for_tpu=topology.on_tpu,
         compiled=topology.compiles_steps,
     )
     spec = mode_spec(returned, mode)
-    if topology.num_replicas > 1 and not topology.tpu_semantics:  # on TPU, the first core was read
-        store.average_on_read(_averaged(graph))
+    if topology.seen_strategy is not None:  # on TPU, the first core was read
+        store.join_on_read(_joined_on_read(graph))
     updates = []
     if mode == ModeKeys.TRAIN:
         assert spec.loss is not None  # a spec of TRAIN has one
         wanted = [as_operation(spec.train_op), spec.loss.op]
         updates = implicit_updates(graph, wanted, element.feeds)
+        if topology.seen_strategy is not None and graph._last_loss_reduction in _SUMS:
+            # The mean over replicas, which is reported, is the sum then.
+            spec = dataclasses.replace(spec, loss=spec.loss * topology.num_replicas)
     return CapturedMode(
         mode,
         rules.config,
@@ -208,13 +215,13 @@ def _partition(rules: Rules, input_mode: InputMode, element_spec: Any) -> list[A
     return found + [None] * (len(flat) - len(found))  # the padding mask is not split
 
 
-def _averaged(graph: tf.Graph) -> list[str]:
-    return [
-        v.op.name
+def _joined_on_read(graph: tf.Graph) -> dict[str, tf.VariableAggregation]:
+    return {
+        v.op.name: v.aggregation
         for v in graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES)
         if v.synchronization == tf.VariableSynchronization.ON_READ
-        and v.aggregation == tf.VariableAggregation.MEAN
-    ]
+        and v.aggregation in (tf.VariableAggregation.SUM, tf.VariableAggregation.MEAN)
+    }
 
 
 def split_element(element: Any) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from tpu_estimator_compat.config import (
 )
 from tpu_estimator_compat.config.arguments import check_steps
 from tpu_estimator_compat.engine.capture import user_functions
+from tpu_estimator_compat.engine.capture.replica_context import across_replicas
 from tpu_estimator_compat.engine.cluster import workers
 from tpu_estimator_compat.engine.cluster.workers import Workers
 from tpu_estimator_compat.engine.inputs import deployed_input, pipeline_configs
@@ -123,7 +124,8 @@ class Rules:
                 f"input_fn ({input_fn}) does not include params argument, required by TPUEstimator "
                 'to pass batch size as params["batch_size"]'
             )
-        called = call_input_fn(lambda: input_fn(**arguments), store)
+        with across_replicas(input_mode.topology.seen_strategy):
+            called = call_input_fn(lambda: input_fn(**arguments), store)
         input_mode.check_called(called)
         if self.tpu_config is None and mode == ModeKeys.PREDICT:  # on TPU, nor did the original
             warn_if_endless(called)

@@ -23,6 +23,7 @@ from tpu_estimator_compat.config import (
     RunConfig,
     TaskType,
 )
+from tpu_estimator_compat.engine.capture.replica_context import in_replica
 from tpu_estimator_compat.engine.checkpoint.state import (
     CheckpointSource,
     check_writable,
@@ -123,7 +124,11 @@ def _collect_loss(mode: ReadyMode) -> None:
     """Adds the loss to the graph's losses and, unless model_fn did, to its summaries."""
     graph, loss = mode.captured.graph, mode.plan.loss
     if not any(x.op.name == "loss" for x in graph.get_collection(GraphKeys.SUMMARIES)):
-        tf.compat.v1.summary.scalar("loss", loss)
+        strategy, mean = mode.captured.topology.seen_strategy, loss
+        if strategy and strategy.num_replicas_in_sync > 1:
+            with in_replica(strategy):
+                mean = tf.distribute.get_replica_context().all_reduce("MEAN", loss)
+        tf.compat.v1.summary.scalar("loss", mean)
     graph.add_to_collection(GraphKeys.LOSSES, loss)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -45,7 +45,7 @@ class VariableStore:
         self.sharded: ShardedVariables | None = None
         self._variables: dict[str, tf.Variable] = {}
         self._resources: dict[str, Resource] = {}
-        self._averaged: set[str] = set()
+        self._joined: dict[str, tf.VariableAggregation] = {}
         self._making = threading.RLock()
 
     @property
@@ -214,25 +214,25 @@ class VariableStore:
     def host_wrote(self, names: Iterable[str]) -> None:
         """Called after host code has written all components of variables."""
 
-    def average_on_read(self, names: Iterable[str]) -> None:
-        """Marks variables that host code reads as the average over replicas.
+    def join_on_read(self, aggregations: Mapping[str, tf.VariableAggregation]) -> None:
+        """Marks variables that host code reads as the sum (SUM) or mean (MEAN) over replicas.
 
-        `synchronization=ON_READ` with `aggregation=MEAN` asks for that, for example for the moving
-        averages of batch normalization.
+        `synchronization=ON_READ` asks for that, for example for the moving averages of batch
+        normalization.
         """
-        self._averaged.update(names)
+        self._joined.update(aggregations)
 
     @contextlib.contextmanager
     def host_view(self, names: Iterable[str]) -> Iterator[None]:
-        """Within the context, the first components of marked variables hold the averages."""
+        """Within the context, the first components of marked variables hold the sums or means."""
         kept = []
-        for name in self._averaged.intersection(names):
+        for name in self._joined.keys() & names:
             first, *others = components(self._variables[name])
             if others and first.is_initialized():
                 kept.append((first, first.read_value()))
-                first.assign(
-                    tf.add_n([first, *(tf.identity(o) for o in others)]) / (1 + len(others))
-                )
+                total = tf.add_n([first, *(tf.identity(o) for o in others)])
+                mean = self._joined[name] == tf.VariableAggregation.MEAN
+                first.assign(total / (1 + len(others)) if mean else total)
         try:
             yield
         finally:
@@ -263,15 +263,21 @@ class VariableStore:
             for other in others:
                 other.assign(first.read_value())
 
-    def broadcast(self, handles: Iterable[tf.Operation]) -> None:
-        """Copies the first component of each variable of `handles` to the other replicas."""
+    def broadcast(self, handles: Iterable[tf.Operation], *, restored: bool = False) -> None:
+        """Copies the first component of each variable of `handles` to the other replicas.
+
+        A restored sum over replicas is divided among them.
+        """
         with eager.eager_mode():
             for op in handles:
-                first, *others = components(self._variables[op.name])
-                others = others if others and first.is_initialized() else []
-                value = first.read_value() if others else None
-                for other in others:
-                    tf.raw_ops.AssignVariableOp(resource=other.handle, value=value)
+                every = components(self._variables[op.name])
+                if len(every) == 1 or not every[0].is_initialized():
+                    continue
+                value = every[0].read_value()
+                if restored and self._joined.get(op.name) == tf.VariableAggregation.SUM:
+                    value = tf.cast(value / len(every), value.dtype)
+                for component in every:
+                    tf.raw_ops.AssignVariableOp(resource=component.handle, value=value)
 
 
 def components(variable: tf.Variable) -> tuple[tf.Variable, ...]:

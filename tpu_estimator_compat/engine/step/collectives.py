@@ -272,6 +272,13 @@ def _is_alone(op: tf.Operation, replicas: int) -> bool:
     return replicas == 1 or (groups is not None and groups.tolist() == [[0]])
 
 
+def depends_on_replicas(op: tf.Operation) -> bool:
+    """Whether `op` gives the replica's id, or a value that several replicas exchange."""
+    if op.type not in OP_TYPES:
+        return op.type == "XlaReplicaId"
+    return (found := participants(op)) is not None and found.size > 1
+
+
 def exchange(
     ops: Sequence[tf.Operation], values: Sequence[tf.Tensor], replicas: int
 ) -> dict[tf.Operation, tf.Tensor]:

@@ -87,7 +87,7 @@ class HostFunction:
                 values = [*values, *map(tf.get_static_value, self._constants)]
                 tensors = list(map(tf.convert_to_tensor, values, self._dtypes))
                 results: list[tf.Tensor] = self._function(*tensors)
-            self.store.broadcast(self._written)
+            self.store.broadcast(self._written, restored=_restores(self.program))
         return results
 
 
@@ -123,8 +123,11 @@ def _gives_first_values(program: ReplicaProgram) -> bool:
     TensorFlow keeps the initial values as constants of the function, so that a cached function
     would take as much memory as the variables.
     """
-    writes = any(op.type == "AssignVariableOp" for op in program.ops)
-    return writes and not any(op.type == "RestoreV2" for op in program.ops)
+    return any(op.type == "AssignVariableOp" for op in program.ops) and not _restores(program)
+
+
+def _restores(program: ReplicaProgram) -> bool:
+    return any(op.type == "RestoreV2" for op in program.ops)
 
 
 def as_numpy(value: tf.Tensor) -> Any:

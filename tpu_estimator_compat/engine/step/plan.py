@@ -12,6 +12,7 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.graph.graph_ops import Key, key
 from tpu_estimator_compat.engine.refs import resource_graph
+from tpu_estimator_compat.engine.step import collectives
 from tpu_estimator_compat.engine.step.host_stage import HostStage
 
 Structure = Any
@@ -102,7 +103,7 @@ class StepPlan:
         return len(writes) == 1 and by == [1]
 
     def behind_input(self) -> set[str]:
-        """Names of ops that need the step's input element, directly or not."""
+        """Names of ops that need the step's input element, or its replicas, directly or not."""
         return self._reached("input", self.input_roots)
 
     @functools.cached_property
@@ -131,7 +132,8 @@ class StepPlan:
             reached = set(roots)
             for op in self.graph.get_operations():
                 before = [*(t.op for t in op.inputs), *op.control_inputs]
-                if any(b.name in reached for b in before):
+                of_replica = kind == "input" and collectives.depends_on_replicas(op)
+                if of_replica or any(b.name in reached for b in before):
                     reached.add(op.name)
             self._reach[kind] = (self.graph.version, reached)
         return reached

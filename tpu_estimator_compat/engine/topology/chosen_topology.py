@@ -14,6 +14,7 @@ strategy of TensorFlow, most explicit first:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -198,7 +199,15 @@ def _unwrapped(strategy: Any) -> tf.distribute.Strategy | None:
     """The strategy itself; None for TF1's parameter servers, of which a worker has one replica."""
     if isinstance(strategy, ParameterServerStrategy):
         return None
+    if type(strategy).__name__.startswith("CentralStorageStrategy"):
+        return _mirrored(strategy)
     return strategy.strategy if isinstance(strategy, TPUStrategy) else strategy
+
+
+@functools.cache
+def _mirrored(strategy: tf.distribute.Strategy) -> tf.distribute.Strategy:
+    """A strategy of the same replicas, each with its variables: the steps are the same."""
+    return tf.distribute.MirroredStrategy(strategy.extended.worker_devices)
 
 
 def _cores_per_replica(config: RunConfig) -> int | None:

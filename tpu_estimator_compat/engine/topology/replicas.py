@@ -9,6 +9,7 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.cluster import workers
 from tpu_estimator_compat.engine.cluster.workers import Workers
 from tpu_estimator_compat.environment import SESSION, TENSORFLOW
+from tpu_estimator_compat.tf_internals import distribute_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +39,12 @@ class Topology:
             # cores.
             return cls(strategy, tpu_semantics, strategy.extended._tpu_metadata.num_hosts)
         return cls(strategy, tpu_semantics)
+
+    @property
+    def seen_strategy(self) -> tf.distribute.Strategy | None:
+        """The strategy that user functions see: none with `use_tpu=True`, as in the original."""
+        is_default = isinstance(self.strategy.extended, distribute_lib._DefaultDistributionExtended)
+        return None if self.tpu_semantics or is_default else self.strategy
 
     @property
     def runtime(self) -> str:

@@ -30,6 +30,7 @@ _SAME = taken_over(
         """,
         distribute_lib: """
             get_cross_replica_context get_cross_tower_context=get_cross_replica_context
+            require_replica_context
         """,
     },
 )
@@ -81,17 +82,10 @@ class ParameterServerStrategy(tf.distribute.experimental.ParameterServerStrategy
         super().__init__()
 
 
-def require_replica_context(replica_context: tf.distribute.ReplicaContext) -> None:
-    current = tf.distribute.get_replica_context()
-    if current is not replica_context:
-        raise RuntimeError(f"Need to be in the replica context {replica_context}, not {current}.")
-
-
 __all__ = [
     *_SAME,
     "CollectiveAllReduceStrategy",
     "MirroredStrategy",
     "ParameterServerStrategy",
     "TPUStrategy",
-    "require_replica_context",
 ]

@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.capture import exchanging_optimizers, graph_building
+from tpu_estimator_compat.engine.capture import graph_building
 from tpu_estimator_compat.engine.packages import package_copy
 from tpu_estimator_compat.old_names.legacy import overlay
 from tpu_estimator_compat.old_names.legacy.overlay import Namespace
@@ -33,7 +33,6 @@ def become_v1(package: types.ModuleType) -> None:
     assert isinstance(package, Namespace)
     root = Namespace(V1, "tf", (tf.compat.v1, tf), {"compat": _compat(package)})
     package.__dict__.update({name: vars(root)[name] for name in vars(root) if name[:2] != "__"})
-    exchanging_optimizers.APIS.append(package)
     graph_building.ask_for_dimension_values()
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
@@ -64,9 +63,7 @@ def v2() -> Namespace:
         "python": v1().python,  # TensorFlow's internals are the same for both APIs
     }
     bases = (tf, tf.compat.v2)  # which alone has `enable_v2_behavior`
-    root = Namespace("tensorflow", "tf", bases, children, alive_first=True)
-    exchanging_optimizers.APIS.append(root)
-    return root
+    return Namespace("tensorflow", "tf", bases, children, alive_first=True)
 
 
 @functools.cache

@@ -20,7 +20,9 @@ def has_strategies(module):
     assert strategy.steps_per_run == 5
     assert strategy.cluster_resolver is None
     assert module.get_cross_replica_context() is None
+    outside = module.get_replica_context()
+    module.require_replica_context(outside)
     with module.OneDeviceStrategy("/cpu:0").scope():
         assert module.get_cross_replica_context() is module.get_distribution_strategy()
-    with pytest.raises(RuntimeError, match="replica context"):
-        module.require_replica_context(None)
+        with pytest.raises(RuntimeError, match="Need to be inside `call_for_each_replica"):
+            module.require_replica_context(outside)
