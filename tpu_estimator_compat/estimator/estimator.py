@@ -283,6 +283,8 @@ class Estimator(Exporting):
         request_hooks = _checked_hooks(hooks)
         source = self._source_for("predict", checkpoint_path)
         if predict_keys is not None:
+            given = isinstance(predict_keys, Iterator)  # which could be read for one name only
+            predict_keys = list(predict_keys) if given else predict_keys
             check_type(predict_keys, "predict_keys", Collection, "a list of names")
         with eager.eager_mode():
             rules = self._mode_rules

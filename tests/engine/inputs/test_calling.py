@@ -75,6 +75,8 @@ def test_specs_are_kept(batched):
         (lambda: tf.data.Dataset.range(3).map(_counted), False, True, True),
         (lambda: tf.data.Dataset.from_generator(lambda: iter([1]), tf.int64), True, False, True),
         (lambda: tf.train.input_producer(tf.constant([1])).dequeue(), True, False, True),
+        (lambda: (_one_shot()[1], tf.ones([2])), False, False, True),
+        (lambda: (tf.ones([2]), _one_shot()[1]), False, False, False),  # labels do not end it
     ],
 )
 def test_what_elements_are_made_of(call, python, state, end):
@@ -170,3 +172,23 @@ def test_a_pair_of_features_without_labels(tmp_path):
     found = [float(p["total"]) for p in est.predict(finite)]
     assert found == [2.0, 3.0, 4.0, 5.0]
     assert seen == [(tuple, 2, None), (tuple, 2, None)]
+
+
+def _of_another_graph():
+    with tf.Graph().as_default():
+        return tf.zeros([2, 1])
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_tensors_of_another_graph_fail_where_they_are_used(tmp_path, jit_compile):
+    def model_fn(features, labels, mode):
+        loss = tf.reduce_mean(features)
+        return tf_estimator.EstimatorSpec(mode, features, loss, tf.no_op())
+
+    config = tf_estimator.RunConfig(str(tmp_path), jit_compile=jit_compile)
+    estimator = tf_estimator.Estimator(model_fn, config=config)
+    with pytest.raises(ValueError, match="must be from the same graph as"):
+        estimator.train(lambda: (_of_another_graph(), tf.ones([2, 1])), steps=1)
+    if not jit_compile:
+        found = estimator.predict(lambda: (tf.ones([2, 1]), _of_another_graph()))
+        assert next(found) == 1

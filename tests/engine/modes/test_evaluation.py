@@ -90,3 +90,19 @@ def test_a_metric_value_that_reads_past_the_end_is_told(tmp_path, caplog, steps)
     with pytest.raises(tf.errors.OutOfRangeError, match=r"Graph execution error:(?s:.*)End of seq"):
         estimator.evaluate(finite_input_fn(32), steps)
     assert "raised by the code in FinalOpsHook" in caplog.text
+
+
+def test_lines_before_a_step_that_fails_are_logged(tmp_path, caplog):
+    def rows():
+        yield from np.ones([3 * 16, 4], np.float32)
+        raise ValueError("no row")
+
+    def input_fn(params):
+        made = tf.data.Dataset.from_generator(rows, tf.float32, [4])
+        return made.map(lambda x: (x, 0)).batch(16, drop_remainder=True)
+
+    caplog.set_level("INFO", "tensorflow")
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no row"):
+        make_estimator(tmp_path, eval_batch_size=16).evaluate(input_fn, steps=4)
+    found = [line for line in caplog.messages if line.startswith("Evaluation [")]
+    assert found == [f"Evaluation [{step}/4]" for step in (1, 2, 3)]

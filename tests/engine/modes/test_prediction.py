@@ -92,7 +92,7 @@ def test_is_padding_is_there_for_model_fns_that_ask(tmp_path):
     found = list(estimator.predict(input_fn))
     assert [int(f["pad"]) for f in found] == [0] * 20
     assert keys == [["x"]]
-    [_, last] = estimator.predict(input_fn, predict_keys=["x"], yield_single_examples=False)
+    [_, last] = estimator.predict(input_fn, predict_keys=iter(["x"]), yield_single_examples=False)
     assert {name: value.tolist() for name, value in last.items()} == {"x": [16, 17, 18, 19]}
 
 
@@ -107,6 +107,15 @@ def test_a_bare_tensor_of_predictions_off_tpu(tmp_path):
     assert [np.shape(f) for f in found] == [()] * 5
     with pytest.raises(TypeError, match="predictions must be dict of Tensors"):
         list(make_estimator(tmp_path, model_fn, use_tpu=True).predict(input_fn))
+
+
+@pytest.mark.parametrize("hooks", [[], [tf.train.SessionRunHook()]])
+def test_no_predictions_have_no_examples(tmp_path, hooks):
+    def model_fn(features, mode, params):
+        return tpu.TPUEstimatorSpec(mode, predictions={})
+
+    with pytest.raises(TypeError, match=r"predictions=\{\}: there are no examples"):
+        next(make_estimator(tmp_path, model_fn).predict(finite_input_fn(4), hooks=hooks))
 
 
 def test_an_input_that_waits_for_predictions_is_not_read_ahead(tmp_path):

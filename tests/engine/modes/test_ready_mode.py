@@ -86,3 +86,22 @@ def test_an_operation_that_runs_says_ready(tmp_path, field):
     estimator.evaluate(train_input_fn, steps=1)
     assert len(list(estimator.predict(finite_input_fn(4)))) == 4
     assert set(ran) == {"train", "eval", "infer"}
+
+
+@pytest.mark.parametrize("parts", [0, 1])
+def test_a_warm_start_of_another_shape_is_named_for_a_sole_partition_too(tmp_path, parts):
+    def of(rows):
+        def model_fn(features, labels, mode, params):
+            partitioner = tf.fixed_size_partitioner(1) if parts else None
+            with tf.variable_scope("s", partitioner=partitioner):
+                v = tf.get_variable("v", [rows, 2])
+            loss = tf.reduce_sum(tf.convert_to_tensor(v))
+            step = tf.assign_add(tf.train.get_global_step(), 1)
+            return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=step)
+
+        return model_fn
+
+    make_estimator(tmp_path / "old", of(4)).train(train_input_fn, steps=1)
+    estimator = make_estimator(tmp_path / "new", of(3), warm_start_from=str(tmp_path / "old"))
+    with pytest.raises(ValueError, match=r"Shape of variable s/v\S* \(\(3, 2\)\) doesn't match"):
+        estimator.train(train_input_fn, steps=1)

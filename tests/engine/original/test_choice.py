@@ -155,3 +155,53 @@ def test_a_write_in_a_branch_is_named_where_no_session_can_run_it(tmp_path):
     estimator = estimators.Estimator(model_fn, config=config)
     with old_behavior(), pytest.raises(NotImplementedError, match=r"cond \(If\) has a branch or b"):
         estimator.train(input_fn, steps=1)
+
+
+def options():
+    return tf.RunOptions(output_partition_graphs=True)
+
+
+class Plain(tf.train.SessionRunHook):
+    """Runs with options that it was given: the options themselves, or what makes them."""
+
+    def __init__(self, given=options):
+        self.given = given
+
+    def before_run(self, run_context):
+        given = self.given() if callable(self.given) else self.given
+        return tf.train.SessionRunArgs([], options=given)
+
+    def after_run(self, run_context, run_values):
+        self.graphs = len(run_values.run_metadata.partition_graphs)
+
+
+class Helped(Plain):
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs([], options=options())
+
+
+class Static(Plain):
+    @staticmethod
+    def made():
+        return tf.RunOptions(output_partition_graphs=True)
+
+    def before_run(self, run_context):
+        return tf.train.SessionRunArgs([], options=self.made())
+
+
+HOOKS = {"kept": lambda: Plain(options()), "given": Plain, "helped": Helped, "static": Static}
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+def test_options_that_a_hook_has_from_elsewhere(tmp_path, kind):
+    make_estimator(tmp_path).train(train_input_fn, steps=1, hooks=[hook := HOOKS[kind]()])
+    assert hook.graphs
+
+
+@pytest.mark.parametrize("name", ["output_partition_graphs", "timeout_in_ms", "debug_options"])
+def test_options_that_steps_lack_are_refused_by_name(tmp_path, name):
+    found = tf.RunOptions(**{name: {} if name == "debug_options" else 1})
+    if name == "debug_options":
+        found.debug_options.debug_tensor_watch_opts.add(node_name="hidden")
+    with pytest.raises(NotImplementedError, match=rf"RunOptions\({name}=\.\.\.\) has no effect on"):
+        make_estimator(tmp_path, use_tpu=True).train(train_input_fn, steps=1, hooks=[Plain(found)])

@@ -75,17 +75,25 @@ class CalledInput:
 
     @property
     def has_end(self) -> bool:
-        """Whether the data may end: it comes from a Dataset or a queue."""
+        """Whether the features may end: they come from a Dataset or a queue."""
         if self.is_dataset or self.graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
             return True
-        return any(t.op.type == "IteratorGetNext" for t in self._tensors)
+        features: Any = self._structure
+        if type(features) is tuple:  # with labels
+            features = features[0]
+        flat = tf.nest.flatten(features, expand_composites=True)
+        return any(t.op.type == "IteratorGetNext" for t in flat)
 
     def _has(self, types: frozenset[str]) -> bool:
         return graph_def.has_types(self.graph, self._ops, types)
 
     @functools.cached_property
     def _ops(self) -> set[tf.Operation]:
-        return graph_ops.ancestors([t.op for t in self._tensors], ())
+        return graph_ops.ancestors([t.op for t in self.own(self._tensors)], ())
+
+    def own(self, tensors: list[tf.Tensor]) -> list[tf.Tensor]:
+        """Those of this graph; model_fn may leave others unused, and fails if it uses them."""
+        return [t for t in tensors if t.graph is self.graph]
 
     @functools.cached_property
     def _tensors(self) -> list[tf.Tensor]:
@@ -130,6 +138,12 @@ class CalledInput:
 
     def _of_tensors_run_again(self) -> tf.data.Dataset:
         """A dataset that evaluates the element's tensors anew for each element."""
+        for tensor in self._tensors:
+            if tensor.graph is not self.graph:
+                raise ValueError(
+                    f"{tensor} must be from the same graph as what input_fn makes (graphs are "
+                    f"{tensor.graph} and {self.graph}). Make it in input_fn."
+                )
         program = ReplicaProgram(self.graph, [], self._tensors)
         self.store.prepare(program.handles, replicated=False)
 

@@ -76,7 +76,7 @@ class DeployedInput:
         structure = called.element()
         flat = tf.nest.flatten(structure, expand_composites=True)
         if self.in_step:
-            return Element(structure, (), [], made_of=flat)
+            return Element(structure, (), [], made_of=self.called[0].own(flat))
         return Element(structure, self.element_spec, flat)
 
     def __iter__(self) -> Iterator:

@@ -180,25 +180,27 @@ class _Results(tf.compat.v1.train.FinalOpsHook):
 
 
 class _StopAfter(tf.compat.v1.train.SessionRunHook):
-    """Stops after `steps`; as the original, logs the last and, if `log_all`, each tenth part."""
+    """Stops after `steps`; as the original, logs the last and, if `log_all`, each tenth part.
+
+    A run ends where a line is due: a later step may fail.
+    """
 
     def __init__(self, steps: int, log_all: bool):
         self._steps = steps
-        self._log_all = log_all
+        self._tenth = max(1, steps // 10) if log_all else steps
 
     def begin(self) -> None:
         self._done = 0
 
     def steps_until_control(self, global_step: int) -> int:
         del global_step
-        return self._steps - self._done
+        return min(self._steps - self._done, self._tenth - self._done % self._tenth)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         del run_values
         before, self._done = self._done, self._done + run_context.session.steps_last_run
-        tenth = max(1, self._steps // 10)
         for step in range(before + 1, self._done + 1):
-            if step == self._steps or (self._log_all and not step % tenth):
+            if step == self._steps or not step % self._tenth:
                 logging.info("Evaluation [%d/%d]", step, self._steps)
         if self._done >= self._steps:
             run_context.request_stop()

@@ -215,6 +215,11 @@ def _examples(batch: Any) -> Iterator[Any]:
     if not isinstance(batch, dict):
         yield from batch
         return
+    if not batch:
+        raise TypeError(
+            "model_fn returned predictions={}: there are no examples to yield. Return predictions "
+            "with the examples along axis 0."
+        )
     if scalars := [name for name, value in batch.items() if not np.shape(value)]:
         raise ValueError(
             f"Predictions must have the examples along axis 0, but these are scalars: {scalars}. "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -73,8 +74,8 @@ def _takes_session(captured: CapturedMode, hooks: Sequence[Hook]) -> bool:
         return True
     if not _is_free(captured, hooks):
         return False
-    kinds = list(map(type, [*hooks, *captured.spec.hooks, *captured.spec.chief_hooks]))
-    reasons = itertools.chain(_operations(captured.graph), _debuggers(kinds), _calls(kinds))
+    hooks = [*hooks, *captured.spec.hooks, *captured.spec.chief_hooks]
+    reasons = itertools.chain(_operations(captured.graph), _debuggers(hooks), _calls(hooks))
     reason = next(reasons, None)
     if reason is None:
         return False
@@ -116,18 +117,32 @@ def _need(kind: str) -> str:
     return ""
 
 
-def _debuggers(hooks: Sequence[type[Hook]]) -> Iterator[str]:
-    for kind in hooks:
+def _debuggers(hooks: Sequence[Hook]) -> Iterator[str]:
+    for kind in map(type, hooks):
         if any(f"{base.__module__}.".startswith(_DEBUGGER) for base in kind.__mro__):
             yield f"TensorFlow's debugger, by the hook {kind.__name__}, watches a session's kernels"
 
 
-def _calls(hooks: Sequence[type[Hook]]) -> Iterator[str]:
-    for kind in hooks:
+def _calls(hooks: Sequence[Hook]) -> Iterator[str]:
+    for hook in hooks:
         # Not those of TensorFlow: its profiler traces steps too.
-        users = [base for base in kind.__mro__ if not base.__module__.startswith("tensorflow.")]
-        codes = [getattr(f, "__code__", None) for base in users for f in vars(base).values()]
-        used = {name for code in codes if code for name in code.co_names}
+        users = [
+            base for base in type(hook).__mro__ if not base.__module__.startswith("tensorflow.")
+        ]
+        methods = [f for base in users for f in vars(base).values()]
+        used = set().union(*map(_names, [*methods, *getattr(hook, "__dict__", {}).values()]))
         for name, text in _OF_HOOKS.items():
             if name in used:
-                yield f"the class {kind.__name__} uses {name}, {text}"
+                yield f"the class {type(hook).__name__} uses {name}, {text}"
+
+
+def _names(value: Any, depth: int = 1) -> set[str]:
+    """The names that a function uses, and those that its helpers use; of an object, its type's."""
+    value = getattr(value, "__func__", value)  # of a static method, or a bound one
+    code = getattr(value, "__code__", None)
+    if code is None:
+        return {type(value).__name__}
+    cells = [cell for cell in value.__closure__ or () if cell != types.CellType()]
+    helpers = [value.__globals__.get(name) for name in code.co_names]
+    helpers += [cell.cell_contents for cell in cells]
+    return set(code.co_names).union(*(_names(each, depth - 1) for each in helpers if depth))

@@ -34,10 +34,8 @@ _NO_PARTIAL_RUN = (
     "partial_run is not supported here: run all fetches in one `run` call, or set "
     f'RunConfig(runtime="{SESSION}").'
 )
-_NO_LIMIT = (
-    "RunOptions(timeout_in_ms=...) limits no step: leave it out, or set "
-    f'RunConfig(runtime="{SESSION}").'
-)
+_OF_SESSIONS = ("timeout_in_ms", "output_partition_graphs", "debug_options")
+"""Fields of RunOptions that change what a run gives or writes; others are about its threads."""
 _ALIASES = frozenset({"Identity", "ReadVariableOp"})
 
 
@@ -123,8 +121,12 @@ class GraphSession(tf.compat.v1.Session):
         Of `options`, `trace_level` has an effect: `run_metadata.step_stats` gets the trace.
         """
         if options is not None:
-            if options.timeout_in_ms:
-                raise NotImplementedError(_NO_LIMIT)
+            for name in _OF_SESSIONS:
+                if getattr(options, name) != getattr(type(options)(), name):
+                    raise NotImplementedError(
+                        f"RunOptions({name}=...) has no effect on steps: leave it out, or set "
+                        f'RunConfig(runtime="{SESSION}").'
+                    )
             warn_of_idle_fields(options)
         if options is not None and options.trace_level and run_metadata is not None:
             with profiles.traced_into(run_metadata):
