@@ -1,6 +1,7 @@
 import pytest
 import tensorflow.compat.v1 as tf
 from support.legacy_models import (
+    examples,
     finite_input_fn,
     gradient_descent,
     logits_of,
@@ -25,7 +26,8 @@ def test_a_wrong_shape_in_a_checkpoint_names_both_shapes(tmp_path):
         loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
         return tpu.TPUEstimatorSpec(mode, loss=loss, train_op=gradient_descent(loss))
 
-    with pytest.raises(ValueError, match=r"'hidden' has shape \(4, 9\).*\(4, 8\) in the check"):
+    shapes = r"(?s)Assign requires shapes.*'hidden' has shape \(4, 9\).*\(4, 8\) in the check"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=shapes):
         make_estimator(tmp_path, wider).train(train_input_fn, steps=1)
     assert checkpoint_steps(tmp_path) == before
 
@@ -43,6 +45,55 @@ def test_a_variable_that_may_change_its_shape_is_restored(tmp_path):
     for _ in range(2):
         estimator.train(train_input_fn, steps=2)
     assert estimator.get_variable_value("seen").tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
+
+
+class OwnSaver(tf.train.Saver):
+    """Restores nothing, whatever the shapes are, or fails with an error of its own."""
+
+    def restore(self, sess, save_path):
+        raise self.error
+
+
+OWN_ERRORS = [
+    tf.errors.DataLossError(None, None, "of my own store"),
+    tf.errors.NotFoundError(None, None, "of my own store"),
+    tf.errors.FailedPreconditionError(None, None, "of my own store"),
+    ValueError("of my own store"),
+]
+
+
+@pytest.mark.parametrize("error", OWN_ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_of_the_savers_own_is_no_damage(tmp_path, caplog, error):
+    make_estimator(tmp_path).train(train_input_fn, steps=1)
+
+    def scaffold():
+        saver = OwnSaver()
+        saver.error = error
+        return tf.train.Scaffold(saver=saver)
+
+    own = make_estimator(tmp_path, make_model_fn(scaffold_fn=lambda: scaffold))
+    with pytest.raises(type(error)) as caught:
+        own.train(train_input_fn, steps=1)
+    assert str(caught.value) == str(error)
+    assert "Falling back" not in caplog.text
+
+
+def test_an_error_of_a_saveable_is_no_damage(tmp_path, caplog):
+    """An iterator that only the init op initializes, as in TensorFlow 2.15."""
+
+    def input_fn(params):
+        dataset = tf.data.Dataset.from_tensor_slices(examples()).repeat().batch(16)
+        iterator = tf.data.make_initializable_iterator(dataset)
+        saveable = tf.data.experimental.make_saveable_from_iterator(iterator)
+        tf.add_to_collection(tf.GraphKeys.SAVEABLE_OBJECTS, saveable)
+        tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+        return iterator.get_next()
+
+    estimator = make_estimator(tmp_path)
+    estimator.train(input_fn, steps=1)
+    with pytest.raises(tf.errors.FailedPreconditionError):
+        estimator.train(input_fn, steps=1)
+    assert "Falling back" not in caplog.text
 
 
 def test_unreadable_checkpoints_are_an_error_and_are_left_alone(tmp_path):

@@ -9,25 +9,39 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.checkpoint.state import UNREADABLE, candidates, exists
+from tpu_estimator_compat.engine.checkpoint.state import (
+    UNREADABLE,
+    DamagedCheckpointError,
+    candidates,
+    damage,
+    exists,
+)
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.functions import op_errors
 
 _SHOWN = 10
+_MISMATCH = (
+    "Restoring from checkpoint failed. This is most likely due to a mismatch between the current "
+    "graph and the graph from the checkpoint. Please ensure that you have not altered the graph "
+    "expected based on the checkpoint. Original error:\n\nAssign requires shapes of both tensors "
+    "to match."
+)
+"""TensorFlow's words for a ref variable; resource variables take any shape, without a word."""
 
 
 @contextlib.contextmanager
 def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> Iterator[None]:
     """Explains errors of a restore, and refuses a checkpoint whose shapes differ from the model's.
 
-    Raises ValueError for another shape or no checkpoint, DataLossError for an unreadable one.
+    Raises InvalidArgumentError for another shape, unless the saver has a `restore` of its own,
+    ValueError for no checkpoint, and DamagedCheckpointError if its files cannot be read. Any other
+    error is that of the saver, or of a saveable.
     """
     problems = mismatches(graph, saver, path)
-    if any(problem.wrong_shape for problem in problems):
-        raise ValueError(
-            f"Restoring from checkpoint failed: {path} does not fit the model.\n"
-            + _listed(problems)
-        )
+    is_plain = getattr(type(saver), "restore", None) is tf.compat.v1.train.Saver.restore
+    if is_plain and any(problem.wrong_shape for problem in problems):
+        message = f"{_MISMATCH}\n{path} does not fit the model.\n{_listed(problems)}"
+        raise tf.errors.InvalidArgumentError(None, None, message)
     try:
         yield
     except ValueError as error:  # `restore` found no checkpoint
@@ -38,14 +52,14 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
         if problems:
             message = f"{error.message}\n\n{_listed(problems)}"
             raise type(error)(error.node_def, error.op, message) from None
-        if not isinstance(error, UNREADABLE):
+        if not isinstance(error, UNREADABLE) or damage(path) is None:
             raise
         raise _unreadable(error, path) from None
 
 
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Raises DataLossError, as `explained` does, for a reader's errors about damaged files."""
+    """Raises DamagedCheckpointError for a reader's errors about damaged files."""
     try:
         yield
     except tf.errors.OpError as error:
@@ -55,8 +69,8 @@ def reading(path: str) -> Iterator[None]:
         raise _unreadable(error, path) from None
 
 
-def _unreadable(error: tf.errors.OpError, path: str) -> tf.errors.DataLossError:
-    return tf.errors.DataLossError(
+def _unreadable(error: tf.errors.OpError, path: str) -> DamagedCheckpointError:
+    return DamagedCheckpointError(
         error.node_def,
         error.op,
         f"Could not read checkpoint {path}: {op_errors.words(error)}.\n{_what_happened(path)}",

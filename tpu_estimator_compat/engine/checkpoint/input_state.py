@@ -17,6 +17,7 @@ import weakref
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.checkpoint.state import DamagedCheckpointError
 from tpu_estimator_compat.engine.files import removal, user_files
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.tf_internals import gen_dataset_ops
@@ -88,7 +89,7 @@ def _fingerprint(iterator: tf.data.Iterator) -> str:
 def restore(iterator: tf.data.Iterator, checkpoint: str) -> str | None:
     """Moves `iterator` to the position saved beside `checkpoint`; returns why not, in words.
 
-    Raises DataLossError for a damaged position, ValueError for one of another input.
+    Raises DamagedCheckpointError for a damaged position, ValueError for one of another input.
     """
     path = prefix(checkpoint)
     if not tf.io.gfile.exists(f"{path}.index"):
@@ -106,7 +107,7 @@ def restore(iterator: tf.data.Iterator, checkpoint: str) -> str | None:
             )
         except tf.errors.OpError as error:
             message = f"Could not read the input's position in {path}: {error.message}"
-            raise tf.errors.DataLossError(error.node_def, error.op, message) from None
+            raise DamagedCheckpointError(error.node_def, error.op, message) from None
         *identity, known = map(tf.compat.as_str, of.numpy())
         if identity != _identity(checkpoint):
             return f"{path} is the position at another {identity[0]} than {checkpoint}"

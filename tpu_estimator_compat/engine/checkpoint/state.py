@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import os
 import re
@@ -28,6 +27,12 @@ UNREADABLE = (
     tf.errors.InvalidArgumentError,
     tf.errors.FailedPreconditionError,
 )
+
+
+class DamagedCheckpointError(tf.errors.DataLossError):
+    """The files of a checkpoint cannot be read: an older one may be."""
+
+
 _INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
 
@@ -120,12 +125,20 @@ def global_step_in(model_dir: str | None, *, whole: bool = False) -> int:
 
 def is_whole(path: str) -> bool:
     """Whether all tensors of a checkpoint can be read; warns if not."""
-    try:
-        collections.deque(read_all(path), maxlen=0)
-    except (tf.errors.OpError, ValueError) as error:
+    if (error := damage(path)) is not None:
         logging.warning("Checkpoint %s cannot be read: %s", path, error)
-        return False
-    return True
+    return error is None
+
+
+def damage(path: str) -> Exception | None:
+    """The error of the first tensor that cannot be read; None for a whole checkpoint."""
+    path = user_files.readable(path)
+    try:
+        for key, dtype in tf.train.load_checkpoint(path).get_variable_to_dtype_map().items():
+            _tensor(path, key, dtype)
+    except (tf.errors.OpError, ValueError) as error:
+        return error
+    return None
 
 
 def read_newest(model_dir: str | None, read: Callable[[str], Result]) -> Result:
@@ -157,11 +170,15 @@ def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.nd
         key = keys.get(name, name)
         if key not in dtypes:
             continue
-        with eager.eager_mode(), tf.device("/cpu:0"):
-            [value] = tf.raw_ops.RestoreV2(
-                prefix=path, tensor_names=[key], shape_and_slices=[""], dtypes=[dtypes[key]]
-            )
-        yield name, value.numpy()
+        yield name, _tensor(path, key, dtypes[key]).numpy()
+
+
+def _tensor(path: str, key: str, dtype: tf.DType) -> tf.Tensor:
+    with eager.eager_mode(), tf.device("/cpu:0"):
+        [value] = tf.raw_ops.RestoreV2(
+            prefix=path, tensor_names=[key], shape_and_slices=[""], dtypes=[dtype]
+        )
+    return value
 
 
 def read_all(path: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -203,9 +220,9 @@ class CheckpointSource:
     def restore(self, restore: Callable[[str], None]) -> str | None:
         """Restores the newest readable checkpoint and returns its path; None without checkpoints.
 
-        `restore` takes a path, and raises DataLossError if it cannot be read, ValueError if it does
-        not exist. If no checkpoint can be read, the error is that of the newest one. Warns if it
-        restores an older one than the newest.
+        `restore` takes a path, and raises DamagedCheckpointError if it cannot be read, ValueError
+        if it does not exist; any other error has nothing to do with the files. If no checkpoint can
+        be read, the error is that of the newest one. Warns if it restores an older one.
         """
         unreadable: list[str] = []
         error: Exception | None = None
@@ -222,7 +239,7 @@ class CheckpointSource:
             try:
                 restore(path)
                 return path
-            except (tf.errors.DataLossError, ValueError) as failed:
+            except (DamagedCheckpointError, ValueError) as failed:
                 if isinstance(failed, ValueError) and exists(path):
                     raise
                 logging.warning("Checkpoint %s cannot be read: %s", path, failed)
