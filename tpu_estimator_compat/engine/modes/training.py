@@ -124,9 +124,9 @@ def _collect_loss(mode: ReadyMode) -> None:
     """Adds the loss to the graph's losses and, unless model_fn did, to its summaries."""
     graph, loss = mode.captured.graph, mode.plan.loss
     if not any(x.op.name == "loss" for x in graph.get_collection(GraphKeys.SUMMARIES)):
-        strategy, mean = mode.captured.topology.seen_strategy, loss
-        if strategy and strategy.num_replicas_in_sync > 1:
-            with in_replica(strategy):
+        topology, mean = mode.captured.topology, loss
+        if topology.seen_strategy and topology.num_replicas > 1 and not topology.workers:
+            with in_replica(topology.seen_strategy):
                 mean = tf.distribute.get_replica_context().all_reduce("MEAN", loss)
         tf.compat.v1.summary.scalar("loss", mean)
     graph.add_to_collection(GraphKeys.LOSSES, loss)
