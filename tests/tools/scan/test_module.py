@@ -68,6 +68,31 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
                 (2, "tf.python.tpu.tpu_estimator.TPUEstimator", "works"),
             ],
         ),
+        *(
+            (
+                f"from {root}.{module} import {name}",
+                [(1, f"{said}.{module}.{name}", status)],
+            )
+            for root, said in (
+                ("tensorflow_estimator.python.estimator", "tensorflow_estimator.python.estimator"),
+                ("tensorflow.python.estimator", "tf.python.estimator"),
+            )
+            for module, name, status in (
+                ("training", "_nothing", "unknown"),
+                ("tpu.tpu_estimator", "_InputPipeline", "refused"),
+                ("tpu.tpu_estimator", "TPUEstimator", "works"),
+            )
+        ),
+        (
+            "from tensorflow.python.estimator.training import _TrainingExecutor",
+            [
+                (
+                    1,
+                    "tensorflow_estimator.python.estimator.training._TrainingExecutor",
+                    "works",
+                )
+            ],
+        ),
         (
             "from tensorflow_estimator.python.estimator.tpu import tpu_estimator",
             [(1, "tensorflow_estimator.python.estimator.tpu.tpu_estimator", "works")],

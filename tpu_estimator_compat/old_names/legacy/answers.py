@@ -33,7 +33,8 @@ def of(name: str) -> DeadName | None:
             moved = above.move_to and f"{above.move_to}{following}"
             if table.is_of_original(name) and not _is_there(served):
                 served, moved = overlay.of_copy(name), ""
-            return dataclasses.replace(above, name=name, served_by=served, move_to=moved)
+            said = above.advice if above.status is Status.DIFFERS else ""
+            return DeadName(name, above.since, above.status, served, moved, said)
         if thing is not _NOTHING:
             alive = _found(tf.compat.v1, name) is not _NOTHING
             today = name.replace("tf.", "tf.compat.v1.", 1) if alive else name

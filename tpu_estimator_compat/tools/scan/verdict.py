@@ -195,7 +195,7 @@ def _provides(row: DeadName, name: str) -> bool:
     if row.status is table.Status.REFUSED:
         return True
     following = name.removeprefix(f"{row.name}.").partition(".")[0]
-    names = _provided().get(row.name)
+    names = _provided().get(table.main_path(row.name))
     return names is None or following in names
 
 
