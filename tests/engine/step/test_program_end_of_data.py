@@ -1,4 +1,4 @@
-"""A step at which the data ends, for any replica, is no step: nothing runs and nothing changes."""
+"""A step at which the data ends, for any replica, is no step: it changes nothing."""
 
 import numpy as np
 import pytest
