@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0"
 
+_environment.occupy_standard_streams()
 if not _environment.is_for_doctor():  # doctor reports check()'s errors itself
     _environment.check()  # before TensorFlow's import, which some libtpu releases abort
 

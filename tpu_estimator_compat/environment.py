@@ -139,11 +139,29 @@ def cache_limit() -> int:
 
 def is_for_doctor() -> bool:
     """Whether the command line of this process starts the command `doctor`."""
-    program, *words = sys.argv
+    program, *words = sys.argv or [""]
     # While Python locates the module that -m names, sys.argv[0] is "-m".
     by_name = program == "-m" and "tpu_estimator_compat" in sys.orig_argv
     by_script = os.path.basename(program) == "tpu-estimator-compat"
     return (by_name or by_script) and words[:1] == ["doctor"]
+
+
+def is_terminal(stream: object) -> bool:
+    """Whether a stream is a terminal; it may be None, closed, or an object with `write` only."""
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError):
+        return False
+
+
+def occupy_standard_streams() -> None:
+    """Opens closed streams, of a process started with `2>&-`, on the null device.
+
+    Else the next file that is opened, such as a checkpoint, would be what TensorFlow logs to.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
 
 
 def check() -> None:

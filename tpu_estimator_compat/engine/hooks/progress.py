@@ -12,6 +12,8 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 from tensorflow.core.framework import summary_pb2
 
+from tpu_estimator_compat import environment
+
 
 class ExamplesPerSecondHook(tf.compat.v1.train.StepCounterHook):
     """Logs and records `global_step/sec` and, where `batch_size` is known, `examples/sec`."""
@@ -50,7 +52,7 @@ def progress_bar(loss: tf.Tensor, steps: float | None, max_steps: float | None) 
     level = logging.get_verbosity()
     in_notebook = type(sys.stdout).__module__.partition(".")[0] == "ipykernel"
     levels = (logging.INFO, logging.WARN) if in_notebook else (logging.WARN,)
-    is_seen = in_notebook or sys.stdout.isatty()
+    is_seen = in_notebook or environment.is_terminal(sys.stdout)
     if not is_seen or level not in levels or "PYTEST_CURRENT_TEST" in os.environ:
         return []
     return [ProgressBarHook(loss, steps, max_steps)]

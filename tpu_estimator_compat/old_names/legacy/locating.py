@@ -96,7 +96,8 @@ def file(path: str) -> Script:
         raise NoScriptError(f"{path!r} is a directory; name the script in it.")
     if not os.path.exists(path):
         raise NoScriptError(f"there is no script {path!r} in {os.getcwd()!r}.")
-    return Script(path if is_notebook(path) else os.path.join(os.getcwd(), path))
+    is_kept = is_notebook(path) or os.path.isabs(path)
+    return Script(path if is_kept else os.path.join(os.getcwd(), path))
 
 
 def module(name: str) -> Script:

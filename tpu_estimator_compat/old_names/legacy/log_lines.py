@@ -36,4 +36,5 @@ def _call_handlers(record: logging.LogRecord) -> None:
 def _on_terminal(handler: logging.Handler) -> bool:
     writer = getattr(handler, "python_handler", handler)  # absl's handler delegates to it
     streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
-    return getattr(writer, "stream", None) in streams
+    stream = getattr(writer, "stream", None)
+    return stream is not None and stream in streams

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.tools.commands import scan as scan_command
 from tpu_estimator_compat.tools.reports.sources import say
 
@@ -92,7 +93,7 @@ class _Run:
                 return
             say(f"Rewrote {file}")
         else:
-            terminal = sys.stdout.isatty()
+            terminal = environment.is_terminal(sys.stdout)
             print(writing.shown(made.difference, color=self._color, terminal=terminal), end="")
         self._changed += 1
         self._mended += made.mended

@@ -87,7 +87,8 @@ def _answers() -> types.ModuleType:
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
     """Within, the process writes nothing to standard error."""
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.flush()
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:

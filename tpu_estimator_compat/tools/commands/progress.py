@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.tools.reports.sources import printable, say
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ class Progress:
     """Updates one line of a terminal; elsewhere prints a line per activity, and every 30 s."""
 
     def __init__(self) -> None:
-        self._live = _live() if sys.stderr.isatty() else None
+        self._live = _live() if environment.is_terminal(sys.stderr) else None
         self._last = ""
         self._said = 0.0
 

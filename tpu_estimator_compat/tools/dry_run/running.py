@@ -90,7 +90,8 @@ def _status(execute: Callable[[], int]) -> int:
     except SystemExit as left:
         if left.code is None or isinstance(left.code, int):
             return left.code or 0
-        print(left.code, file=sys.stderr)
+        if sys.stderr is not None:
+            print(left.code, file=sys.stderr)
         return 1
 
 

@@ -24,7 +24,9 @@ def printable(text: str) -> str:
 
 def say(line: str, *, error: bool = False) -> None:
     """Prints one line, which may have untrusted names, to standard output or error."""
-    print(printable(line), file=sys.stderr if error else sys.stdout, flush=error)
+    stream = sys.stderr if error else sys.stdout
+    if stream is not None:  # which `print` takes for standard output
+        print(printable(line), file=stream, flush=error)
 
 
 def _short(file: str) -> str:

@@ -16,6 +16,7 @@ from rich.style import Style
 from rich.table import Table as Columns
 from rich.text import Text
 
+from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.graph.source_line import SourceLine
 from tpu_estimator_compat.tools.reports import document as doc
 from tpu_estimator_compat.tools.reports.sources import place, printable
@@ -35,7 +36,7 @@ _STYLES = {
 
 def are_colors_shown() -> bool:
     """Whether standard output is a terminal, and the user has not set NO_COLOR."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return environment.is_terminal(sys.stdout) and "NO_COLOR" not in os.environ
 
 
 def styled(text: str, style: str) -> str:
@@ -51,7 +52,9 @@ def text(document: doc.Document, width: int | None, *, color: bool) -> str:
     """The text that `Document.text` describes; no line is narrower than 40 characters."""
     usual = min(shutil.get_terminal_size((document.usual, 0)).columns, document.widest)
     sheet = Sheet(max(width or usual, _NARROWEST), color)
-    writer = _Writer(document, sheet, is_file=width is None and not sys.stdout.isatty())
+    writer = _Writer(
+        document, sheet, is_file=width is None and not environment.is_terminal(sys.stdout)
+    )
     writer.write(document.blocks, "")
     return str(sheet)
 
