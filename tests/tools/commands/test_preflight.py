@@ -1,7 +1,13 @@
 import json
+import runpy
+import sys
 import textwrap
+from multiprocessing import spawn
 
 import pytest
+import tensorflow as tf
+from absl import flags
+from absl.testing import flagsaver
 
 from tpu_estimator_compat.__main__ import main
 from tpu_estimator_compat.tools.preflight.targets.tpu import TpuTopology
@@ -64,6 +70,22 @@ def script(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
     return tmp_path / "script.py"
+
+
+@pytest.fixture(autouse=True)
+def process_given_back(monkeypatch):
+    """A script keeps its process, and here this is the process of the tests."""
+    for owner, name in ((sys, "argv"), (runpy, "_run_code"), (spawn, "get_preparation_data")):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+    for name in ("path", "meta_path"):
+        monkeypatch.setattr(sys, name, list(getattr(sys, name)))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    with flagsaver.flagsaver():
+        yield
+    flags.FLAGS.unparse_flags()
+    vars(tf.get_logger()).pop("callHandlers", None)
+    tf.compat.v1.reset_default_graph()
+    tf.compat.v1.enable_v2_behavior()
 
 
 def preflight(*arguments):
