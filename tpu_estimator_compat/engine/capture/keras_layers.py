@@ -113,8 +113,8 @@ def implicit_updates(
 ) -> list[tf.Operation]:
     """Writes by Keras that `wanted` does not run, except initializers and UPDATE_OPS.
 
-    Updates of a functional model on its own Input need a placeholder that no step feeds: not of
-    `fed`, and no need of `wanted` either. Nothing runs them.
+    Those of a functional model on its own Input are left out: they need a placeholder that is not
+    in `fed`, nor a need of `wanted`.
     """
     collected = tf.nest.flatten(graph.get_collection(tf.compat.v1.GraphKeys.UPDATE_OPS))
     keys = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.LOCAL_VARIABLES)

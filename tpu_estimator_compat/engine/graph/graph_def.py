@@ -178,14 +178,13 @@ def _of_graph(number: int, graph_def: GraphDef) -> Rewrites:
 
     In the eager context's containers, elements would outlive a call.
     """
+
+    def put_apart(node: NodeDef) -> None:
+        node.attr["container"].s += b"graph%d" % number
+
     nodes = itertools.chain(graph_def.node, *(f.node_def for f in graph_def.library.function))
     kinds = {node.op for node in nodes if "container" in node.attr}
-    put = functools.partial(_put_apart, b"graph%d" % number)
-    return dict.fromkeys(filter(graph_ops.is_of_session, kinds), put)
-
-
-def _put_apart(suffix: bytes, node: NodeDef) -> None:
-    node.attr["container"].s += suffix
+    return dict.fromkeys(filter(graph_ops.is_of_session, kinds), put_apart)
 
 
 def _offset_seed(offset: int, node: NodeDef) -> None:

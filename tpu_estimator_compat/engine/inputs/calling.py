@@ -138,12 +138,9 @@ class CalledInput:
 
     def _of_tensors_run_again(self) -> tf.data.Dataset:
         """A dataset that evaluates the element's tensors anew for each element."""
-        for tensor in self._tensors:
-            if tensor.graph is not self.graph:
-                raise ValueError(
-                    f"{tensor} must be from the same graph as what input_fn makes (graphs are "
-                    f"{tensor.graph} and {self.graph}). Make it in input_fn."
-                )
+        if len(self.own(self._tensors)) < len(self._tensors):
+            given = f"{self.result}, of which some are from another graph. Make them in input_fn."
+            raise ValueError(f"Tensors must be from the same graph as input_fn's, given: {given}")
         program = ReplicaProgram(self.graph, [], self._tensors)
         self.store.prepare(program.handles, replicated=False)
 

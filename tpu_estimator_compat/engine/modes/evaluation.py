@@ -180,10 +180,7 @@ class _Results(tf.compat.v1.train.FinalOpsHook):
 
 
 class _StopAfter(tf.compat.v1.train.SessionRunHook):
-    """Stops after `steps`; as the original, logs the last and, if `log_all`, each tenth part.
-
-    A run ends where a line is due: a later step may fail.
-    """
+    """Stops after `steps`; as the original, logs the last and, if `log_all`, each tenth part."""
 
     def __init__(self, steps: int, log_all: bool):
         self._steps = steps
@@ -194,6 +191,7 @@ class _StopAfter(tf.compat.v1.train.SessionRunHook):
 
     def steps_until_control(self, global_step: int) -> int:
         del global_step
+        # A run ends where a line is due: a later step may fail.
         return min(self._steps - self._done, self._tenth - self._done % self._tenth)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:

@@ -142,7 +142,7 @@ def _names(value: Any, depth: int = 1) -> set[str]:
     code = getattr(value, "__code__", None)
     if code is None:
         return {type(value).__name__}
-    cells = [cell for cell in value.__closure__ or () if cell != types.CellType()]
     helpers = [value.__globals__.get(name) for name in code.co_names]
-    helpers += [cell.cell_contents for cell in cells]
+    cells = value.__closure__ or ()
+    helpers += [cell.cell_contents for cell in cells if cell != types.CellType()]
     return set(code.co_names).union(*(_names(each, depth - 1) for each in helpers if depth))

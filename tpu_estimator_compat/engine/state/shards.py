@@ -73,15 +73,12 @@ def grouped(graph: tf.Graph) -> Iterator[None]:
     names = (tf.compat.v1.GraphKeys.GLOBAL_VARIABLES, tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     before = {name: graph.get_collection(name) for name in names}
     for name, variables in before.items():
-        graph.get_collection_ref(name).extend(filter(_is_part, variables))
+        infos = [(v, v._get_save_slice_info()) for v in variables]
+        # A sole partition is the whole variable.
+        twice = [v for v, info in infos if info and info.full_shape != info.var_shape]
+        graph.get_collection_ref(name).extend(twice)
     try:
         yield
     finally:
         for name, variables in before.items():
             graph.get_collection_ref(name)[:] = variables
-
-
-def _is_part(variable: tf.Variable) -> bool:
-    """Whether a variable is a slice, and not the whole: the sole partition of a partitioner."""
-    info = variable._get_save_slice_info()
-    return info is not None and info.full_shape != info.var_shape
