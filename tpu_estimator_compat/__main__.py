@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
 from tpu_estimator_compat import __version__, environment
 from tpu_estimator_compat.old_names.legacy.locating import NoScriptError
@@ -51,10 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    is_main = threading.current_thread() is threading.main_thread()
     is_tool = parsed.parser.prog.split()[-1] != "run"
+    endings = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in endings if is_tool and is_main else ():  # so that a tool leaves nothing half done
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
     try:
-        with _unwound() if is_tool else contextlib.nullcontext():
-            return int(parsed.run(parsed))
+        return int(parsed.run(parsed))
     except SystemExit as left:
         if isinstance(left.code, str) and is_tool:
             raise SystemExit(printable(left.code)) from left
@@ -67,29 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         say(f"{parser.prog}: error: {said}", error=True)
         return 1
-
-
-@contextlib.contextmanager
-def _unwound() -> Iterator[None]:
-    """Has SIGTERM and SIGHUP end a command by SystemExit, so that nothing half done is left."""
-
-    def end(number: int, frame: object) -> NoReturn:
-        del frame
-        raise SystemExit(128 + number)
-
-    def set_all(old: object, new: Any) -> None:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) == old:  # else the caller ignores it, or has a handler
-                signal.signal(number, new)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    set_all(signal.SIG_DFL, end)
-    try:
-        yield
     finally:
-        set_all(end, signal.SIG_DFL)
+        for number in endings if is_tool and is_main else ():
+            signal.signal(number, signal.SIG_DFL)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -68,7 +68,7 @@ def test_a_damaged_file_that_was_there_is_named(tmp_path):
     file = tmp_path / "train-images-idx3-ubyte.gz"
     for content in WRONG.values():
         file.write_bytes(content)
-        with pytest.raises(ValueError, match=f"{file} is not the whole .* Remove it"):
+        with pytest.raises(OSError, match=f"{file} is not {file.name}: .* Remove it"):
             datasets.read_data_sets(str(tmp_path))
         assert file.read_bytes() == content
 

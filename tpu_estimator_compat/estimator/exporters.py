@@ -134,7 +134,4 @@ def delete_old(export_path: str, keep: int | None) -> None:
         if user_files.is_link(path) or not tf.io.gfile.isdir(path):
             logging.warning("Not deleting %s: it is no folder, and so no export.", path)
             continue
-        try:
-            removal.remove(path, "export")
-        except (tf.errors.NotFoundError, FileNotFoundError) as error:
-            logging.warning("Can not delete %s recursively: %s", path, error)
+        removal.remove(path, "export")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from support.jax_estimators import variables
-from support.legacy_models import examples, make_estimator, train_input_fn
+from support.legacy_models import examples, make_estimator, train_input_fn, untuned
 
 
 def shuffled(params):
@@ -88,17 +88,40 @@ def test_a_damaged_position_falls_back_to_the_checkpoint_before(tmp_path, caplog
     assert same({n: reader.get_tensor(n) for n in whole}, whole)
 
 
-def short(params):
+def fewer(params):
     """Of the same operations as `train_input_fn`."""
-    batched = tf.data.Dataset.from_tensor_slices(examples(32)).batch(16, drop_remainder=True)
-    return batched.repeat()
+    dataset = tf.data.Dataset.from_tensor_slices(examples(32))
+    return untuned(dataset.repeat().batch(params["batch_size"], drop_remainder=True))
 
 
-@pytest.mark.parametrize("first", [shuffled, short])
+@pytest.mark.parametrize("first", [shuffled, fewer])
 def test_another_input_pipeline_is_refused(tmp_path, first):
     make_estimator(tmp_path, save_input_state=True).train(first, steps=3)
     with pytest.raises(ValueError, match="does not fit this input_fn"):
         make_estimator(tmp_path, save_input_state=True).train(train_input_fn, steps=3)
+
+
+def with_table(params):
+    keys = tf.lookup.KeyValueTensorInitializer([0, 1], [0, 1])
+    table = tf.lookup.StaticHashTable(keys, 0)
+    return train_input_fn(params).map(lambda x, y: (x, table.lookup(y)))
+
+
+def with_python(params):
+    return train_input_fn(params).map(lambda x, y: (x, tf.ensure_shape(same_number(y), y.shape)))
+
+
+def same_number(y):
+    return tf.py_func(lambda value: value, [y], tf.int32)
+
+
+@pytest.mark.parametrize("input_fn", [with_table, with_python])
+def test_what_has_another_name_in_each_process_is_no_other_input(tmp_path, input_fn, caplog):
+    for steps in (3, 6):
+        make_estimator(tmp_path, save_input_state=True).train(input_fn, max_steps=steps)
+        with tf.Graph().as_default():
+            same_number(tf.zeros([1], tf.int32))  # another number of Python functions
+    assert "starts anew" not in caplog.text.replace("and starts anew after a restart", "")
 
 
 def by_saver(folder):

@@ -108,14 +108,6 @@ def test_whoever_looks_finds_the_newest_checkpoint(tmp_path, how):
     assert look.found == (by_hook if how == "hooks" else [0, 2, 4, 5, 5])
 
 
-def test_what_was_restored_is_not_written_again(tmp_path):
-    make_estimator(tmp_path).train(train_input_fn, steps=3)
-    files = [tmp_path / f"model.ckpt-3.{s}" for s in ("index", "data-00000-of-00001")]
-    before = [f.stat().st_ino for f in files]
-    make_estimator(tmp_path).train(train_input_fn, steps=3)
-    assert [f.stat().st_ino for f in files] == before
-
-
 def test_leftovers_of_killed_saves_are_swept(tmp_path):
     leftover = tmp_path / ".model.ckpt-7.unfinished"
     leftover.mkdir(parents=True)

@@ -17,8 +17,9 @@ import weakref
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.checkpoint.saving import appearing_at_once
 from tpu_estimator_compat.engine.checkpoint.state import DamagedCheckpointError
-from tpu_estimator_compat.engine.files import removal, user_files
+from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.tf_internals import gen_dataset_ops
 
@@ -43,23 +44,18 @@ def write(iterator: tf.data.Iterator, checkpoint: str) -> None:
                 f"saved: {_plain(error)}. Make the dataset from tf.data sources such as "
                 "TFRecordDataset, or set save_input_state=False."
             ) from None
-        tf.raw_ops.SaveV2(
-            prefix=prefix(checkpoint),
-            tensor_names=[_NAME, _OF],
-            shape_and_slices=["", ""],
-            tensors=[state, tf.constant([*_identity(checkpoint), _fingerprint(iterator)])],
-        )
+        of = tf.constant([*_identity(checkpoint), _fingerprint(iterator)])
+        with appearing_at_once(prefix(checkpoint)) as path:
+            tf.raw_ops.SaveV2(
+                prefix=path,
+                tensor_names=[_NAME, _OF],
+                shape_and_slices=["", ""],
+                tensors=[state, of],
+            )
 
 
 def prefix(checkpoint: str) -> str:
     return f"{checkpoint}.input-00000-of-00001"
-
-
-def remove(checkpoint: str) -> None:
-    """Removes the position beside `checkpoint`, which is to be written without one."""
-    if tf.io.gfile.exists(f"{prefix(checkpoint)}.index"):
-        for end in ("index", "data-00000-of-00001"):
-            removal.remove(f"{prefix(checkpoint)}.{end}", "position")
 
 
 def _identity(checkpoint: str) -> list[str]:
@@ -72,17 +68,22 @@ def _identity(checkpoint: str) -> list[str]:
 
 
 def _fingerprint(iterator: tf.data.Iterator) -> str:
-    """Identifies the dataset of a new iterator, also in other processes; "" if nothing does.
+    """Identifies the dataset of an iterator, also in other processes; "" if nothing does.
 
-    Functions with a state, such as those in Python, have other names in each process.
+    Functions with a state, such as those in Python, and tables have other names in each process.
     """
     if iterator not in _known:
-        dataset = getattr(iterator, "_dataset", None)
         _known[iterator] = ""
-        if dataset is not None and _stateful_ops(iterator) is None:
-            with contextlib.suppress(tf.errors.OpError), eager.eager_mode():
-                found = tf.raw_ops.DatasetFingerprint(input_dataset=dataset._variant_tensor)
-                _known[iterator] = str(int(found))
+        dataset = iterator._dataset
+        with contextlib.suppress(tf.errors.OpError), eager.eager_mode():
+            variant = dataset._variant_tensor
+            graph = tf.raw_ops.DatasetToGraphV2(
+                input_dataset=variant, external_state_policy=_FAIL_IF_STATEFUL
+            )
+            functions = tf.compat.v1.GraphDef.FromString(graph.numpy()).library.function
+            taken = {tf.as_dtype(a.type) for f in functions for a in f.signature.input_arg}
+            if tf.resource not in taken:
+                _known[iterator] = str(int(tf.raw_ops.DatasetFingerprint(input_dataset=variant)))
     return _known[iterator]
 
 

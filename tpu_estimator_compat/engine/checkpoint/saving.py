@@ -13,7 +13,7 @@ import functools
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -21,6 +21,9 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.checkpoint import state
 from tpu_estimator_compat.engine.files import removal, user_files
 from tpu_estimator_compat.tf_internals import file_io
+
+BESIDE = "_write_beside"
+"""The attribute of a saver with a function that its next `save` calls with the new checkpoint."""
 
 
 def durable(saver: Any) -> Any:
@@ -51,6 +54,8 @@ def save(
     folder = os.path.dirname(tf.compat.as_str(save_path))
     if write_meta_graph and tf.io.gfile.exists(f"{path}.{meta_graph_suffix}"):
         user_files.sync([f"{path}.{meta_graph_suffix}"])
+    if write_beside := vars(saver).pop(BESIDE, None):
+        write_beside(path)  # before the checkpoint is named, and so restored
     saver._RecordLastCheckpoint(path)
     _name(saver, path, folder, latest_filename or "checkpoint")
     saver._checkpoints_to_be_deleted = [
@@ -103,36 +108,14 @@ def _time(checkpoint: str) -> float:
     return float(tf.io.gfile.stat(file).mtime_nsec / 1e9)
 
 
-_companions: dict[str, Callable[[str], None]] = {}
-
-
-@contextlib.contextmanager
-def accompanied(checkpoint: str, write: Callable[[str], None] | None) -> Iterator[None]:
-    """Within, files that `write` makes become visible together with the saved checkpoint.
-
-    `write` is called once the checkpoint is complete, with its path, which may be a temporary one.
-    """
-    if write:
-        _companions[checkpoint] = write
-    try:
-        yield
-        if (
-            write and checkpoint in _companions
-        ):  # the saver, or the file system, makes no temporary files
-            write(checkpoint)
-    finally:
-        _companions.pop(checkpoint, None)
-
-
 @contextlib.contextmanager
 def appearing_at_once(prefix: str) -> Iterator[str]:
     """Yields a prefix to write to, and moves the files to `prefix` if nothing was raised.
 
     A killed process or a power failure leaves either the old files or the new ones, and unfinished
-    files, which `remove_unfinished` removes; files are synced to the disk before they are moved. An
-    existing checkpoint with the same bytes stays untouched, as when a restart saves the step that
-    it restored. Yields `prefix` itself where the file system cannot move files atomically, or the
-    directory does not exist.
+    files, which `remove_unfinished` removes; files are synced to the disk before they are moved.
+    Yields `prefix` itself where the file system cannot move files atomically, or the directory does
+    not exist.
     """
     directory, name = os.path.split(prefix)
     unfinished = os.path.join(directory, f".{name}.unfinished-{user_files.token()}")
@@ -147,8 +130,6 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
         return
     try:
         yield os.path.join(unfinished, name)
-        if write := _companions.pop(prefix, None):
-            write(os.path.join(unfinished, name))
         _move(unfinished, directory)
     finally:
         with contextlib.suppress(tf.errors.OpError, OSError):  # the first error says more
@@ -156,26 +137,13 @@ def appearing_at_once(prefix: str) -> Iterator[str]:
 
 
 def _move(source: str, directory: str) -> None:
-    """Moves files; the checkpoint's index last, since readers look for it first."""
-    names = sorted(tf.io.gfile.listdir(source), key=lambda n: (n.endswith(".index"), -len(n), n))
+    """Moves files; the index last, since readers look for it first."""
+    names = sorted(tf.io.gfile.listdir(source), key=lambda n: (n.endswith(".index"), n))
     targets = [os.path.join(directory, n) for n in names]
-    if _are_there(source, directory, names):
-        user_files.sync([*targets, directory])  # their writer may not have done so
-        return
     user_files.sync(os.path.join(source, n) for n in names)
     for name, target in zip(names, targets, strict=True):
         tf.io.gfile.rename(os.path.join(source, name), target, overwrite=True)
     user_files.sync([directory])
-
-
-def _are_there(source: str, directory: str, names: list[str]) -> bool:
-    pairs = [(os.path.join(source, n), os.path.join(directory, n)) for n in reversed(names)]
-    return all(
-        tf.io.gfile.exists(there)
-        and not user_files.is_link(there)
-        and user_files.same_content(new, there)
-        for new, there in pairs
-    )
 
 
 def remove_unfinished(directory: str) -> None:
@@ -204,8 +172,6 @@ def _remove_if_own(folder: str, checkpoint: str) -> None:
     if user_files.is_link(folder) or not tf.io.gfile.isdir(folder):
         return
     with contextlib.suppress(tf.errors.NotFoundError, FileNotFoundError):
-        own = re.compile(
-            re.escape(checkpoint) + r"(\.(index|meta|data-|input-)[^/]*|_temp(_\w+)?/?)"
-        )
+        own = re.compile(re.escape(checkpoint) + r"(\.(index|meta|data-)[^/]*|_temp(_\w+)?/?)")
         if all(own.fullmatch(name) for name in tf.io.gfile.listdir(folder)):
             removal.remove(folder, "save")

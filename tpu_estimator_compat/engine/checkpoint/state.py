@@ -61,7 +61,8 @@ def named(
     file = os.path.join(model_dir, state_file or "checkpoint")
     if not tf.io.gfile.exists(file) and not user_files.is_link(file):
         return []
-    steps = [] if state_file else _steps(model_dir)
+    names = [] if state_file else tf.io.gfile.listdir(model_dir)
+    steps = sorted(int(found[1]) for name in names if (found := _INDEX.fullmatch(name)))
     logging.warning("%s cannot be read; found in the folder: steps %s.", file, steps)
     return [os.path.join(model_dir, f"model.ckpt-{step}") for step in steps]
 
@@ -89,17 +90,11 @@ def warn_if_older(path: str | None, model_dir: str | None) -> None:
     """Warns if the newest checkpoint that `model_dir` names is missing, and `path` replaces it."""
     if (newest := next(reversed(named(model_dir)), None)) in (None, path) or exists(str(newest)):
         return
-    none = f"It names no older one that is; the folder has steps {_steps(str(model_dir))}"
     logging.warning(
         "Checkpoint %s, the newest that `checkpoint` names, is not there. %s.",
         newest,
-        f"Taking the older {path}" if path else none,
+        f"Taking the older {path}" if path else "It names no older one that is, either",
     )
-
-
-def _steps(model_dir: str) -> list[int]:
-    names = tf.io.gfile.listdir(model_dir)
-    return sorted(int(found[1]) for name in names if (found := _INDEX.fullmatch(name)))
 
 
 def latest(model_dir: str | None) -> str | None:

@@ -13,36 +13,26 @@ import shutil
 import stat
 
 TOKEN = "[0-9a-f]{8}"
-_RANDOM = "[a-z0-9_]{8}"  # of the module tempfile
-_POSITION = r"\.input-00000-of-00001"
-_SCHEME = re.compile(r"([a-zA-Z][0-9a-zA-Z.]*)://")
-
+_INPUT = r"\.input-00000-of-00001"
 KINDS = {
-    # In a model_dir. Earlier releases gave folders of unfinished checkpoints without a token.
-    "save": re.compile(rf"\.(?P<checkpoint>.+-\d+({_POSITION})?)\.unfinished(-{TOKEN})?"),
-    "list": re.compile(r"(checkpoint(_\w+)?|graph\.pbtxt|.+-\d+\.meta)(\.tmp[0-9a-f]{32}){1,2}"),
-    "position": re.compile(
-        rf"(?P<checkpoint>model\.ckpt-\d+){_POSITION}\.(index|data-00000-of-00001)"
-    ),
-    # Beside a file or folder that is being written or replaced.
-    "unfinished": re.compile(rf".+\.(unfinished|part|shards|new)-{TOKEN}"),
-    "replaced": re.compile(rf".+\.replaced-{TOKEN}"),
-    # Exports, where an exporter or this call made them.
-    "temporary export": re.compile(r"temp-\d{10}"),
-    "export": re.compile(r"\d{10}"),
-    # In the cache, whose folders have no other files.
-    "cached": re.compile(r".+"),
-    "environment": re.compile(rf"parity-tf[\d.]+-py[\d.]+(-{TOKEN})?"),
-    # What the module tempfile named, and the folder of `doctor`.
-    "temporary": re.compile(rf".*{_RANDOM}", re.DOTALL),
-    "probe": re.compile(r"doctor_[0-9a-f]{12}"),
+    "save": rf"\.(?P<checkpoint>.+-\d+({_INPUT})?)\.unfinished(-{TOKEN})?",
+    "list": r"(checkpoint(_\w+)?|graph\.pbtxt|.+-\d+\.meta)(\.tmp[0-9a-f]{32}){1,2}",
+    "position": rf"(?P<checkpoint>model\.ckpt-\d+){_INPUT}\.(index|data-00000-of-00001)",
+    "unfinished": rf".+\.(unfinished|part|shards|new)-{TOKEN}",
+    "replaced": rf".+\.replaced-{TOKEN}",
+    "temporary export": r"temp-\d{10}",
+    "export": r"\d{10}",
+    "cached": r".+",  # in a folder of the cache, which has nothing else
+    "environment": rf"parity-tf[\d.]+-py[\d.]+(-{TOKEN})?",
+    "temporary": r"(?s:.*)[a-z0-9_]{8}",  # of the module tempfile
+    "probe": r"doctor_[0-9a-f]{12}",
 }
-"""The names that may be deleted, without their folders, by kind."""
+"""Patterns of the names that may be deleted, without their folders, by kind."""
 
 
 def named(path: str | os.PathLike[str], kind: str) -> re.Match[str] | None:
     """The match of a path's last part, where that is a name of the kind."""
-    return KINDS[kind].fullmatch(os.path.basename(os.fspath(path)))
+    return re.fullmatch(KINDS[kind], os.path.basename(os.fspath(path)))
 
 
 def remove(path: str | os.PathLike[str], kind: str) -> None:
@@ -76,12 +66,12 @@ def remove_empty(folder: str | os.PathLike[str]) -> None:
 
 def is_local(path: str) -> bool:
     """Whether a path is none of a file system that TensorFlow knows by a scheme, such as gs://."""
-    found = _SCHEME.match(path)
-    if not found:
+    scheme, sign, _ = path.partition("://")
+    if not sign or not scheme.replace(".", "").isalnum():
         return True
     import tensorflow as tf
 
-    return found[1] not in tf.io.gfile.get_registered_schemes()
+    return scheme not in tf.io.gfile.get_registered_schemes()
 
 
 def local(path: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import re
-import shutil
 import tempfile
 import threading
 import uuid
@@ -23,7 +23,6 @@ _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)  # of file systems withou
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _UNKNOWN = tf.errors.UnknownError
 _PATTERN = re.compile(r"[*?\[\]\\]")
-_SHARD_OF = re.compile(r"\.data-\d{5}-of-(\d{5})$")
 _SHARDS = re.compile(r"-\?{5}-of-\d{5}")  # the end of a checkpoint's name in TF's first format
 Path = str | bytes | os.PathLike[str]
 
@@ -64,37 +63,16 @@ def replace_folder(new: str, path: str) -> None:
 
 
 def _keep_others(old: str, new: str) -> None:
-    """Adds to the folder `new` what only `old` has: further names of the same local files."""
-    if not is_local(old):
-        for folder, _, names in tf.io.gfile.walk(old):
-            inside = os.path.join(new, os.path.relpath(folder, old))
-            for name in (n for n in names if not tf.io.gfile.exists(os.path.join(inside, n))):
-                tf.io.gfile.makedirs(inside)
-                tf.io.gfile.copy(os.path.join(folder, name), os.path.join(inside, name))
-        return
-
-    def there(folder: str, names: list[str]) -> list[str]:
-        inside = os.path.join(new, os.path.relpath(folder, local(old)))
-        both = [n for n in names if os.path.lexists(os.path.join(inside, n))]
-        return [n for n in both if not _are_folders(os.path.join(folder, n), inside)]
-
-    if os.path.isdir(local(old)):  # not a link that leads nowhere
-        shutil.copytree(
-            local(old), new, symlinks=True, ignore=there, copy_function=_link, dirs_exist_ok=True
-        )
-
-
-def _are_folders(path: str, beside: str) -> bool:
-    """Whether `path` and the same name in `beside` are folders, and not links to folders."""
-    pair = path, os.path.join(beside, os.path.basename(path))
-    return all(os.path.isdir(p) and not os.path.islink(p) for p in pair)
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except OSError:  # the file system, or the file's owner, allows no second name
-        shutil.copy2(source, target)
+    """Adds to the folder `new` what only `old` has; local files get a second name."""
+    for parent, folders, names in (os.walk if is_local(old) else tf.io.gfile.walk)(old):
+        inside = os.path.join(new, os.path.relpath(parent, old))
+        tf.io.gfile.makedirs(inside)
+        for name in (*names, *folders):
+            there, path = os.path.join(inside, name), os.path.join(parent, name)
+            is_file = name in names or is_link(path)
+            if is_file and not is_link(there) and not tf.io.gfile.exists(there):
+                copy = functools.partial(os.link, follow_symlinks=False)
+                (copy if is_local(old) else tf.io.gfile.copy)(path, there)
 
 
 def _put_back(aside: str, path: str, error: BaseException) -> None:
@@ -136,16 +114,6 @@ def sync_tree(folder: str) -> None:
             sync([parent])
 
 
-def same_content(path: str, other: str) -> bool:
-    if tf.io.gfile.stat(path).length != tf.io.gfile.stat(other).length:
-        return False
-    with tf.io.gfile.GFile(path, "rb") as one, tf.io.gfile.GFile(other, "rb") as two:
-        while (content := one.read(1 << 24)) == two.read(1 << 24):
-            if not content:
-                return True
-    return False
-
-
 def literal(path: Path) -> str:
     """The glob pattern that matches only `path`, for `tf.io.gfile.glob` and TensorFlow itself.
 
@@ -184,23 +152,19 @@ def held(checkpoint: str, owner: Any) -> str | None:
     The files stay open; the path has links to them, and is valid in this process only. None where a
     file is missing, or the system cannot do so.
     """
-    files = tf.io.gfile.glob([f"{literal(checkpoint)}.index", f"{literal(checkpoint)}.data-*"])
-    shards = [found[1] for file in files if (found := _SHARD_OF.search(file))]
-    if not is_local(checkpoint) or not os.path.isdir(_opened(0).rstrip("0")):
-        return None
-    with contextlib.ExitStack() as kept:
-        try:
-            folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="held_"))
-            for file in files:
-                descriptor = os.open(local(file), os.O_RDONLY)
-                kept.callback(os.close, descriptor)
-                os.symlink(_opened(descriptor), os.path.join(folder, os.path.basename(file)))
-        except OSError:
-            return None
-        if not shards or len(files) != 1 + len(shards) or len(shards) != int(shards[0]):
-            return None
-        weakref.finalize(owner, kept.pop_all().close)
-    return os.path.join(folder, os.path.basename(checkpoint))
+    index = f"{checkpoint}.index"
+    files = tf.io.gfile.glob([literal(index), f"{literal(checkpoint)}.data-*"])
+    with contextlib.suppress(OSError), contextlib.ExitStack() as kept:
+        folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="held_"))
+        for file in files:
+            descriptor = os.open(local(file), os.O_RDONLY)
+            kept.callback(os.close, descriptor)
+            os.symlink(_opened(descriptor), os.path.join(folder, os.path.basename(file)))
+        path = os.path.join(folder, os.path.basename(checkpoint))
+        if tf.io.gfile.exists(index) and os.path.exists(f"{path}.index"):  # it goes first
+            weakref.finalize(owner, kept.pop_all().close)
+            return path
+    return None
 
 
 def _close(descriptor: int | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint import input_state
-from tpu_estimator_compat.engine.checkpoint.saving import accompanied, remove_orphans
+from tpu_estimator_compat.engine.checkpoint.saving import BESIDE, remove_orphans
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.graph.graph_text import write_text
 from tpu_estimator_compat.engine.session.step_session import StepSession
@@ -50,14 +50,13 @@ class SaverHook(tf.compat.v1.train.CheckpointSaverHook):
         session.finish_host_calls()  # a restart does not repeat those of earlier steps
         self._summary_writer.flush()
         user_files.sync(_event_files(self._checkpoint_dir))
-        path, write = self._path(step), None
-        if not self._save_input_state:
-            input_state.remove(path)  # what is there is of another training
-        elif session.input.restored_from != path:
-            write = functools.partial(input_state.write, session.iterator())
+        beside = vars(self._get_saver())
+        if self._save_input_state and session.input.restored_from != self._path(step):
+            beside[BESIDE] = functools.partial(input_state.write, session.iterator())
         self._save_graph_def = self._writes_graph
-        with accompanied(path, write):
-            stop: bool = super()._save(session, step)
+        stop: bool = super()._save(session, step)
+        if write := beside.pop(BESIDE, None):  # the saver has a `save` of its own
+            write(self._path(step))
         if self._save_input_state:
             remove_orphans(self._checkpoint_dir)
         return stop

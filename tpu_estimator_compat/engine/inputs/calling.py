@@ -126,7 +126,11 @@ class CalledInput:
         made = self.initializable._iterator_resource.op
         self.store.prepare([made])
         handle = self.store.read(made.name, dataset)
-        return iterator_ops.OwnedIterator(components=[handle], element_spec=dataset.element_spec)
+        iterator = iterator_ops.OwnedIterator(
+            components=[handle], element_spec=dataset.element_spec
+        )
+        iterator._dataset = dataset  # as in other iterators
+        return iterator
 
     def _of_variant(self) -> tf.data.Dataset:
         [value] = HostFunction(self.graph, self.store, self._tensors, [], [])([])

@@ -176,43 +176,30 @@ class CapturedMode:
             tf.compat.v1.train.warm_start(path, *settings[1:])
 
     def _found(self, settings: WarmStartSettings) -> str:
-        """The path to warm-start from, of a folder that of its newest checkpoint.
+        """The path to warm-start from; of a folder that of its newest checkpoint, held open.
 
-        The training that writes to the folder may remove that checkpoint before variables are
-        initialized, or while it is looked for: then the newest is looked for again.
+        The training that writes there may remove it before variables are initialized, or while it
+        is looked for: then the newest is looked for again.
         """
-        path = os.fsdecode(settings.ckpt_to_initialize_from)
-        seen = None
-        while True:
-            newest = next(reversed(named(path)), None) if tf.io.gfile.isdir(path) else None
-            try:
-                check_checkpoint_exists(settings)
-            except tf.errors.NotFoundError:
-                if newest == seen:
-                    raise
-            else:
-                local = newest and not self.config.cluster_spec  # not on parameter servers
-                held = user_files.held(newest, self.graph) if newest and local else None
-                if held or newest == seen:
-                    return _Held(held, path) if held else _for_tensorflow(path)
+        path, seen = os.fsdecode(settings.ckpt_to_initialize_from), None
+        is_here = tf.io.gfile.isdir(path) and not self.config.cluster_spec  # no parameter servers
+        while is_here and (newest := next(reversed(named(path)), None)) != seen:
+            if held := user_files.held(str(newest), self.graph):
+                found = _Held(held)
+                found.shown = path
+                return found
             seen = newest
+        check_checkpoint_exists(settings)
+        return _for_tensorflow(path)
 
 
 class _Held(str):
     """A path that log lines and errors of TensorFlow show as the user gave it."""
 
-    _shown: str
-
-    def __new__(cls, path: str, shown: str) -> _Held:
-        made = super().__new__(cls, path)
-        made._shown = shown
-        return made
+    shown = ""
 
     def __str__(self) -> str:
-        return self._shown
-
-    def __format__(self, form: str) -> str:
-        return format(self._shown, form)
+        return self.shown
 
 
 def _for_tensorflow(path: str) -> str:

@@ -148,13 +148,15 @@ def directories(
     Where a training has meanwhile named a newer checkpoint, what it removed is no damage: looks
     again.
     """
+    seen = None
     while True:
-        named = [evidence.names_of_checkpoints(folder) for folder in (old, new)]
         try:
             return _directories(old, new, rtol)
         except evidence.Damaged:
-            if named == [evidence.names_of_checkpoints(folder) for folder in (old, new)]:
+            named = [evidence.names_of_checkpoints(folder) for folder in (old, new)]
+            if named == seen:
                 raise
+            seen = named
 
 
 def _directories(old: str | os.PathLike[str], new: str | os.PathLike[str], rtol: float) -> Report:

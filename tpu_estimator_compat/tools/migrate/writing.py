@@ -10,8 +10,6 @@ import dataclasses
 import difflib
 import io
 import os
-import signal
-import tempfile
 from collections.abc import Iterable, Iterator
 
 from tpu_estimator_compat.engine.files import removal
@@ -21,7 +19,6 @@ from tpu_estimator_compat.tools.scan.files import FileText
 from tpu_estimator_compat.tools.scan.findings import ScanFinding
 
 _STYLES = {"--- ": "bold", "+++ ": "bold", "-": "red", "+": "green", "@@": "cyan"}
-_ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -100,23 +97,15 @@ def write(path: str, source: FileText, text: str) -> None:
     text is written in place. After an OSError the file is unchanged, except after _HalfWritten.
     """
     target = os.path.realpath(path)
+    folder, name = os.path.split(target)
     if not os.access(target, os.W_OK):
         raise PermissionError(f"{path} is write-protected.")
     before, data = source.to_bytes(), dataclasses.replace(source, text=text).to_bytes()
     if regular_file.read(target, len(before)) != before:
         raise OSError("it has changed since it was read")
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    try:
-        _replace(target, before, data)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
-
-
-def _replace(target: str, before: bytes, data: bytes) -> None:
-    folder, name = os.path.split(target)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
+    temporary = os.path.join(folder, f".{name[:99]}.new-{os.urandom(4).hex()}")
+    try:  # the name is known before the file is made, so that a signal leaves none
+        with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -124,12 +113,12 @@ def _replace(target: str, before: bytes, data: bytes) -> None:
             os.replace(temporary, target)
         else:
             _write_in_place(target, before, data)
-            removal.remove(temporary, "temporary")
+            removal.remove(temporary, "unfinished")
     except _HalfWritten as error:
         error.add_note(f"The new text is in {temporary}.")
         raise
     except BaseException:
-        removal.remove(temporary, "temporary")
+        removal.remove(temporary, "unfinished")
         raise
 
 

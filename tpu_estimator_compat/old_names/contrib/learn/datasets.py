@@ -158,14 +158,8 @@ def _arrays_of(train_dir: str, one_hot: bool, source_url: str) -> list[np.ndarra
         ):
             name = f"{part}-{kind}-ubyte.gz"
             path = maybe_download(name, train_dir, (source_url or DEFAULT_SOURCE_URL) + name)
-            try:
-                with tf.io.gfile.GFile(path, "rb") as file:
-                    found.append(extract(file))
-            except (OSError, EOFError, ValueError, zlib.error) as error:
-                raise ValueError(
-                    f"{path} is not the whole file {name} of MNIST: {error}. Remove it, so that "
-                    "it is downloaded again."
-                ) from error
+            with tf.io.gfile.GFile(path, "rb") as file:
+                found.append(extract(file))
     return found
 
 
@@ -213,7 +207,7 @@ def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
 
     Raises:
       urllib.error.URLError: the server cannot be reached, lacks the file, or sends an empty file, a
-        page of HTML, or a damaged `.gz` file; no file is left.
+        page of HTML, or a damaged `.gz` file, and none is left; or such a file was there, and is.
       urllib.error.ContentTooShortError: the download was cut short; no file is left.
     """
     tf.io.gfile.makedirs(work_directory)
@@ -222,8 +216,7 @@ def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
         part = f"{path}.part-{user_files.token()}"
         with tempfile.NamedTemporaryFile() as copy:
             urllib.request.urlretrieve(source_url, copy.name)  # raises if the download is cut short
-            if problem := _problem(copy.name, filename):
-                raise urllib.error.URLError(f"{source_url} is not {filename}: {problem}")
+            _check(copy.name, filename, f"It is what {source_url} sent.")
             try:
                 tf.io.gfile.copy(copy.name, part)
                 user_files.sync([part])
@@ -233,24 +226,27 @@ def maybe_download(filename: str, work_directory: str, source_url: str) -> str:
                 raise
         size = tf.io.gfile.stat(path).length
         logging.info("Successfully downloaded %s %d bytes.", filename, size)
+    else:
+        _check(path, filename, "Remove it, so that it is downloaded again.")
     return path
 
 
-def _problem(path: str, name: str) -> str:
-    """Why a local file is not the whole file `name`, as far as its content tells; or ""."""
-    with open(path, "rb") as file:
+def _check(path: str, name: str, advice: str) -> None:
+    """Raises URLError unless a file is the whole file `name`, as far as its content tells."""
+    problem = ""
+    with tf.io.gfile.GFile(path, "rb") as file:
         start = file.read(512).lstrip().lower()
-    if not start:
-        return "it is empty"
+        file.seek(0)
+        try:
+            with gzip.GzipFile(fileobj=file) as stream:
+                while name.endswith(".gz") and stream.read(1 << 20):
+                    pass
+        except (OSError, EOFError, zlib.error) as error:
+            problem = str(error)
     if start.startswith((b"<!doctype html", b"<html")) and not name.endswith((".html", ".htm")):
-        return "it is a page of HTML"
-    try:
-        with gzip.open(path) as stream:
-            while name.endswith(".gz") and stream.read(1 << 20):
-                pass
-    except (OSError, EOFError, zlib.error) as error:
-        return str(error)
-    return ""
+        problem = "it is a page of HTML"
+    if problem or not start:
+        raise urllib.error.URLError(f"{path} is not {name}: {problem or 'it is empty'}. {advice}")
 
 
 def load_csv_with_header(
