@@ -91,7 +91,7 @@ class Fill(tf.train.SessionRunHook):
         if context.session.run(tf.train.get_global_step()) == 6:
             while not tf.train.latest_checkpoint(sys.argv[1]).endswith("-4"):
                 time.sleep(0.01)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
 make_estimator(sys.argv[1], big, save_checkpoints_steps=4).train(
     train_input_fn, hooks=[Fill()], steps=20)
 """
@@ -99,7 +99,7 @@ make_estimator(sys.argv[1], big, save_checkpoints_steps=4).train(
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_leaves_the_last_good_checkpoint(tmp_path):
-    """The limit on file sizes stands for the disk: a write fails half-way."""
+    """The limit on file sizes stands for the disk: a write fails half-way. Events fit."""
     done = subprocess.run(
         [sys.executable, "-c", FULL_DISK, tmp_path], capture_output=True, text=True, timeout=120
     )
