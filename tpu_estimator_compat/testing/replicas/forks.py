@@ -25,18 +25,17 @@ from typing import Any, NoReturn
 from tpu_estimator_compat.engine.files import removal
 
 _CODE = """\
-import gc, importlib, sys
+import gc, importlib, shutil, sys
 from multiprocessing import forkserver
 sys.path[:] = filter(None, sys.path)  # not the working directory
 for module in {modules!r}:
     importlib.import_module(module)
-from tpu_estimator_compat.engine.files import removal
 gc.collect()
 gc.freeze()
 try:
     forkserver.main({listener}, {alive}, None)
 finally:
-    removal.remove({folder!r}, "temporary")
+    shutil.rmtree({folder!r}, ignore_errors=True)  # its Python may lack this package
 """
 
 
