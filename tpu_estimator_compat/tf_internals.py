@@ -54,6 +54,7 @@ from tensorflow.python.eager.polymorphic_function.polymorphic_function import (
 from tensorflow.python.framework import config as framework_config  # the switch for determinism
 from tensorflow.python.framework import error_interpolation  # nodes that an error's text names
 from tensorflow.python.framework import kernels  # operations that XLA has kernels for
+from tensorflow.python.framework import auto_control_deps_utils  # resources that branches only read
 from tensorflow.python.framework import op_def_registry  # inputs and attributes of operations
 from tensorflow.python.framework import smart_cond  # conditions known while a graph is built
 from tensorflow.python.framework import tensor_shape  # shapes in attributes of operations

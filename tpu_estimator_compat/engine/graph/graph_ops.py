@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
-from tpu_estimator_compat.tf_internals import op_def_registry
+from tpu_estimator_compat.tf_internals import auto_control_deps_utils, op_def_registry
 
 Key = tuple[str, int]
 # Ops whose resource lives for one execution of a graph, or belongs to an op that a string names.
@@ -121,6 +121,14 @@ def has_effect(op: tf.Operation) -> bool:
     if op.type in READERS or is_handle(op):
         return False
     return op.op_def.is_stateful or any(argument.is_ref for argument in op.op_def.input_arg)
+
+
+def written(op: tf.Operation) -> list[tf.Tensor]:
+    """The inputs of `op` that it may change: resources that it, or a branch, does not only read."""
+    if not has_effect(op):
+        return []
+    _, changed = auto_control_deps_utils.get_read_write_resource_inputs(op)
+    return [*changed, *(t for t in op.inputs if t.dtype._is_ref_dtype)]
 
 
 def draws(op: tf.Operation) -> bool:

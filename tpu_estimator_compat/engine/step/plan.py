@@ -97,7 +97,7 @@ class StepPlan:
         writes = [
             op
             for op in graph_ops.ancestors(map(resources.operation, asked), ())
-            if graph_ops.has_effect(op) and any(t.op.name == step.op.name for t in op.inputs)
+            if any(t.op.name == step.op.name for t in graph_ops.written(op))
         ]
         by = [tf.get_static_value(x.inputs[1]) for x in writes if x.type == "AssignAddVariableOp"]
         return len(writes) == 1 and by == [1]
