@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import pathlib
 from typing import Any
@@ -50,11 +51,14 @@ def observed(
     )
     on_replicas = [name for name in names if setting.has_replicas(name)]
     ours = [name for name in names if name not in on_replicas]
+    of_strategies = [name for name in names if setting.is_of_strategies(name)]
+    judge_of_strategies = dataclasses.replace(judge, settings={**judge.settings, "cpus": 4})
     root = _shared(
         tmp_path_factory,
         "observed",
         names,
-        (judge, names, "judge"),
+        (judge, [name for name in names if name not in of_strategies], "judge"),
+        (judge_of_strategies, of_strategies, "judge"),
         (running.of_ours("conformance"), ours, "ours"),
         (
             running.of_ours("conformance", settings={"cpus": 4}),

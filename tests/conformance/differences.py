@@ -27,6 +27,12 @@ LEFT_OUT = (
     ("host_side.*", r"log: .*"),
     # In an export for TPU, the original called model_fn without the usual lines around it.
     ("listening.exporting-tpu", r"log: .INFO ((Calling|Done calling) model_fn\.|Running infer .*)"),
+    # TensorFlow's own lines about a strategy; the original called model_fn once for each replica.
+    (
+        "reports.distribution.*",
+        r"log: .INFO (Initializing RunConfig|Reduce to|Calling model_fn|Done calling).*"
+        r"|warnings: -UserWarning To make it possible to preserve tf.data options .*",
+    ),
 )
 """Scenarios, and patterns of differences that are none of this package's behaviour."""
 

@@ -240,3 +240,26 @@ def an_operation_that_leaves_a_branch(model_dir, record):
         return loss, tf.group(_minimize(loss, step), kept[0])
 
     _train(model_dir, record, model, steps=3)
+
+
+def lists_of_one(model_dir, record):
+    """A cond or case of `[x]` is `x`, if it is not strict."""
+
+    def model(loss, v, u, step):
+        for make in (
+            lambda: tf.cond(step > 1, lambda: [loss], lambda: [-loss]),
+            lambda: tf.cond(step > 1, lambda: (loss,), lambda: -loss),
+            lambda: tf.cond(step > 1, lambda: [(loss, loss)], lambda: [(-loss, loss)]),
+            lambda: tf.cond(step > 1, lambda: [[loss]], lambda: [[-loss]]),
+            lambda: tf.cond(step > 1, lambda: [tf.no_op()], lambda: [tf.no_op()]),
+            lambda: tf.cond(step > 1, lambda: [loss], lambda: [-loss], strict=True),
+            lambda: tf.case([(step > 1, lambda: [loss])], lambda: [-loss]),
+            lambda: tf.case([(step > 1, lambda: [loss])], lambda: [-loss], strict=True),
+            lambda: tf.function(lambda: tf.cond(step > 1, lambda: [loss], lambda: [-loss]))(),
+        ):
+            made = make()
+            record(len(made) if isinstance(made, (list, tuple)) else "one")
+        loss = tf.cond(step > 1, lambda: [loss], lambda: [loss * 2.0]) * 2.0
+        return loss, _minimize(loss, step)
+
+    _train(model_dir, record, model, steps=3)

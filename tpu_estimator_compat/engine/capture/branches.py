@@ -7,7 +7,10 @@ TensorFlow 2 makes a function of each branch of a `tf.cond` and of each body of 
 from __future__ import annotations
 
 import contextlib
+import inspect
+import sys
 import threading
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +22,8 @@ from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.tf_internals import cond_v2, ops, variable_scope, while_v2
 
 _here = threading.local()
+
+_COND = inspect.unwrap(tf.compat.v1.cond)
 
 
 @contextlib.contextmanager
@@ -54,8 +59,34 @@ def _captured_cond(
     cond: Function, pred: Any, true_fn: Any, false_fn: Any, name: str = "cond"
 ) -> Any:
     with _noted() as graphs:
-        true_fn, false_fn = _branches([true_fn, false_fn], graphs)
-        return cond(pred, true_fn, false_fn, name)
+        branches = [true_fn, false_fn]
+        unpacks = _unpacks_lists_of_one()
+        if unpacks:
+            branches = [lambda branch=branch: _unpacked(branch()) for branch in branches]
+        result = cond(pred, *_branches(branches, graphs), name)
+        return _unpacked(result) if unpacks else result
+
+
+def _unpacks_lists_of_one() -> bool:
+    """Whether the `tf.cond` that is being made gives `x` for `[x]`, as in a graph of TensorFlow 1.
+
+    TensorFlow 2's function is not told of its caller's `strict`, on which that depends.
+    """
+    if not getattr(_here, "of_one_graph", False) or _is_of_a_function():
+        return False
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not _COND.__code__:
+        frame = frame.f_back
+    return frame is not None and not frame.f_locals["strict"]
+
+
+def _is_of_a_function() -> bool:
+    """Whether the graph is that of a tf.function, and not of a branch."""
+    return getattr(tf.compat.v1.get_default_graph(), "_add_control_dependencies", False)
+
+
+def _unpacked(result: Any) -> Any:
+    return result[0] if isinstance(result, (list, tuple)) and len(result) == 1 else result
 
 
 def _captured_case(case: Function, index: Any, branch_fns: Any, *args: Any, **kwargs: Any) -> Any:
@@ -106,9 +137,9 @@ def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
 
     def call() -> Any:
         result = branch()
-        graph = tf.compat.v1.get_default_graph()
-        if graph._add_control_dependencies:  # in a tf.function, which does the same for all ops
+        if _is_of_a_function():  # which does the same for all ops
             return result
+        graph = tf.compat.v1.get_default_graph()
         made = tf.nest.flatten(result, expand_composites=True)
         found = [x for x in made if tf.is_tensor(x) or isinstance(x, tf.Operation)]
         targets = [graph_ops.as_operation(x) for x in found if x.graph is graph]
