@@ -31,7 +31,8 @@ LEFT_OUT = (
     (
         "reports.distribution.*",
         r"log: .INFO (Initializing RunConfig|Reduce to|Calling model_fn|Done calling).*"
-        r"|warnings: -UserWarning To make it possible to preserve tf.data options .*",
+        r"|log: .WARNING Partitioned variables are disabled .*"
+        r"|warnings: -UserWarning (`Model.state_updates`|To make it possible to preserve) .*",
     ),
 )
 """Scenarios, and patterns of differences that are none of this package's behaviour."""

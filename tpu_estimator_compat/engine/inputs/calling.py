@@ -236,9 +236,11 @@ def _check(result: Any, graph: tf.Graph) -> None:
         )
     if isinstance(result, tf.data.Dataset) and _graph_of(result) is not graph:
         raise ValueError(
-            f"The dataset {result!r} was created in another graph. If you are using the Estimator "
+            f"The graph {graph} of the iterator is different from the graph {result._graph} the "
+            f"dataset: {result._variant_tensor} was created in. If you are using the Estimator "
             "API, make sure that no part of the dataset returned by the `input_fn` function is "
-            "defined outside the `input_fn` function."
+            "defined outside the `input_fn` function. Otherwise, make sure that the dataset is "
+            "created in the same graph as the iterator."
         )
     if isinstance(result, (list, tuple)) and not hasattr(result, "_fields") and len(result) != 2:
         raise ValueError(
