@@ -113,8 +113,6 @@ class Program:
 
     def _training(self):
         given = self._input()
-        stop_at = 3 if self.choices["listeners"] == "stops" else None
-        listening = self.choices["listeners"] != "no"
         return {
             "input_fn": self._input_fn(given),
             "hooks": [
@@ -122,10 +120,26 @@ class Program:
                 *hooks.of_training(self.choices, self.record, self.model_dir),
                 *self._hooks_of_the_estimator(),
             ],
-            "saving_listeners": [hooks.Listener(self.record, "listener", stop_at)]
-            if listening
-            else None,
+            "saving_listeners": self._listeners(),
         }
+
+    def _listeners(self):
+        kind, then = self.choices["listeners"], None
+        if kind == "evaluates":
+            then = self._look
+        if self.choices["hook_raise"] == "stop_saving":
+            kind, then = "raises", lambda: next(iter(()))
+        stop_at = 3 if kind == "stops" else None
+        return None if kind == "no" else [hooks.Listener(self.record, "listener", stop_at, then)]
+
+    def _look(self):
+        """Evaluates the newest checkpoint, while a training runs."""
+        if self.choices["hook_looks"] == "latest":
+            self.record("newest", self.estimator.latest_checkpoint())
+            return
+        given = self._input()
+        found = self.estimator.evaluate(self._input_fn(given), 1, given.hooks, name="meanwhile")
+        self.record("meanwhile", found)
 
     def _hooks_of_the_estimator(self):
         """Hooks that are made of the estimator."""
@@ -142,6 +156,8 @@ class Program:
                     self.estimator, "loss", 1, run_every_secs=None, run_every_steps=2
                 )
             )
+        if self.choices["hook_looks"] != "no":
+            found.append(hooks.Looking(self._look))
         if self.choices["hook_memory"] == "yes":
             given = self._input()
             found.append(

@@ -128,12 +128,22 @@ TABLE: dict[str, dict[str, float]] = {
         "scatter": 1,
         "names": 1,
     },
-    "counting": {"by_optimizer": 6, "apart": 2, "by_two": 1},
+    "counting": {
+        "by_optimizer": 6,
+        "apart": 2,
+        "by_two": 1,
+        "in_cond": 1,
+        "uneven": 1,
+        "by_batch": 1,
+    },
     "late": {"no": 5, "yes": 4},
     "table": {"none": 8, "mutable": 1, "dense": 1, "static": 1},
     "counter": {"no": 7, "yes": 2, "while": 1, "cond": 2, "case": 1, "scatter": 1},
     "average": {"none": 7, "loss": 2, "variables": 2, "swapped": 1},
     "host": {"none": 7, "records": 2, "changes": 1, "numpy_function": 1},
+    "host_call": {"none": 4, "takes": 1, "captures": 1, "takes_none": 1},
+    "staged": {"none": 8, "area": 1, "map": 1, "accumulator": 1},
+    "asks": {"nothing": 6, "replicas": 1},
     "assert": {"no": 8, "yes": 1},
     "print": {"no": 9, "yes": 1},
     "random_step": {"no": 8, "yes": 1},
@@ -156,12 +166,21 @@ TABLE: dict[str, dict[str, float]] = {
     "hook_final": {"no": 5, "yes": 1},
     "hook_counter": {"no": 6, "yes": 1},
     "hook_nan": {"no": 6, "fails": 1, "stops": 1},
-    "hook_raise": {"none": 14, "range": 1, "runtime": 1, "stop": 1},
+    "hook_raise": {
+        "none": 14,
+        "range": 1,
+        "runtime": 1,
+        "stop": 1,
+        "stop_begin": 1,
+        "stop_end": 1,
+        "stop_saving": 1,
+    },
+    "hook_looks": {"no": 8, "latest": 1, "evaluates": 1},
     "hook_early": {"none": 10, "higher": 1, "no_decrease": 1},
     "hook_memory": {"no": 12, "yes": 1},
     "hook_order": {"given": 3, "reversed": 1},
     "nan_at": {"never": 14, "1": 1, "3": 1},
-    "listeners": {"no": 5, "yes": 1, "stops": 1},
+    "listeners": {"no": 5, "yes": 1, "stops": 1, "evaluates": 1},
     "save_summary_steps": {"100": 2, "1": 2, "2": 3, "none": 2, "3": 2},
     "save_checkpoints": {"secs": 3, "1": 1, "2": 2, "3": 2, "none": 1},
     "keep_checkpoint_max": {"5": 3, "1": 1, "2": 1, "none": 1},
@@ -242,7 +261,11 @@ def _of_races(made: Choices) -> Choices:
             found["average"] = "loss"
         if made["counter"] == "scatter":
             found["counter"] = "yes"
-        if made["counting"] == "by_two":  # of the step, too, which hooks fetch
+        if made["counting"] in (
+            "by_two",
+            "uneven",
+            "by_batch",
+        ):  # of the step, too, which hooks fetch
             found["counting"] = "apart"
         found["hook_early"] = "none"
         if made["input"] in ("step_in_map", "variable_in_map"):
@@ -269,6 +292,8 @@ def _of_models(made: Choices) -> Choices:
         found["start"] = "nothing"
     if made["hook_feed"] != "no":
         found["rate"] = "fed"
+    if made["estimator"] == "Estimator":
+        found["host_call"] = "none"
     return found
 
 

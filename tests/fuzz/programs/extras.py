@@ -6,6 +6,7 @@ tensors that the update has to wait for.
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import data_flow_ops
 
 
 class Forward:
@@ -126,6 +127,65 @@ def _host(choices, forward):
     return [tf.identity(tf.py_func(seen, [forward.loss], tf.float32), "of_host")]
 
 
+def _staged(choices, forward):
+    """Elements in a container that a session has for itself: what is left is not seen again."""
+    kind = choices["staged"]
+    if kind == "none":
+        return []
+    total = tf.get_variable("taken", [], initializer=tf.zeros_initializer(), trainable=False)
+    if kind == "accumulator":
+        accumulator = tf.ConditionalAccumulator(tf.float32, [])
+        with tf.control_dependencies([accumulator.apply_grad(forward.loss, 2**40)]):
+            taken, more = accumulator.take_grad(1), []
+    else:
+        area, puts = AREAS[kind](forward.loss)
+        with tf.control_dependencies(puts[:1]):
+            taken = area.get()[-1]
+        taken, more = taken[0] if isinstance(taken, (list, tuple)) else taken, puts[1:]
+    return [tf.identity(tf.assign_add(total, taken), "taken_total"), *more]
+
+
+def _area(loss):
+    area = data_flow_ops.StagingArea([tf.float32], [[]])
+    put = area.put([loss])
+    with tf.control_dependencies([put]):
+        return area, [put, area.put([loss * 2.0])]
+
+
+def _map_area(loss):
+    area = data_flow_ops.MapStagingArea([tf.float32], [[]], ordered=True)
+    return area, [area.put(tf.cast(loss * 1e3, tf.int64), [loss], [0])]
+
+
+AREAS = {"area": _area, "map": _map_area}
+
+
+def _asks(choices, forward):
+    if choices["asks"] == "nothing":
+        return []
+    context = tf.distribute.get_replica_context()
+    forward.record(
+        "asked",
+        tf.distribute.has_strategy(),
+        tf.distribute.in_cross_replica_context(),
+        context.num_replicas_in_sync,
+    )
+    return [context.all_reduce("SUM", forward.loss)]
+
+
+def host_call(choices, forward):
+    """The field of a spec: a function that adds to a variable of its own."""
+    kind = choices["host_call"]
+
+    def called(*values):
+        total = tf.get_variable("called", [], initializer=tf.zeros_initializer(), trainable=False)
+        if kind == "captures":
+            values = [forward.prediction]
+        return tf.assign_add(total, tf.reduce_mean(values[0]) if values else 1.0)
+
+    return called, [] if kind == "takes_none" else [tf.reshape(forward.loss, [1])]
+
+
 def _asserts(choices, forward):
     if choices["assert"] == "no":
         return []
@@ -172,7 +232,10 @@ def _summaries(choices, forward):
     return []
 
 
-FUNCTIONS = (_table, _counter, _average, _host, _asserts, _prints, _random_step, _summaries)
+FUNCTIONS = (
+    *(_table, _counter, _average, _host, _staged, _asks),
+    *(_asserts, _prints, _random_step, _summaries),
+)
 
 
 def after_update(choices, update):

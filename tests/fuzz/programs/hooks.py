@@ -74,8 +74,8 @@ class Stopping(tf.train.SessionRunHook):
 
 
 class Listener(tf.train.CheckpointSaverListener):
-    def __init__(self, record, label, stop_at=None):
-        self.record, self.label, self.stop_at = record, label, stop_at
+    def __init__(self, record, label, stop_at=None, then=None):
+        self.record, self.label, self.stop_at, self.then = record, label, stop_at, then
 
     def begin(self):
         self.record(self.label, "begin")
@@ -85,10 +85,29 @@ class Listener(tf.train.CheckpointSaverListener):
 
     def after_save(self, session, global_step_value):
         self.record(self.label, "after_save", int(global_step_value))
+        if self.then:
+            self.then()
         return self.stop_at is not None and global_step_value >= self.stop_at
 
     def end(self, session, global_step_value):
         self.record(self.label, "end", int(global_step_value))
+
+
+class Looking(tf.train.SessionRunHook):
+    """Looks at what has been saved, by a function, after each run."""
+
+    def __init__(self, look):
+        self.look = look
+
+    def after_run(self, run_context, run_values):
+        self.look()
+
+
+class Ending(tf.train.SessionRunHook):
+    """Its own code ends an iteration, which is an error of that code."""
+
+    def __init__(self, method):
+        setattr(self, method, lambda *args: next(iter(())))
 
 
 class Finals(tf.train.FinalOpsHook):
@@ -224,8 +243,10 @@ def _nan(choices, record, model_dir):
 
 def _raising(choices, record, model_dir):
     kind = choices["hook_raise"]
-    if kind == "none":
+    if kind in ("none", "stop_saving"):
         return []
+    if kind in ("stop_begin", "stop_end"):
+        return [Ending(kind.removeprefix("stop_"))]
     errors = {
         "range": tf.errors.OutOfRangeError(None, None, "raised by a hook"),
         "runtime": RuntimeError("raised by a hook"),

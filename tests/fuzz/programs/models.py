@@ -41,6 +41,8 @@ class Model:
         update = updates.train_op(choices, loss, before)
         update = extras.after_update(choices, update)
         more = {"scaffold": self._scaffold()} if choices["scaffold"] != "none" else {}
+        if choices["host_call"] != "none":
+            more["host_call"] = extras.host_call(choices, forward)
         return self._spec(MODES.TRAIN, loss=loss, train_op=update, **more, **self._hooks())
 
     def _hooks(self):

@@ -60,8 +60,23 @@ def train_op(choices, loss, before):
     with tf.control_dependencies(before):
         if choices["counting"] == "by_optimizer":
             return _updated(choices, loss, rate, step)
+        added = COUNTED[choices["counting"]](step, before[0])
         with tf.control_dependencies([_updated(choices, loss, rate, None)]):
-            return tf.assign_add(step, 2 if choices["counting"] == "by_two" else 1).op
+            if choices["counting"] != "in_cond":
+                return tf.assign_add(step, added).op
+            return tf.cond(
+                tf.is_finite(loss), lambda: tf.group(tf.assign_add(step, added)), tf.no_op
+            )
+
+
+COUNTED = {
+    "apart": lambda step, prediction: np.int64(1),
+    "in_cond": lambda step, prediction: np.int64(1),
+    "by_two": lambda step, prediction: np.int64(2),
+    "uneven": lambda step, prediction: 1 + step % 3,
+    "by_batch": lambda step, prediction: tf.shape(prediction, out_type=tf.int64)[0],
+}
+"""How much the global step grows in a run."""
 
 
 def _updated(choices, loss, rate, step):
