@@ -143,11 +143,14 @@ def operations_of_the_first_graph(model_dir, record):
 def metadata_of_each_second_step(model_dir, record):
     """After tensorflow#24428: a hook of one's own that asks for a trace, and writes it by a tag."""
 
+    made = []
+
     def make():
         state = {"runs": 0}
 
         def begin():
-            state["writer"] = tf.summary.FileWriter(os.path.join(model_dir, "traces"))
+            made.append(state)  # a folder for each, as names of files end with the second
+            state["writer"] = tf.summary.FileWriter(f"{model_dir}/traces{len(made)}")
 
         def before_run(run_context):
             options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
