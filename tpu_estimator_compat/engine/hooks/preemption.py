@@ -70,9 +70,7 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             n: handler for n, handler in handlers.items() if _is_free(n, handler)
         }
         if before:
-            self._watch = watch = SignalWatch(
-                self._is_ours, self._saves_nothing, self._patience, _HURRY
-            )
+            self._watch = SignalWatch(self._is_ours, self._saves_nothing, self._patience, _HURRY)
             self._context.callback(self._watch.close)
             self._context.enter_context(cancelled_by(self._watch.canceller))
             _listening.append(self)
@@ -80,7 +78,6 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
         self._before = before
         for number in before:
             signal.signal(number, self._note)
-            watch.catch(number)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:

@@ -7,7 +7,6 @@ original had no handler, and SIGTERM ended it there.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
@@ -23,11 +22,9 @@ _INTERVAL = 0.2  # seconds between two checks of the main thread
 _BUSY = 0.2  # of a core: a process that uses less computes nothing
 _UNWINDING = 2.0  # seconds that the main thread has to come back once its function is cancelled
 _LATE = 0.5  # seconds, at most, from a signal's handler until this thread learns of the signal
-_LIBC = ctypes.CDLL(None)
-_once = getattr(_LIBC, "sysv_signal", None)  # glibc's; macOS and musl have none
+
 
 _open: list[SignalWatch] = []
-_closing = threading.Lock()
 
 
 def _leave_to_parent() -> None:
@@ -79,7 +76,6 @@ class SignalWatch:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        self._handler: int | None = None  # Python's own, in C
         _open.append(self)
         threading.Thread(target=self._watch, name="signals", daemon=True).start()
 
@@ -88,10 +84,9 @@ class SignalWatch:
         return self._cancelled is not None
 
     def close(self) -> None:
-        with _closing:
-            if self not in _open:  # a fork has closed its copy
-                return
-            _open.remove(self)
+        if self not in _open:  # a fork has closed its copy
+            return
+        _open.remove(self)
         signal.set_wakeup_fd(self._before)
         os.close(self._writer)
 
@@ -99,19 +94,6 @@ class SignalWatch:
         """Closes the pipe in the child of a fork, which does not have the thread."""
         os.close(self._reader)
         os.close(self._writer)
-
-    def catch(self, number: int) -> None:
-        """Catches a signal until the second, unless this thread has seen the first one.
-
-        While C code holds Python's lock, no thread sees it. The second has its default action then.
-        """
-        if _once is None:
-            return
-        if not self._handler:
-            action = (ctypes.c_void_p * 32)()  # a `struct sigaction` begins with the handler
-            _LIBC.sigaction(number, None, action)
-            self._handler = action[0]
-        _once(number, ctypes.c_void_p(self._handler))
 
     def answered(self) -> None:
         """Called by the handler of a signal, in the main thread."""
@@ -140,9 +122,6 @@ class SignalWatch:
                 os.write(self._before, numbers)
         for number in numbers:
             ours = self._is_ours(number)
-            with _closing:
-                if ours and self in _open:
-                    self.catch(number)
             # At its end, a training within this one calls this one's handler.
             if ours or _open[-1:] != [self]:
                 self._number, self._count = number, self._count + 1
