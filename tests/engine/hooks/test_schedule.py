@@ -24,7 +24,7 @@ def plans(*hooks, loop=None, seconds_per_step=0.01, by_one=True, runs=5, **numbe
     now = 100.0
     numbers = tuning.Tuning(clock=lambda: now, **numbers)
     with mock.patch.object(tuning, "NUMBERS", numbers):
-        schedule = Schedule(hooks, loop, counts_by_one=by_one)
+        schedule = Schedule(hooks, loop, counts_by_one=lambda: by_one)
     limits = schedule.limits
     lengths, global_step = [], 0
     for _ in range(runs):

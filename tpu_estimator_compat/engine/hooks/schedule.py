@@ -28,7 +28,7 @@ class Schedule:
         hooks: Sequence[traits.Hook],
         loop: IterationsPerLoopCounter | None,
         *,
-        counts_by_one: bool = True,
+        counts_by_one: Callable[[], bool] = lambda: True,
         interrupted: Callable[[], bool] = lambda: False,
     ):
         self.limits = RunLimits(
@@ -71,7 +71,7 @@ class Schedule:
     def _plan(self, global_step: int) -> int:
         if self._loop is not None:
             return self._within_loop(self._loop, global_step)
-        if not self._counts_by_one:
+        if not self._counts_by_one():
             return 1
         steps = []
         seconds = [self._tuning.piece]

@@ -107,7 +107,7 @@ def train(
             schedule = Schedule(
                 hooks,
                 request.loop,
-                counts_by_one=mode.plan.counts_by_one(),
+                counts_by_one=lambda: mode.plan.counts_by_one,
                 interrupted=preemption.interrupted,
             )
             creator = SessionCreator(

@@ -89,8 +89,12 @@ class StepPlan:
     def _loss_key(self) -> Key | None:
         return None if self.loss is None else key(self.loss)
 
+    @functools.cached_property
     def counts_by_one(self) -> bool:
-        """Whether each step raises the global step by one, and not, say, in one branch only."""
+        """Whether each step raises the global step by one, and not, say, in one branch only.
+
+        Known once the graph is complete: it is converted to resource variables for that.
+        """
         step = tf.compat.v1.train.get_global_step(self.graph)
         resources = resource_graph.of(self.graph)
         asked = [*(t.op for t in self.fetches), *self.targets]
