@@ -349,9 +349,22 @@ def test_an_attention_of_its_own():
         np.testing.assert_allclose(own, other, rtol=1e-6)
 
 
+MASKS = {
+    "memory_sequence_length": [1, 3],
+    "memory_mask": np.array([[True, False, False], [True, True, True]]),
+}
+
+
 def test_names_with_an_underscore():
     def build():
-        masked = seq2seq._maybe_mask_score(tf.ones([2, 3]), [1, 3], -2.0)
+        masked = [
+            seq2seq._maybe_mask_score(tf.ones([2, 3]), **{given: value}, score_mask_value=-2.0)
+            for given, value in MASKS.items()
+        ]
+        memory = [
+            seq2seq._prepare_memory(tf.ones([2, 3, 1]), **{given: value})
+            for given, value in MASKS.items()
+        ]
         zeros = seq2seq._create_zero_outputs((4, 2), (tf.float32, tf.int32), 3)
         rows = seq2seq._unstack_ta(seq2seq._transpose_batch_time(tf.ones([2, 3])))
         state = seq2seq.BeamSearchDecoderState(
@@ -359,11 +372,15 @@ def test_names_with_an_underscore():
         )
         logits = tf.log([[[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]])
         output, _ = seq2seq._beam_search_step(0, logits, (), state, 1, 2, 0, 0.0, 0.0)
-        return masked, *zeros, rows.size(), output.predicted_ids, output.parent_ids
+        return masked, memory, *zeros, rows.size(), output.predicted_ids, output.parent_ids
 
-    masked, floats, ints, size, ids, parents = values(build)
-    assert masked.tolist() == [[1, -2, -2], [1, 1, 1]]
+    masked, memory, floats, ints, size, ids, parents = values(build)
+    for scores, kept in zip(masked, memory, strict=True):
+        assert scores.tolist() == [[1, -2, -2], [1, 1, 1]]
+        assert kept[:, :, 0].tolist() == [[1, 0, 0], [1, 1, 1]]
     assert (floats.shape, ints.shape, size) == ((3, 4), (3, 2), 3)
     assert (ids.tolist(), parents.tolist()) == ([[2, 0]], [[0, 1]])
-    with pytest.raises(AttributeError, match="_no_such"):
-        seq2seq._no_such  # noqa: B018
+    for masks in (seq2seq._maybe_mask_score, seq2seq._prepare_memory):
+        with tf.Graph().as_default(), pytest.raises(ValueError, match="at same time"):
+            masks(tf.ones([2, 3, 1]), **MASKS)
+    assert not hasattr(seq2seq, "_no_such")

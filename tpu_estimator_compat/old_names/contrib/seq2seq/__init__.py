@@ -1,6 +1,7 @@
-"""`tf.contrib.seq2seq`: decoders, their helpers, attention, and a sequence loss."""
+"""`tf.contrib.seq2seq`: decoders, their helpers, attention, and a sequence loss.
 
-from typing import Any
+Scripts extend names with an underscore, as `tf.contrib.seq2seq.python.ops` had them.
+"""
 
 from tpu_estimator_compat.old_names.contrib import taken_over
 from tpu_estimator_compat.old_names.contrib.seq2seq import (
@@ -21,31 +22,27 @@ __all__ = taken_over(
     {
         attention: """
             AttentionMechanism BahdanauAttention BahdanauMonotonicAttention LuongAttention
-            LuongMonotonicAttention hardmax
+            LuongMonotonicAttention hardmax _BaseAttentionMechanism
+            _BaseMonotonicAttentionMechanism _bahdanau_score _luong_score _maybe_mask_score
+            _prepare_memory _zero_state_tensors
         """,
-        attention_wrapper: "AttentionWrapper AttentionWrapperState",
+        attention_wrapper: "AttentionWrapper AttentionWrapperState _compute_attention",
         basic_decoder: "BasicDecoder BasicDecoderOutput",
         beam_search: """
             BeamSearchDecoder BeamSearchDecoderOutput BeamSearchDecoderState
-            FinalBeamSearchDecoderOutput
+            FinalBeamSearchDecoderOutput _beam_search_step _get_scores _length_penalty _mask_probs
         """,
-        beams: "gather_tree tile_batch",
-        decoding: "Decoder dynamic_decode",
+        beams: "gather_tree tile_batch _tile_batch",
+        decoding: "Decoder dynamic_decode _create_zero_outputs _transpose_batch_time",
         helpers: """
             CustomHelper GreedyEmbeddingHelper Helper InferenceHelper SampleEmbeddingHelper
-            TrainingHelper
+            TrainingHelper _unstack_ta
         """,
         losses: "sequence_loss",
-        monotonic: "monotonic_attention monotonic_probability_fn safe_cumprod",
+        monotonic: """
+            monotonic_attention monotonic_probability_fn safe_cumprod
+            _monotonic_probability_fn=monotonic_probability_fn
+        """,
         scheduled_helpers: "ScheduledEmbeddingTrainingHelper ScheduledOutputTrainingHelper",
     },
 )
-
-
-def __getattr__(name: str) -> Any:
-    """Private names of modules, which scripts know below `tf.contrib.seq2seq.python.ops`."""
-    if name[:1] == "_" != name[1:2]:
-        for module in (attention, attention_wrapper, beam_search, beams, decoding, helpers):
-            if hasattr(module, name):
-                return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

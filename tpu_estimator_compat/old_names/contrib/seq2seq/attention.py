@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.python.ops.rnn_cell_impl import _zero_state_tensors
 from tf_keras.api._v1.keras.__internal__.legacy.layers import Dense
 
-from tpu_estimator_compat.old_names.contrib.seq2seq.monotonic import (
-    monotonic_probability_fn as _monotonic_probability_fn,
-)
+from tpu_estimator_compat.old_names.contrib.seq2seq.monotonic import monotonic_probability_fn
 
 _Scores = Callable[[tf.Tensor, Any], tf.Tensor]
 
@@ -57,10 +56,12 @@ class _BaseAttentionMechanism(AttentionMechanism):
         self.dtype = getattr(memory_layer, "dtype", None)
         masked = -np.inf if score_mask_value is None else score_mask_value
         self._probability_fn = lambda score, state: probability_fn(
-            _maybe_mask_score(score, memory_sequence_length, masked), state
+            _maybe_mask_score(score, memory_sequence_length, score_mask_value=masked), state
         )
         with tf.name_scope(name, "BaseAttentionMechanismInit", tf.nest.flatten(memory)):
-            self._values = _prepare_memory(memory, memory_sequence_length, check_inner_dims_defined)
+            self._values = _prepare_memory(
+                memory, memory_sequence_length, check_inner_dims_defined=check_inner_dims_defined
+            )
             self._keys = memory_layer(self._values) if memory_layer else self._values
             if custom_key_value_fn is not None:
                 self._keys, self._values = custom_key_value_fn(self._keys, self._values)
@@ -82,40 +83,19 @@ class _BaseAttentionMechanism(AttentionMechanism):
 
 
 class _Scored(_BaseAttentionMechanism):
-    """Attention with the layers and the score that a subclass defines."""
+    """Attention with the score that a subclass defines."""
 
     _SCOPE: str
     """Scope of the score's variables."""
-
-    _HAS_QUERY_LAYER = False
-
-    def __init__(
-        self,
-        num_units: int,
-        memory: Any,
-        memory_sequence_length: Any,
-        probability_fn: _Scores,
-        score_mask_value: Any,
-        dtype: tf.DType | None,
-        name: str,
-        custom_key_value_fn: Callable[..., Any] | None = None,
-    ) -> None:
-        self._num_units, self._name = num_units, name
-        super().__init__(
-            _layer("query_layer", num_units, dtype) if self._HAS_QUERY_LAYER else None,
-            memory,
-            probability_fn,
-            memory_sequence_length,
-            _layer("memory_layer", num_units, dtype),
-            score_mask_value=score_mask_value,
-            custom_key_value_fn=custom_key_value_fn,
-            name=name,
-        )
 
     def __call__(self, query: tf.Tensor, state: Any) -> tuple[tf.Tensor, tf.Tensor]:
         with tf.variable_scope(None, self._SCOPE, [query]):
             alignments = self._probability_fn(self._score(query), state)
         return alignments, alignments
+
+    def _with_state(self, function: Any) -> _Scores:
+        """The function of the scores and the state, from a function of the scores."""
+        return lambda score, _: (function or tf.nn.softmax)(score)
 
     @abc.abstractmethod
     def _score(self, query: tf.Tensor) -> tf.Tensor:
@@ -143,10 +123,10 @@ class LuongAttention(_Scored):
         custom_key_value_fn: Callable[..., Any] | None = None,
         name: str = "LuongAttention",
     ) -> None:
-        probabilities = _without_state(probability_fn)
-        given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
-        super().__init__(*given, dtype, name, custom_key_value_fn)
-        self._scale = scale
+        self._num_units, self._scale, self._name = num_units, scale, name
+        keys, scores = _layer("memory_layer", num_units, dtype), self._with_state(probability_fn)
+        given = (memory, scores, memory_sequence_length, keys, True, score_mask_value)
+        super().__init__(None, *given, custom_key_value_fn, name)
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
         scale = None
@@ -161,7 +141,6 @@ class BahdanauAttention(_Scored):
     """Additive attention (https://arxiv.org/abs/1409.0473), called as `LuongAttention`."""
 
     _SCOPE = "bahdanau_attention"
-    _HAS_QUERY_LAYER = True
 
     def __init__(
         self,
@@ -175,10 +154,11 @@ class BahdanauAttention(_Scored):
         custom_key_value_fn: Callable[..., Any] | None = None,
         name: str = "BahdanauAttention",
     ) -> None:
-        probabilities = _without_state(probability_fn)
-        given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
-        super().__init__(*given, dtype, name, custom_key_value_fn)
-        self._normalize = normalize
+        self._num_units, self._normalize, self._name = num_units, normalize, name
+        query, keys = (_layer(n, num_units, dtype) for n in ("query_layer", "memory_layer"))
+        scores = self._with_state(probability_fn)
+        given = (memory, scores, memory_sequence_length, keys, True, score_mask_value)
+        super().__init__(query, *given, custom_key_value_fn, name)
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
         processed = self.query_layer(query)
@@ -201,6 +181,9 @@ class _BaseMonotonicAttentionMechanism(_BaseAttentionMechanism):
 
 class _Monotonic(_BaseMonotonicAttentionMechanism, _Scored):
     _bias: float
+
+    def _with_state(self, function: Any) -> _Scores:
+        return function
 
     def _score(self, query: tf.Tensor) -> tf.Tensor:
         score = super()._score(query)  # type: ignore[safe-super]  # the other base class's
@@ -230,9 +213,9 @@ class LuongMonotonicAttention(_Monotonic, LuongAttention):
         name: str = "LuongMonotonicAttention",
     ) -> None:
         probabilities = _monotonic(sigmoid_noise, mode, sigmoid_noise_seed)
-        given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
-        _Scored.__init__(self, *given, dtype, name)
-        self._scale, self._bias = scale, score_bias_init
+        given = (num_units, memory, memory_sequence_length, scale, probabilities)
+        super().__init__(*given, score_mask_value, dtype, None, name)
+        self._bias = score_bias_init
 
 
 class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
@@ -255,9 +238,9 @@ class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
         name: str = "BahdanauMonotonicAttention",
     ) -> None:
         probabilities = _monotonic(sigmoid_noise, mode, sigmoid_noise_seed)
-        given = (num_units, memory, memory_sequence_length, probabilities, score_mask_value)
-        _Scored.__init__(self, *given, dtype, name)
-        self._normalize, self._bias = normalize, score_bias_init
+        given = (num_units, memory, memory_sequence_length, normalize, probabilities)
+        super().__init__(*given, score_mask_value, dtype, None, name)
+        self._bias = score_bias_init
 
 
 def hardmax(logits: tf.Tensor, name: str | None = None) -> tf.Tensor:
@@ -267,24 +250,13 @@ def hardmax(logits: tf.Tensor, name: str | None = None) -> tf.Tensor:
         return tf.one_hot(tf.argmax(logits, -1), _dimension(logits, -1), dtype=logits.dtype)
 
 
-def _zero_state_tensors(size: Any, batch_size: Any, dtype: tf.DType) -> tf.Tensor:
-    zeros = tf.zeros(tf.stack([batch_size, size]), dtype)
-    zeros.set_shape([tf.get_static_value(batch_size), tf.get_static_value(size)])
-    return zeros
-
-
 def _layer(name: str, units: int, dtype: tf.DType | None) -> Any:
     return Dense(units, name=name, use_bias=False, dtype=tf.float32 if dtype is None else dtype)
 
 
-def _without_state(function: Callable[[tf.Tensor], tf.Tensor] | None) -> _Scores:
-    function = function or tf.nn.softmax
-    return lambda score, _: function(score)
-
-
-def _monotonic(sigmoid_noise: float, mode: str, seed: int | None) -> _Scores:
+def _monotonic(sigmoid_noise: float, mode: str, seed: int | None) -> Any:
     return functools.partial(
-        _monotonic_probability_fn, sigmoid_noise=sigmoid_noise, mode=mode, seed=seed
+        monotonic_probability_fn, sigmoid_noise=sigmoid_noise, mode=mode, seed=seed
     )
 
 
@@ -318,7 +290,10 @@ def _bahdanau_score(
 
 
 def _prepare_memory(
-    memory: Any, memory_sequence_length: Any = None, check_inner_dims_defined: bool = True
+    memory: Any,
+    memory_sequence_length: Any = None,
+    memory_mask: Any = None,
+    check_inner_dims_defined: bool = True,
 ) -> Any:
     memory = tf.nest.map_structure(lambda m: tf.convert_to_tensor(m, name="memory"), memory)
     for m in tf.nest.flatten(memory):
@@ -327,27 +302,41 @@ def _prepare_memory(
                 f"Expected memory {m.name} to have fully defined inner dims, but saw shape: "
                 f"{m.shape}"
             )
-    if memory_sequence_length is None:
-        return memory
-    lengths = tf.convert_to_tensor(memory_sequence_length, name="memory_sequence_length")
 
     def masked(m: tf.Tensor) -> tf.Tensor:
-        mask = tf.sequence_mask(lengths, tf.shape(m)[1], m.dtype)
-        rank = m.shape.rank
-        return m * tf.reshape(mask, tf.concat([tf.shape(mask), [1] * (rank - 2)], 0))
+        mask = _mask(memory_sequence_length, memory_mask, tf.shape(m)[1])
+        if mask is None:
+            return m
+        shape = tf.concat([tf.shape(mask), [1] * (m.shape.rank - 2)], 0)
+        return m * tf.reshape(tf.cast(mask, m.dtype), shape)
 
     return tf.nest.map_structure(masked, memory)
 
 
 def _maybe_mask_score(
-    score: tf.Tensor, memory_sequence_length: Any, score_mask_value: Any
+    score: tf.Tensor,
+    memory_sequence_length: Any = None,
+    memory_mask: Any = None,
+    score_mask_value: Any = None,
 ) -> tf.Tensor:
-    if memory_sequence_length is None:
+    if memory_sequence_length is not None:
+        message = "All values in memory_sequence_length must greater than zero."
+        positive = tf.assert_positive(memory_sequence_length, message=message)
+        with tf.control_dependencies([positive]):
+            memory_sequence_length = tf.identity(memory_sequence_length)
+    mask = _mask(memory_sequence_length, memory_mask, tf.shape(score)[1])
+    if mask is None:
         return score
-    message = "All values in memory_sequence_length must greater than zero."
-    with tf.control_dependencies([tf.assert_positive(memory_sequence_length, message=message)]):
-        mask = tf.sequence_mask(memory_sequence_length, maxlen=tf.shape(score)[1])
-        return tf.where(mask, score, score_mask_value * tf.ones_like(score))
+    return tf.where(mask, score, score_mask_value * tf.ones_like(score))
+
+
+def _mask(lengths: Any, mask: Any, times: tf.Tensor) -> Any:
+    """The mask [batch, time] given by one of the two; None without."""
+    if lengths is None:
+        return mask
+    if mask is not None:
+        raise ValueError("memory_sequence_length and memory_mask can't be provided at same time.")
+    return tf.sequence_mask(lengths, times)
 
 
 def _dimension(tensor: tf.Tensor, axis: int) -> Any:

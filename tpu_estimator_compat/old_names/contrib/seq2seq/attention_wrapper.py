@@ -6,14 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
+from tensorflow.python.ops.rnn_cell_impl import _zero_state_tensors, assert_like_rnncell
 from tf_keras.api._v1.keras.__internal__.legacy.layers import Dense
 
 from tpu_estimator_compat.old_names.contrib.rnn import RNNCell
-from tpu_estimator_compat.old_names.contrib.seq2seq.attention import (
-    AttentionMechanism,
-    _zero_state_tensors,
-)
-from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import check_cell
+from tpu_estimator_compat.old_names.contrib.seq2seq.attention import AttentionMechanism
 
 
 class _Fields(NamedTuple):
@@ -71,7 +68,7 @@ class AttentionWrapper(RNNCell):
         dtype: tf.DType | None = None,
     ) -> None:
         super().__init__(name=name, dtype=dtype)
-        check_cell(cell)
+        assert_like_rnncell("cell", cell)
         self._cell = cell
         self._is_multi = isinstance(attention_mechanism, (list, tuple))
         self._attention_mechanisms = _all_of(attention_mechanism)

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 from keras import Layer as Keras3Layer
+from tensorflow.python.ops.rnn_cell_impl import assert_like_rnncell
 from tf_keras.api._v1.keras.layers import Layer
 
-from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder, check_cell
+from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder
 from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import Helper
 
 
@@ -25,7 +26,7 @@ class BasicDecoder(Decoder):
     def __init__(
         self, cell: Any, helper: Helper, initial_state: Any, output_layer: Any = None
     ) -> None:
-        check_cell(cell)
+        assert_like_rnncell("cell", cell)
         if not isinstance(helper, Helper):
             raise TypeError(f"helper must be a Helper, received: {type(helper)}")
         if output_layer is not None and not isinstance(output_layer, (Layer, Keras3Layer)):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 from keras import Layer as Keras3Layer
+from tensorflow.python.ops.rnn_cell_impl import assert_like_rnncell
 from tf_keras.api._v1.keras.layers import Layer
 
 from tpu_estimator_compat.old_names.contrib.seq2seq import beams
 from tpu_estimator_compat.old_names.contrib.seq2seq.attention_wrapper import AttentionWrapperState
-from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder, check_cell
+from tpu_estimator_compat.old_names.contrib.seq2seq.decoding import Decoder
 from tpu_estimator_compat.old_names.contrib.seq2seq.helpers import embedder
 
 
@@ -41,115 +41,93 @@ class FinalBeamSearchDecoderOutput(NamedTuple):
     beam_search_decoder_output: BeamSearchDecoderOutput
 
 
-@dataclasses.dataclass(frozen=True)
-class _Search:
-    """The choice of the next beams."""
-
-    batch_size: Any
-    beam_width: int
-    end_token: Any
-    length_penalty_weight: Any
-    coverage_penalty_weight: Any
-
-    def step(
-        self, logits: tf.Tensor, cell_state: Any, state: BeamSearchDecoderState
-    ) -> tuple[BeamSearchDecoderOutput, BeamSearchDecoderState]:
-        log_probs = self._continued(logits, state)
-        attended = self.attended(cell_state)
-        if attended is not None:
-            going_on = tf.cast(tf.logical_not(state.finished), attended.dtype)
-            attended = state.accumulated_attention_probs + attended * going_on[:, :, tf.newaxis]
-        scores = self._scores(log_probs, state, attended)
-        ids = tf.shape(logits)[-1]
-        flat = tf.reshape(scores, [self.batch_size, -1])
-        best, places = tf.nn.top_k(flat, self.beam_width)
-        output = BeamSearchDecoderOutput(best, places % ids, places // ids)
-        for chosen in output:
-            chosen.set_shape(state.log_probs.shape)
-        log_probs = tf.gather(
-            tf.reshape(log_probs, tf.shape(flat)), places, batch_dims=1, name="next_beam_probs"
-        )
-        log_probs.set_shape(state.log_probs.shape)
-        return output, self._next_state(output, log_probs, cell_state, state, attended)
-
-    def _next_state(
-        self,
-        output: BeamSearchDecoderOutput,
-        log_probs: tf.Tensor,
-        cell_state: Any,
-        state: BeamSearchDecoderState,
-        attended: Any,
-    ) -> BeamSearchDecoderState:
-        def of_parents(t: Any) -> Any:
-            batchless = isinstance(t, tf.TensorArray) or t.shape.rank == 0
-            return t if batchless else beams.of_parents(t, output.parent_ids)
-
-        finished = of_parents(state.finished)
-        return BeamSearchDecoderState(
-            cell_state=tf.nest.map_structure(of_parents, cell_state),
-            log_probs=log_probs,
-            finished=tf.logical_or(finished, tf.equal(output.predicted_ids, self.end_token)),
-            lengths=of_parents(state.lengths) + tf.cast(tf.logical_not(finished), tf.int64),
-            accumulated_attention_probs=() if attended is None else of_parents(attended),
-        )
-
-    def _continued(self, logits: tf.Tensor, state: BeamSearchDecoderState) -> tf.Tensor:
-        """Log probabilities of beams extended by one id, [batch, beams, ids].
-
-        A finished beam continues with the end token only, at no cost.
-        """
-        steps = tf.nn.log_softmax(logits)
-        ended = tf.one_hot(
-            self.end_token, tf.shape(steps)[-1], 0.0, steps.dtype.min, dtype=steps.dtype
-        )
-        steps = tf.where_v2(state.finished[:, :, tf.newaxis], ended, steps)
-        return state.log_probs[:, :, tf.newaxis] + steps
-
-    def _scores(
-        self, log_probs: tf.Tensor, state: BeamSearchDecoderState, attended: Any
-    ) -> tf.Tensor:
-        ids = tf.shape(log_probs)[-1]
-        longer = tf.one_hot(
-            self.end_token, ids, 0, 1, dtype=tf.int64
-        )  # 1 for all ids but the end token
-        longer *= tf.cast(tf.logical_not(state.finished), tf.int64)[:, :, tf.newaxis]
-        scores = log_probs / self._length_penalty(longer + state.lengths[:, :, tf.newaxis])
-        if attended is None:
-            return scores
-        # Times without any weight, such as those after the end of the memory, do not count.
-        attended = tf.where(tf.equal(attended, 0.0), tf.ones_like(attended), attended)
-        covered = tf.reduce_sum(tf.log(tf.minimum(attended, 1.0)), 2)
-        covered *= tf.cast(state.finished, covered.dtype)
-        return scores + (covered * self.coverage_penalty_weight)[:, :, tf.newaxis]
-
-    def _length_penalty(self, lengths: tf.Tensor) -> Any:
-        weight = tf.convert_to_tensor(self.length_penalty_weight, name="length_penalty_weight")
-        if tf.get_static_value(weight) == 0:
-            return 1.0
-        return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, weight)
-
-    def attended(self, cell_state: Any) -> Any:
-        if tf.get_static_value(self.coverage_penalty_weight) == 0.0:
-            return None
-        states = [cell_state] if isinstance(cell_state, AttentionWrapperState) else cell_state
-        several = states if isinstance(states, (list, tuple)) else ()
-        found = [s.alignments for s in several if isinstance(s, AttentionWrapperState)]
-        if not found:
-            raise ValueError("coverage_penalty_weight must be 0.0 if no cell is attention-wrapped.")
-        return _mean([_mean(one) if isinstance(one, tuple) else one for one in found])
-
-
 def _beam_search_step(
     time: Any,
     logits: tf.Tensor,
     next_cell_state: Any,
     beam_state: BeamSearchDecoderState,
-    *settings: Any,
-    **named: Any,
+    batch_size: Any,
+    beam_width: int,
+    end_token: Any,
+    length_penalty_weight: Any,
+    coverage_penalty_weight: Any,
 ) -> tuple[BeamSearchDecoderOutput, BeamSearchDecoderState]:
-    """The next beams, for scripts with a decoder of their own; more arguments as in `_Search`."""
     del time
-    return _Search(*settings, **named).step(logits, next_cell_state, beam_state)
+    going_on = tf.cast(tf.logical_not(beam_state.finished), tf.int64)[:, :, tf.newaxis]
+    steps = _mask_probs(tf.nn.log_softmax(logits), end_token, beam_state.finished)
+    log_probs = beam_state.log_probs[:, :, tf.newaxis] + steps
+    attended = _attended(next_cell_state, coverage_penalty_weight)
+    if attended is not None:
+        attended *= tf.cast(going_on, attended.dtype)
+        attended += beam_state.accumulated_attention_probs
+    ids = tf.shape(logits)[-1]
+    longer = tf.one_hot(end_token, ids, 0, 1, dtype=tf.int64)  # 1 for all ids but the end token
+    lengths = beam_state.lengths[:, :, tf.newaxis] + longer * going_on
+    weights = length_penalty_weight, coverage_penalty_weight
+    scores = _get_scores(log_probs, lengths, *weights, beam_state.finished, attended)
+    best, places = tf.nn.top_k(tf.reshape(scores, [batch_size, -1]), beam_width)
+    output = BeamSearchDecoderOutput(best, places % ids, places // ids)
+    for chosen in output:
+        chosen.set_shape(beam_state.log_probs.shape)
+    flat = tf.reshape(log_probs, [batch_size, -1])
+    log_probs = tf.gather(flat, places, batch_dims=1, name="next_beam_probs")
+    log_probs.set_shape(beam_state.log_probs.shape)
+
+    def of_parents(t: Any) -> Any:
+        batchless = isinstance(t, tf.TensorArray) or t.shape.rank == 0
+        return t if batchless else beams.of_parents(t, output.parent_ids)
+
+    finished = of_parents(beam_state.finished)
+    return output, BeamSearchDecoderState(
+        cell_state=tf.nest.map_structure(of_parents, next_cell_state),
+        log_probs=log_probs,
+        finished=tf.logical_or(finished, tf.equal(output.predicted_ids, end_token)),
+        lengths=of_parents(beam_state.lengths) + tf.cast(tf.logical_not(finished), tf.int64),
+        accumulated_attention_probs=() if attended is None else of_parents(attended),
+    )
+
+
+def _mask_probs(probs: tf.Tensor, eos_token: Any, finished: tf.Tensor) -> tf.Tensor:
+    """Log probabilities: a finished beam continues with the end token only, at no cost."""
+    ended = tf.one_hot(eos_token, tf.shape(probs)[-1], 0.0, probs.dtype.min, dtype=probs.dtype)
+    return tf.where_v2(finished[:, :, tf.newaxis], ended, probs)
+
+
+def _get_scores(
+    log_probs: tf.Tensor,
+    sequence_lengths: tf.Tensor,
+    length_penalty_weight: Any,
+    coverage_penalty_weight: Any,
+    finished: tf.Tensor,
+    accumulated_attention_probs: Any,
+) -> tf.Tensor:
+    scores = log_probs / _length_penalty(sequence_lengths, length_penalty_weight)
+    attended = accumulated_attention_probs
+    if attended is None:
+        return scores
+    # Times without any weight, such as those after the end of the memory, do not count.
+    attended = tf.where(tf.equal(attended, 0.0), tf.ones_like(attended), attended)
+    covered = tf.reduce_sum(tf.log(tf.minimum(attended, 1.0)), 2)
+    covered *= tf.cast(finished, covered.dtype)
+    return scores + (covered * coverage_penalty_weight)[:, :, tf.newaxis]
+
+
+def _length_penalty(sequence_lengths: tf.Tensor, penalty_weight: Any) -> Any:
+    weight = tf.convert_to_tensor(penalty_weight, name="penalty_weight")
+    if tf.get_static_value(weight) == 0:
+        return 1.0
+    return tf.pow((5.0 + tf.cast(sequence_lengths, tf.float32)) / 6.0, weight)
+
+
+def _attended(cell_state: Any, coverage_weight: Any) -> Any:
+    if tf.get_static_value(coverage_weight) == 0.0:
+        return None
+    states = [cell_state] if isinstance(cell_state, AttentionWrapperState) else cell_state
+    several = states if isinstance(states, (list, tuple)) else ()
+    found = [s.alignments for s in several if isinstance(s, AttentionWrapperState)]
+    if not found:
+        raise ValueError("coverage_penalty_weight must be 0.0 if no cell is attention-wrapped.")
+    return _mean([_mean(one) if isinstance(one, tuple) else one for one in found])
 
 
 class BeamSearchDecoder(Decoder):
@@ -173,7 +151,7 @@ class BeamSearchDecoder(Decoder):
         coverage_penalty_weight: Any = 0.0,
         reorder_tensor_arrays: bool = True,
     ) -> None:
-        check_cell(cell)
+        assert_like_rnncell("cell", cell)
         if output_layer is not None and not isinstance(output_layer, (Layer, Keras3Layer)):
             raise TypeError(f"output_layer must be a Layer, received: {type(output_layer)}")
         self._cell = cell
@@ -188,13 +166,8 @@ class BeamSearchDecoder(Decoder):
             raise ValueError("end_token must be a scalar")
         self._batch_size = tf.size(start)
         self._beam_width = beam_width
-        self._search = _Search(
-            self._batch_size,
-            beam_width,
-            self._end_token,
-            length_penalty_weight,
-            coverage_penalty_weight,
-        )
+        self._length_penalty_weight = length_penalty_weight
+        self._coverage_penalty_weight = coverage_penalty_weight
         self._initial_cell_state = tf.nest.map_structure(self._split, initial_state)
         self._start_inputs = self._embed(tf.tile(start[:, tf.newaxis], [1, beam_width]))
 
@@ -237,7 +210,7 @@ class BeamSearchDecoder(Decoder):
         shape = tf.shape(first)
         # All beams start equal: only the first one counts, so that the next beams differ.
         log_probs = tf.where(first, tf.zeros(shape, dtype), tf.fill(shape, dtype(-np.inf)))
-        attended = self._search.attended(self._initial_cell_state)
+        attended = _attended(self._initial_cell_state, self._coverage_penalty_weight)
         state = BeamSearchDecoderState(
             cell_state=self._initial_cell_state,
             log_probs=log_probs,
@@ -259,7 +232,17 @@ class BeamSearchDecoder(Decoder):
             if self._output_layer is not None:
                 logits = self._output_layer(logits)
             cell_state = tf.nest.map_structure(self._split, cell_state)
-            output, next_state = self._search.step(logits, cell_state, state)
+            output, next_state = _beam_search_step(
+                time,
+                logits,
+                cell_state,
+                state,
+                self._batch_size,
+                self._beam_width,
+                self._end_token,
+                self._length_penalty_weight,
+                self._coverage_penalty_weight,
+            )
             next_inputs = tf.cond(
                 tf.reduce_all(next_state.finished),
                 lambda: self._start_inputs,

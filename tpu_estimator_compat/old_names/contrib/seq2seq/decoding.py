@@ -1,4 +1,4 @@
-"""The decoder interface, the check of its cell, and the decoding loop."""
+"""The decoder interface, and the decoding loop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import control_flow_util, control_flow_util_v2
 from tensorflow.python.ops.rnn import _transpose_batch_time
+from tensorflow.python.ops.rnn_cell_impl import _zero_state_tensors
 
 
 class Decoder(abc.ABC):
@@ -77,24 +78,6 @@ def dynamic_decode(
         if not output_time_major:
             outputs = tf.nest.map_structure(_transpose_batch_time, outputs)
     return outputs, state, lengths
-
-
-def check_cell(cell: Any) -> None:
-    missing = [
-        text
-        for found, text in (
-            (hasattr(cell, "output_size"), "'output_size' property is missing"),
-            (hasattr(cell, "state_size"), "'state_size' property is missing"),
-            (
-                hasattr(cell, "zero_state") or hasattr(cell, "get_initial_state"),
-                "either 'zero_state' or 'get_initial_state' method is required",
-            ),
-            (callable(cell), "is not callable"),
-        )
-        if not found
-    ]
-    if missing:
-        raise TypeError(f"The argument 'cell' ({cell}) is not an RNNCell: {', '.join(missing)}.")
 
 
 def _in_loop() -> bool:
@@ -186,14 +169,7 @@ def _kept(finished: tf.Tensor, new: Any, old: Any) -> Any:
 
 
 def _create_zero_outputs(size: Any, dtype: Any, batch_size: Any) -> Any:
-    return tf.nest.map_structure(lambda s, d: _zeros(s, d, batch_size), size, dtype)
-
-
-def _zeros(size: Any, dtype: tf.DType, batch_size: Any) -> tf.Tensor:
-    shape = tf.TensorShape(size)
-    zeros = tf.zeros(tf.concat([[batch_size], tf.constant(shape.as_list(), tf.int32)], 0), dtype)
-    zeros.set_shape(_with_batch(tf.TensorShape([None]).concatenate(shape), batch_size))
-    return zeros
+    return tf.nest.map_structure(lambda s, d: _zero_state_tensors(s, batch_size, d), size, dtype)
 
 
 def _with_batch(shape: tf.TensorShape, batch_size: Any) -> tf.TensorShape:
