@@ -241,6 +241,24 @@ def test_a_central_storage_makes_the_same_steps():
     assert values["global_step"] == 2
 
 
+def test_variables_are_whole_and_the_strategy_is_the_users(strategy):
+    """TensorFlow's strategies disable partitioners; estimators take the same one in turn."""
+
+    def partitioned(x):
+        halves = tf.fixed_size_partitioner(2)
+        weight = tf.convert_to_tensor(tf.get_variable("t", [2], partitioner=halves))
+        assert [v.op.name for v in tf.global_variables("one/t")] == ["one/t"]
+        return x * weight
+
+    own = strategy(2)
+    before = dict(vars(own)), dict(vars(own.extended))
+    for _ in range(2):
+        trained(own, partitioned)
+    assert (vars(own), vars(own.extended)) == before
+    with tf2.init_scope():
+        assert own.reduce(SUM, own.run(lambda: tf2.constant(2)), axis=None).numpy() == 4
+
+
 def merging(merge):
     return lambda x: here().merge_call(merge, args=(x,))
 

@@ -27,8 +27,7 @@ def test_another_step_of_the_same_graph(step_ops):
     assert (other.fetches, other.targets) == ((tensors["on_host"],), (tensors["named"].op,))
     assert not other.jit_compile
     assert (other.host_calls_every, other.trains) == (3, True)
-    assert other.is_loss(tensors["from_input"])
-    assert not other.is_loss(tensors["on_host"])
+    assert other.loss is tensors["from_input"]
     assert plan.fetches == ()
     with pytest.raises(dataclasses.FrozenInstanceError):
         plan.jit_compile = False

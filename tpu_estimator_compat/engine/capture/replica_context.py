@@ -25,6 +25,7 @@ from tpu_estimator_compat.tf_internals import (
     values_util,
 )
 
+REPORTED_LOSS = "loss_over_replicas"
 _Default = distribute_lib._DefaultDistributionExtended
 _Variable: Any = resource_variable_ops.ResourceVariable
 
@@ -35,24 +36,21 @@ def in_replica(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
     if strategy is None:
         yield
         return
-    shown = _shown(strategy)
-
-    def create(next_creator: Any, **kwargs: Any) -> tf.Variable:
-        variable = next_creator(**{**kwargs, "use_resource": True, "distribute_strategy": shown})
-        if shown.num_replicas_in_sync > 1 and type(variable) is _Variable:
-            variable.__class__ = MirroredVariable
-        return variable
-
-    with tf.variable_creator_scope(create), _ReplicaContext(shown, 0):
+    with across_replicas(strategy) as shown, _ReplicaContext(shown, 0):
         yield
 
 
 def across_replicas(strategy: tf.distribute.Strategy | None) -> Any:
     """A context for code of the default graph that runs once for all replicas, if any."""
-    nothing = contextlib.nullcontext()
-    if strategy is None:
-        return nothing
-    return distribute_lib._CurrentDistributionContext(_shown(strategy), nothing)
+    return contextlib.nullcontext() if strategy is None else _shown(strategy).scope()
+
+
+def joined_loss(loss: tf.Tensor, replicas: int, reduction: tf.distribute.ReduceOp) -> tf.Tensor:
+    """The loss that is reported, on each of the replicas; of the dtype of `loss`."""
+    with tf.name_scope(REPORTED_LOSS):
+        total = _sum(loss, replicas)
+        mean = reduction == tf.distribute.ReduceOp.MEAN
+        return tf.cast(total / replicas, loss.dtype) if mean else total
 
 
 def _shown(strategy: Any) -> Any:
@@ -61,7 +59,7 @@ def _shown(strategy: Any) -> Any:
     shown = _copied(strategy, type(strategy))
     extended = _copied(users, type(type(users).__name__, (_Extended, type(users)), {}))
     extended.graph, extended.same = tf.compat.v1.get_default_graph(), {}
-    extended._container_strategy_weakref = lambda: shown
+    extended._container_strategy_weakref, extended._default_device = lambda: shown, None
     shown._extended, shown._scale_loss_for_estimator = extended, True
     return shown
 
@@ -104,6 +102,12 @@ class _Extended:
 
     def _use_merge_call(self) -> bool:
         return True
+
+    def _create_variable(self: Any, next_creator: Any, **kwargs: Any) -> tf.Variable:
+        variable = next_creator(**kwargs)
+        if self._num_replicas_in_sync > 1 and type(variable) is _Variable:
+            variable.__class__ = MirroredVariable
+        return variable
 
     def per_replica(self: Any, structure: Any) -> Any:
         def of(value: Any) -> Any:

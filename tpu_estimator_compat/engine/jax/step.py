@@ -149,10 +149,10 @@ class JaxStep:
         return sorted(name for name in self.stage.uses | self._host.uses if name in self.store)
 
     def loss(self, dispatched: Dispatched, index: int) -> Any:
-        """The mean of the replicas' losses in step `index` of a dispatch; waits for it."""
+        """The loss in step `index` of a dispatch, the same on all replicas; waits for it."""
         number = self.device.number_of_loss
         assert number is not None
-        return _mean(np.asarray(dispatched.fetches[number])[index])
+        return np.asarray(dispatched.fetches[number])[index].flat[0]
 
     @functools.cached_property
     def has_convolution(self) -> bool:
@@ -181,12 +181,5 @@ class JaxStep:
         """Runs the host part on the replicas' results; returns all of the plan's fetches."""
         found = self.finish(values, fed, makes_calls=makes_calls)
         for tensor in self.device.parts.own:
-            if self.plan.is_loss(tensor):
-                found[key(tensor)] = _mean(values[key(tensor)])
-            else:
-                found[key(tensor)] = self._of_replica(tensor, values, 0)
+            found[key(tensor)] = self._of_replica(tensor, values, 0)
         return [found[key(t)] for t in self.plan.fetches]
-
-
-def _mean(loss: np.ndarray) -> Any:
-    return np.mean(loss, dtype=loss.dtype) if loss.size > 1 else loss.reshape([])[()]

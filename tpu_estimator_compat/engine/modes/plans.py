@@ -17,7 +17,6 @@ from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.inputs.padding import Padded
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode
 from tpu_estimator_compat.engine.modes.metrics import LOSS, Pairs, metric_pairs
-from tpu_estimator_compat.engine.step import collectives
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import evaluation
@@ -25,7 +24,6 @@ from tpu_estimator_compat.tf_internals import evaluation
 
 def training_plan(mode: CapturedMode) -> StepPlan:
     """A step of training: train_op, updates by Keras and of the host stage, and the host call."""
-    _check_exchange(mode)
     spec, calls = mode.spec, mode.functions.host_calls
     assert spec.loss is not None  # a spec of TRAIN has one
     targets = [as_operation(spec.train_op), *mode.implicit_updates, *calls]
@@ -120,16 +118,3 @@ def _jit_compile(mode: CapturedMode) -> bool:
         logging.warning("jit_compile has no effect: tensorflow-tpu has no XLA for the CPU.")
         return False
     return asked
-
-
-def _check_exchange(mode: CapturedMode) -> None:
-    """Refuses training on TPU replicas that add nothing up over replicas, as the original did."""
-    if not mode.topology.tpu_semantics or mode.topology.num_replicas == 1:
-        return
-    if not collectives.adds_up(mode.graph):
-        raise ValueError(
-            "CrossShardOptimizer must be used for model training on TPUs. There are "
-            f"{mode.topology.num_replicas} replicas, and nothing in the graph of model_fn adds up "
-            "over them: each would train on its own share of the batch. Wrap the optimizer in "
-            "tf.compat.v1.tpu.CrossShardOptimizer."
-        )

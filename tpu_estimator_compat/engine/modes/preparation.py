@@ -19,6 +19,7 @@ from tpu_estimator_compat.engine.capture.capture import (
     placeholders,
 )
 from tpu_estimator_compat.engine.capture.keras_layers import implicit_updates
+from tpu_estimator_compat.engine.capture.replica_context import across_replicas, joined_loss
 from tpu_estimator_compat.engine.capture.user_functions import announced
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.inputs import partitioning
@@ -30,13 +31,13 @@ from tpu_estimator_compat.engine.modes import runtimes
 from tpu_estimator_compat.engine.modes.captured_mode import CapturedMode, Spec
 from tpu_estimator_compat.engine.modes.rules import InputFn, Rules
 from tpu_estimator_compat.engine.state.variables import VariableStore
+from tpu_estimator_compat.engine.step import collectives
 from tpu_estimator_compat.engine.step.host_stage import HostStageBuilder
 from tpu_estimator_compat.engine.topology import chosen_topology
+from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.spec.mode_spec import mode_spec
-
-_SUMS = (tf.compat.v1.losses.Reduction.SUM, "sum")  # of TF1, and of Keras
 
 
 def resolve(rules: Rules, mode: str) -> InputMode:
@@ -161,15 +162,15 @@ def _captured(
     )
     spec = mode_spec(returned, mode)
     if topology.seen_strategy is not None:  # on TPU, the first core was read
-        store.join_on_read(_joined_on_read(graph))
+        store.joined.update(_joined_on_read(graph))
     updates = []
     if mode == ModeKeys.TRAIN:
         assert spec.loss is not None  # a spec of TRAIN has one
         wanted = [as_operation(spec.train_op), spec.loss.op]
         updates = implicit_updates(graph, wanted, element.feeds)
-        if topology.seen_strategy is not None and graph._last_loss_reduction in _SUMS:
-            # The mean over replicas, which is reported, is the sum then.
-            spec = dataclasses.replace(spec, loss=spec.loss * topology.num_replicas)
+        _check_exchange(topology, graph)
+    if mode != ModeKeys.PREDICT and topology.num_replicas > 1:
+        spec = dataclasses.replace(spec, loss=_reported_loss(spec.loss, mode, topology))
     return CapturedMode(
         mode,
         rules.config,
@@ -183,6 +184,28 @@ def _captured(
         partition=partition,
         host_stage=host_stage,
     )
+
+
+def _check_exchange(topology: Topology, graph: tf.Graph) -> None:
+    """Refuses training on TPU replicas that add nothing up over replicas, as the original did."""
+    if not topology.tpu_semantics or topology.num_replicas == 1:
+        return
+    if not collectives.adds_up(graph):
+        raise ValueError(
+            "CrossShardOptimizer must be used for model training on TPUs. There are "
+            f"{topology.num_replicas} replicas, and nothing in the graph of model_fn adds up "
+            "over them: each would train on its own share of the batch. Wrap the optimizer in "
+            "tf.compat.v1.tpu.CrossShardOptimizer."
+        )
+
+
+def _reported_loss(loss: tf.Tensor, mode: str, topology: Topology) -> tf.Tensor:
+    """The mean over replicas; the sum of a TF1 loss that is one, in training under a strategy."""
+    reduction = tf.distribute.ReduceOp.MEAN
+    if mode == ModeKeys.TRAIN and topology.seen_strategy is not None:
+        with across_replicas(topology.seen_strategy):
+            reduction = tf.compat.v1.distribute.get_loss_reduction()
+    return joined_loss(loss, topology.num_replicas, reduction)
 
 
 def _call_model_fn(

@@ -23,7 +23,6 @@ from tpu_estimator_compat.config import (
     RunConfig,
     TaskType,
 )
-from tpu_estimator_compat.engine.capture.replica_context import in_replica
 from tpu_estimator_compat.engine.checkpoint.state import (
     CheckpointSource,
     check_writable,
@@ -124,11 +123,7 @@ def _collect_loss(mode: ReadyMode) -> None:
     """Adds the loss to the graph's losses and, unless model_fn did, to its summaries."""
     graph, loss = mode.captured.graph, mode.plan.loss
     if not any(x.op.name == "loss" for x in graph.get_collection(GraphKeys.SUMMARIES)):
-        topology, mean = mode.captured.topology, loss
-        if topology.seen_strategy and topology.num_replicas > 1 and not topology.workers:
-            with in_replica(topology.seen_strategy):
-                mean = tf.distribute.get_replica_context().all_reduce("MEAN", loss)
-        tf.compat.v1.summary.scalar("loss", mean)
+        tf.compat.v1.summary.scalar("loss", loss)
     graph.add_to_collection(GraphKeys.LOSSES, loss)
 
 

@@ -36,8 +36,9 @@ class StepFetches:
         self.keys = [key(t) for t in tensors]
         self.variables: dict[Key, tf.Tensor] = {}
         self.derived: dict[Key, tf.Tensor] = {}
+        loss = None if plan.loss is None else key(plan.loss)
         for k, tensor in zip(self.keys, tensors, strict=True):
-            if not plan.is_loss(tensor):
+            if k != loss:
                 plain = variable_behind(tensor) is not None
                 (self.variables if plain else self.derived)[k] = tensor
         self._plan = plan

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -36,6 +36,8 @@ class VariableStore:
       assignments: the number of calls of `assign`.
       has_own_ready_op: whether the user's scaffold has a ready op, in place of TensorFlow's.
       sharded: the variables of which this machine has some rows; None where it has all rows.
+      joined: by name, variables that host code reads as the sum (SUM) or mean (MEAN) over replicas,
+        as `synchronization=ON_READ` asks for, such as moving averages of batch normalization.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
@@ -45,7 +47,7 @@ class VariableStore:
         self.sharded: ShardedVariables | None = None
         self._variables: dict[str, tf.Variable] = {}
         self._resources: dict[str, Resource] = {}
-        self._joined: dict[str, tf.VariableAggregation] = {}
+        self.joined: dict[str, tf.VariableAggregation] = {}
         self._making = threading.RLock()
 
     @property
@@ -214,24 +216,16 @@ class VariableStore:
     def host_wrote(self, names: Iterable[str]) -> None:
         """Called after host code has written all components of variables."""
 
-    def join_on_read(self, aggregations: Mapping[str, tf.VariableAggregation]) -> None:
-        """Marks variables that host code reads as the sum (SUM) or mean (MEAN) over replicas.
-
-        `synchronization=ON_READ` asks for that, for example for the moving averages of batch
-        normalization.
-        """
-        self._joined.update(aggregations)
-
     @contextlib.contextmanager
     def host_view(self, names: Iterable[str]) -> Iterator[None]:
-        """Within the context, the first components of marked variables hold the sums or means."""
+        """Within the context, the first components of `joined` variables hold sums or means."""
         kept = []
-        for name in self._joined.keys() & names:
+        for name in self.joined.keys() & names:
             first, *others = components(self._variables[name])
             if others and first.is_initialized():
                 kept.append((first, first.read_value()))
                 total = tf.add_n([first, *(tf.identity(o) for o in others)])
-                mean = self._joined[name] == tf.VariableAggregation.MEAN
+                mean = self.joined[name] == tf.VariableAggregation.MEAN
                 first.assign(total / (1 + len(others)) if mean else total)
         try:
             yield
@@ -274,7 +268,7 @@ class VariableStore:
                 if len(every) == 1 or not every[0].is_initialized():
                     continue
                 value = every[0].read_value()
-                if restored and self._joined.get(op.name) == tf.VariableAggregation.SUM:
+                if restored and self.joined.get(op.name) == tf.VariableAggregation.SUM:
                     value = tf.cast(value / len(every), value.dtype)
                 for component in every:
                     tf.raw_ops.AssignVariableOp(resource=component.handle, value=value)

@@ -17,7 +17,7 @@ from tpu_estimator_compat.engine.state.variables import VariableStore
 from tpu_estimator_compat.engine.step import cut as step_cut
 from tpu_estimator_compat.engine.step import replicated_ops
 from tpu_estimator_compat.engine.step.cut import Part, StepParts
-from tpu_estimator_compat.engine.step.joining import joining
+from tpu_estimator_compat.engine.step.joining import JoinReplicas
 from tpu_estimator_compat.engine.step.plan import StepPlan
 from tpu_estimator_compat.engine.step.random_streams import RandomStreams
 from tpu_estimator_compat.engine.step.replica_program import ReplicaProgram
@@ -38,7 +38,7 @@ class DevicePart:
     def __init__(self, parts: StepParts, store: VariableStore, streams: RandomStreams | None):
         self._plan, self._parts, self._store = parts.plan, parts, store
         self._strategy = store.strategy
-        self._join = joining(parts.plan, store.strategy)
+        self._join = JoinReplicas(parts.plan, store.strategy)
         self.streams = streams if self.is_plain else None
         part, self._results = self._cut()
         self.feeds = part.feeds[: len(part.feeds) - len(parts.fed)]
@@ -90,7 +90,7 @@ class DevicePart:
             (type(self._strategy).__name__, *placement.devices(self._strategy)),
             self.streams is None,
             repr(self._plan.element_spec),
-            tuple((t.name, self._plan.is_loss(t)) for t in self._results),
+            tuple(t.name for t in self._results),
             tuple(t.name for t in self._parts.transfers.from_replicas),
             tuple((t.name, repr(t.shape)) for t in self._parts.fed),
         )
@@ -118,7 +118,7 @@ class DevicePart:
                 [*self._placed(values), *fed], self._store.replica_handle, self.streams
             )
         by_key = dict(zip(map(key, self.program.fetches), outputs, strict=True))
-        own = [self._join.own(t, by_key[key(t)]) for t in self._results]
+        own = [by_key[key(t)] for t in self._results]
         sent = self._parts.transfers.from_replicas
         return own + [self._join.sent(t, by_key[key(t)]) for t in sent]
 
@@ -147,8 +147,8 @@ class DevicePart:
 
     def fetched(self, values: dict[Key, Any]) -> dict[Key, tf.Tensor]:
         """The fetches of the step that replicas compute, one value each."""
-        own = [t for t in self._plan.fetches if key(t) in values]
-        return {key(t): self._join.fetched(t, values[key(t)]) for t in own}
+        own = [key(t) for t in self._plan.fetches if key(t) in values]
+        return {k: self._join.first(values[k]) for k in own}
 
 
 class XlaDevicePart(DevicePart):

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.graph.graph_ops import Key, key
+from tpu_estimator_compat.engine.graph.graph_ops import Key
 from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.engine.step import collectives
 from tpu_estimator_compat.engine.step.host_stage import HostStage
@@ -28,8 +28,8 @@ class StepPlan:
       element_spec: structure of `tf.TypeSpec`s of one replica's input element.
       feeds: the tensors that stand for that element, flattened, composites expanded.
       fetches, targets: tensors that each step returns; operations that it runs for their effect.
-      loss: fetched as its mean over replicas; other fetches of the device part are the first
-        replica's. None where the mode has no loss.
+      loss: the same on all replicas; None where the mode has no loss. Fetches of the device part
+        are the first replica's.
       replica_ops: names of ops that belong to the replicas even if they ignore the input.
       host_placeholders: by `key()`, a placeholder of the host part, and the tensor for which it
         stands: of the replicas, or of the host stage.
@@ -81,13 +81,6 @@ class StepPlan:
             or op.name in self.behind_input()
             or op.name in self.behind_host_placeholders()
         )
-
-    def is_loss(self, tensor: tf.Tensor) -> bool:
-        return key(tensor) == self._loss_key  # called often: hence a cached key
-
-    @functools.cached_property
-    def _loss_key(self) -> Key | None:
-        return None if self.loss is None else key(self.loss)
 
     @functools.cached_property
     def counts_by_one(self) -> bool:

@@ -14,7 +14,6 @@ strategy of TensorFlow, most explicit first:
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -200,14 +199,9 @@ def _unwrapped(strategy: Any) -> tf.distribute.Strategy | None:
     if isinstance(strategy, ParameterServerStrategy):
         return None
     if type(strategy).__name__.startswith("CentralStorageStrategy"):
-        return _mirrored(strategy)
+        # The steps are the same if each replica has its variables.
+        return tf.distribute.MirroredStrategy(strategy.extended.worker_devices)
     return strategy.strategy if isinstance(strategy, TPUStrategy) else strategy
-
-
-@functools.cache
-def _mirrored(strategy: tf.distribute.Strategy) -> tf.distribute.Strategy:
-    """A strategy of the same replicas, each with its variables: the steps are the same."""
-    return tf.distribute.MirroredStrategy(strategy.extended.worker_devices)
 
 
 def _cores_per_replica(config: RunConfig) -> int | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.capture.replica_context import REPORTED_LOSS
 from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.step.collectives import OP_TYPES, SUMS
 from tpu_estimator_compat.tools.preflight.compiled import Place, RawBuffer
@@ -76,10 +77,11 @@ def note_on_host_variables(step: PlannedStep) -> str:
 
 
 def collectives(step: PlannedStep) -> Collectives:
-    """The exchanges between replicas in a step; none for one replica. Loops count once."""
+    """The exchanges between replicas in a step, without that of the loss. Loops count once."""
     if step.captured.topology.num_replicas == 1:
         return Collectives(0, 0)
-    found = [op for op in sources.with_functions(step.ops) if op.type in OP_TYPES]
+    ops = [op for op in step.ops if not op.name.startswith(REPORTED_LOSS)]
+    found = [op for op in sources.with_functions(ops) if op.type in OP_TYPES]
     sums = [op for op in found if op.type in SUMS]
     size = sum((op.outputs[0].shape.num_elements() or 0) * op.outputs[0].dtype.size for op in sums)
     return Collectives(len(sums), size, len(found) - len(sums))
