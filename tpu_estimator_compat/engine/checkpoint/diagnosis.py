@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint.state import (
     UNREADABLE,
-    DamagedCheckpointError,
     candidates,
     damage,
+    damaged,
     exists,
 )
 from tpu_estimator_compat.engine.files import user_files
@@ -34,8 +34,8 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
     """Explains errors of a restore, and refuses a checkpoint whose shapes differ from the model's.
 
     Raises InvalidArgumentError for another shape, unless the saver has a `restore` of its own,
-    ValueError for no checkpoint, and DamagedCheckpointError if its files cannot be read. Any other
-    error is that of the saver, or of a saveable.
+    ValueError for no checkpoint, and DataLossError if its files cannot be read. Any other error is
+    that of the saver, or of a saveable.
     """
     problems = mismatches(graph, saver, path)
     is_plain = getattr(type(saver), "restore", None) is tf.compat.v1.train.Saver.restore
@@ -59,7 +59,7 @@ def explained(graph: tf.Graph, saver: tf.compat.v1.train.Saver, path: str) -> It
 
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Raises DamagedCheckpointError for a reader's errors about damaged files."""
+    """Raises DataLossError for a reader's errors about damaged files."""
     try:
         yield
     except tf.errors.OpError as error:
@@ -69,12 +69,9 @@ def reading(path: str) -> Iterator[None]:
         raise _unreadable(error, path) from None
 
 
-def _unreadable(error: tf.errors.OpError, path: str) -> DamagedCheckpointError:
-    return DamagedCheckpointError(
-        error.node_def,
-        error.op,
-        f"Could not read checkpoint {path}: {op_errors.words(error)}.\n{_what_happened(path)}",
-    )
+def _unreadable(error: tf.errors.OpError, path: str) -> tf.errors.DataLossError:
+    words = op_errors.words(error)
+    return damaged(error, f"Could not read checkpoint {path}: {words}.\n{_what_happened(path)}")
 
 
 def _what_happened(path: str) -> str:

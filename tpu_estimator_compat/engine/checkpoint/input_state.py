@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.checkpoint.saving import appearing_at_once
-from tpu_estimator_compat.engine.checkpoint.state import DamagedCheckpointError
+from tpu_estimator_compat.engine.checkpoint.state import damaged
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.tf_internals import gen_dataset_ops
@@ -90,7 +90,7 @@ def _fingerprint(iterator: tf.data.Iterator) -> str:
 def restore(iterator: tf.data.Iterator, checkpoint: str) -> str | None:
     """Moves `iterator` to the position saved beside `checkpoint`; returns why not, in words.
 
-    Raises DamagedCheckpointError for a damaged position, ValueError for one of another input.
+    Raises DataLossError for a damaged position, ValueError for one of another input.
     """
     path = prefix(checkpoint)
     if not tf.io.gfile.exists(f"{path}.index"):
@@ -108,7 +108,7 @@ def restore(iterator: tf.data.Iterator, checkpoint: str) -> str | None:
             )
         except tf.errors.OpError as error:
             message = f"Could not read the input's position in {path}: {error.message}"
-            raise DamagedCheckpointError(error.node_def, error.op, message) from None
+            raise damaged(error, message) from None
         *identity, known = map(tf.compat.as_str, of.numpy())
         if identity != _identity(checkpoint):
             return f"{path} is the position at another {identity[0]} than {checkpoint}"

@@ -29,8 +29,14 @@ UNREADABLE = (
 )
 
 
-class DamagedCheckpointError(tf.errors.DataLossError):
-    """The files of a checkpoint cannot be read: an older one may be."""
+_OF_FILES = "_of_files"
+
+
+def damaged(error: tf.errors.OpError, message: str) -> tf.errors.DataLossError:
+    """The error for files of a checkpoint that cannot be read: an older one may be."""
+    made = tf.errors.DataLossError(error.node_def, error.op, message)
+    setattr(made, _OF_FILES, True)
+    return made
 
 
 _INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
@@ -215,9 +221,9 @@ class CheckpointSource:
     def restore(self, restore: Callable[[str], None]) -> str | None:
         """Restores the newest readable checkpoint and returns its path; None without checkpoints.
 
-        `restore` takes a path, and raises DamagedCheckpointError if it cannot be read, ValueError
-        if it does not exist; any other error has nothing to do with the files. If no checkpoint can
-        be read, the error is that of the newest one. Warns if it restores an older one.
+        `restore` takes a path, and raises `damaged(...)` if it cannot be read, ValueError if it
+        does not exist; any other error has nothing to do with the files. If no checkpoint can be
+        read, the error is that of the newest one. Warns if it restores an older one.
         """
         unreadable: list[str] = []
         error: Exception | None = None
@@ -234,8 +240,9 @@ class CheckpointSource:
             try:
                 restore(path)
                 return path
-            except (DamagedCheckpointError, ValueError) as failed:
-                if isinstance(failed, ValueError) and exists(path):
+            except (tf.errors.DataLossError, ValueError) as failed:
+                is_missing = isinstance(failed, ValueError) and not exists(path)
+                if not (is_missing or hasattr(failed, _OF_FILES)):
                     raise
                 logging.warning("Checkpoint %s cannot be read: %s", path, failed)
                 error = error or failed

@@ -53,8 +53,8 @@ def test_it_trains_and_evaluates_what_is_new(tmp_path):
     trial = made(tmp_path, eval_hooks=[seen], export_strategies=strategy, check_interval_secs=None)
     results, exported = trial.train_and_evaluate()
     assert results["global_step"] == 10
-    # The checkpoints of steps 0 and 5 meanwhile, that of step 10 at the end.
-    assert seen.count == 3
+    # Each of steps 0, 5 and 10 when it is saved, before monitors are called; the last at the end.
+    assert seen.count == 4
     assert exported == exports == [os.path.join(str(tmp_path), "export", "mine")]
 
 
