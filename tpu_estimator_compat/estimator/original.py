@@ -46,7 +46,7 @@ module = package_copy.load_into(
     sys.modules[__name__],
     tensorflow_estimator.ORIGINAL,
     tensorflow_estimator.import_,
-    INSTEAD,
+    INSTEAD.get,
     tensorflow_estimator.OVER,
 )
 """Imports a module of the package, such as `exporter`."""

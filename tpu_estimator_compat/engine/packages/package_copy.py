@@ -13,8 +13,10 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-Names = Callable[[], Mapping[str, Any]]
-"""Makes the names of a module on first import."""
+Names = Callable[[], Mapping[str, Any] | types.ModuleType]
+"""Makes the names of a module on first import; or returns a module that is there already."""
+Over = Callable[[], Mapping[str, Any]]
+"""Makes replacements of names of a module that was loaded."""
 Import = Callable[..., Any]
 """A function with the arguments of `__import__`."""
 
@@ -23,18 +25,16 @@ def load_into(
     module: types.ModuleType,
     original: str,
     others: Import = builtins.__import__,
-    instead: Mapping[str, Names] | None = None,
-    over: Mapping[str, Names] | None = None,
-    shared: Callable[[str], types.ModuleType | None] = lambda name: None,
+    instead: Callable[[str], Names | None] = lambda name: None,
+    over: Mapping[str, Over] | None = None,
 ) -> Callable[[str], Any]:
     """Makes `module`, perhaps while it is being imported, a copy of a package.
 
     Args:
       original: the package to copy; its parent packages are not imported.
       others: imports modules of other packages for the copy's modules.
-      instead: maps modules that are not loaded to functions that make their names.
+      instead: returns what makes the names of a module that is not loaded; None for others.
       over: maps loaded modules to functions that make replacements of their names.
-      shared: returns the module of another copy that stands for a module of this one, or None.
 
     Returns:
       A function that imports a module of the copy, by its name in the package.
@@ -48,7 +48,7 @@ def load_into(
         raise ModuleNotFoundError(f"No module named {original!r}", name=original)
     folder = pathlib.Path(spec.submodule_search_locations[0], *below)
     module.__path__ = [str(folder)]
-    finder = _Finder(original, module.__name__, others, instead or {}, over or {}, shared)
+    finder = _Finder(original, module.__name__, others, instead, over or {})
     if finder not in sys.meta_path:
         sys.meta_path.insert(0, finder)
     source = importlib.machinery.SourceFileLoader(original, str(folder / "__init__.py"))
@@ -64,9 +64,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     original: str
     copy: str
     others: Import
-    instead: Mapping[str, Names] = dataclasses.field(compare=False)
-    over: Mapping[str, Names] = dataclasses.field(compare=False)
-    shared: Callable[[str], types.ModuleType | None] = dataclasses.field(compare=False)
+    instead: Callable[[str], Names | None] = dataclasses.field(compare=False)
+    over: Mapping[str, Over] = dataclasses.field(compare=False)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -74,11 +73,9 @@ class _Finder(importlib.abc.MetaPathFinder):
         if not fullname.startswith(f"{self.copy}."):
             return None
         name = fullname.removeprefix(f"{self.copy}.")
-        if name in self.instead:
-            return importlib.machinery.ModuleSpec(fullname, _Instead(self.instead[name]))
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is not None and (found := self.shared(name)) is not None:
-            return importlib.machinery.ModuleSpec(fullname, Shared(found))
+        if spec is not None and (names := self.instead(name)) is not None:
+            return importlib.machinery.ModuleSpec(fullname, Instead(names))
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             spec.loader = _Loader(spec.loader.name, spec.loader.path, self, self.over.get(name))
         return spec
@@ -101,27 +98,20 @@ class _Finder(importlib.abc.MetaPathFinder):
         return found if fromlist else sys.modules[self.copy]
 
 
-class _Instead(importlib.abc.Loader):
+class Instead(importlib.abc.Loader):
     def __init__(self, names: Names):
         self._names = names
 
     def exec_module(self, module: types.ModuleType) -> None:
-        names = self._names().items()
-        module.__dict__.update({n: value for n, value in names if not n.startswith("__")})
-
-
-class Shared(importlib.abc.Loader):
-    """Puts a module that is there already into `sys.modules` under the imported name."""
-
-    def __init__(self, found: Any):
-        self._found = found
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        sys.modules[module.__name__] = self._found
+        found = self._names()
+        if isinstance(found, types.ModuleType):
+            sys.modules[module.__name__] = found
+        else:
+            module.__dict__.update({n: found[n] for n in found if not n.startswith("__")})
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    def __init__(self, fullname: str, path: str, finder: _Finder, over: Names | None):
+    def __init__(self, fullname: str, path: str, finder: _Finder, over: Over | None):
         super().__init__(fullname, path)
         self._finder = finder
         self._over = over

@@ -21,16 +21,11 @@ ORIGINAL = "tensorflow_estimator.python.estimator"
 
 
 def should_run_distribute_coordinator(config: Any) -> bool:
-    """False: `RunConfig` refuses the strategies for which the original asks this."""
+    """False: `RunConfig` refuses the strategies for which the original asks this.
+
+    TensorFlow 2.16 dropped it, and its module `tensorflow.python.distribute.estimator_training`.
+    """
     return False
-
-
-_DROPPED = {
-    "estimator_training": types.SimpleNamespace(
-        should_run_distribute_coordinator=should_run_distribute_coordinator
-    )
-}
-"""Names that TensorFlow 2.16 dropped from `tensorflow.python.distribute`."""
 
 
 def _check_version() -> None:
@@ -56,7 +51,7 @@ def _unexported(*unused_names: str, **unused: Any) -> Any:
 INSTEAD: Mapping[str, package_copy.Names] = {
     "estimator_export": lambda: {"estimator_export": _unexported},
 }
-OVER: Mapping[str, package_copy.Names] = {
+OVER: Mapping[str, package_copy.Over] = {
     "model_fn": lambda: {
         "EstimatorSpec": spec.EstimatorSpec,
         "_TPUEstimatorSpec": spec.TPUEstimatorSpec,
@@ -70,11 +65,11 @@ OVER: Mapping[str, package_copy.Names] = {
 
 
 def import_(name: str, globals: Any, locals: Any, fromlist: Sequence[str], level: int = 0) -> Any:
-    if name == "tensorflow.python.distribute" and _DROPPED.keys() & set(fromlist):
-        return types.SimpleNamespace(**_DROPPED)
+    if name == "tensorflow.python.distribute" and "estimator_training" in fromlist:
+        return types.SimpleNamespace(estimator_training=sys.modules[__name__])
     return builtins.__import__(name, globals, locals, fromlist, level)
 
 
 _check_version()
-module = package_copy.load_into(sys.modules[__name__], ORIGINAL, import_, INSTEAD, OVER)
+module = package_copy.load_into(sys.modules[__name__], ORIGINAL, import_, INSTEAD.get, OVER)
 """Imports a module of the package, such as `training`."""

@@ -7,8 +7,8 @@ and early stopping run: what a script changes in them has its effect.
 
 from __future__ import annotations
 
+import functools
 import sys
-import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -44,18 +44,19 @@ def _heads() -> Mapping[str, Any]:
     return {"create_eval_metrics_tuple": create_eval_metrics_tuple}
 
 
-_OF_OLD_NAMES = ("canned", "estimator_lib", "head", "keras_lib", "tools", "tpu")
+_OF_OLD_NAMES = ("api", "canned", "estimator_lib", "head", "keras_lib", "tools", "tpu")
 """Modules and packages that need names which TensorFlow dropped."""
 
 
-def _shared(name: str) -> types.ModuleType | None:
-    return None if name.partition(".")[0] in _OF_OLD_NAMES else original.module(name)
+def _instead(name: str) -> package_copy.Names | None:
+    is_shared = name.partition(".")[0] not in _OF_OLD_NAMES
+    return functools.partial(original.module, name) if is_shared else None
 
 
 package_copy.load_into(
     sys.modules[__name__],
     tensorflow_estimator.ORIGINAL,
     of_copies(Dialect.V2),
-    over={"head.base_head": _heads},
-    shared=_shared,
+    _instead,
+    {"head.base_head": _heads},
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import importlib
 from typing import Any
 
 import tensorflow as tf
@@ -31,7 +30,8 @@ def of(name: str) -> DeadName | None:
             following = name.removeprefix(above.name)
             served = f"{above.served_by}{following}"
             moved = above.move_to and f"{above.move_to}{following}"
-            if table.is_of_original(name) and not _is_there(served):
+            ours = _found(overlay._serve(above), following)
+            if table.is_of_original(name) and ours is _NOTHING:
                 served, moved = overlay.of_copy(name), ""
             said = above.advice if above.status is Status.DIFFERS else ""
             return DeadName(name, above.since, above.status, served, moved, said)
@@ -41,14 +41,6 @@ def of(name: str) -> DeadName | None:
             served = today.replace("tf.", "tensorflow.", 1)
             return DeadName(name, "", Status.WORKS, served, today, "TensorFlow still has it.")
     return None
-
-
-def _is_there(name: str) -> bool:
-    module, _, last = name.replace(":", ".").rpartition(".")
-    try:
-        return hasattr(importlib.import_module(module), last)
-    except ImportError:
-        return False
 
 
 def like(name: str) -> list[str]:

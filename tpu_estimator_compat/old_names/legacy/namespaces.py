@@ -134,4 +134,5 @@ class _Finder(importlib.abc.MetaPathFinder):
         if not fullname.startswith(f"{V1}."):
             return None
         found = overlay.module(v1(), fullname.removeprefix(f"{V1}."))
-        return importlib.machinery.ModuleSpec(fullname, package_copy.Shared(found), is_package=True)
+        loader = package_copy.Instead(lambda: found)
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)

@@ -59,28 +59,39 @@ class Namespace(types.ModuleType):
             value = self._find(name)
         if value is _MISSING:
             raise AttributeError(_unknown(f"{self._path}.{name}"), name=name, obj=self)
-        self.__dict__[name] = value
+        if self._copy_with(name) is None:
+            self.__dict__[name] = value
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Sets an original's own name in its module, too, whose code looks for it there."""
-        theirs = self._of_original(name)
-        if theirs is not _MISSING and getattr(self, name, _MISSING) is theirs:
-            setattr(_original(self._path), name, value)
-            self._replaced.setdefault(name, theirs)
-            if table.main_path(self._path).removeprefix(f"{table.ORIGINAL}.").startswith(_NOT_RUN):
-                logging.getLogger("tensorflow").warning(
-                    "%s.%s is set, but no estimator of tpu_estimator_compat looks for it.",
-                    self._path,
-                    name,
-                )
-        super().__setattr__(name, value)
+        """Sets what only the original has in its copy, whose code looks for it there."""
+        copy = self._copy_with(name)
+        if copy is None:
+            return super().__setattr__(name, value)
+        self._replaced.setdefault(name, getattr(copy, name, _MISSING))
+        setattr(copy, name, value)
+        if table.main_path(self._path).removeprefix(f"{table.ORIGINAL}.").startswith(_NOT_RUN):
+            said = "%s.%s is set, but no estimator of tpu_estimator_compat looks for it."
+            logging.getLogger("tensorflow").warning(said, self._path, name)
 
     def __delattr__(self, name: str) -> None:
-        """Undoes what was set, as `unittest.mock` does where a name was not there before."""
-        super().__delattr__(name)
-        if name in self._replaced:
-            setattr(_original(self._path), name, self._replaced.pop(name))
+        """Undoes what was set, as tests do with a name that is not in `__dict__`."""
+        copy = self._copy_with(name)
+        if copy is None:
+            super().__delattr__(name)
+        elif (old := self._replaced.pop(name, _MISSING)) is _MISSING:
+            delattr(copy, name)
+        else:
+            setattr(copy, name, old)
+
+    def _copy_with(self, name: str) -> Any:
+        """The copy of the original's module that has a name, or would; None if it is ours."""
+        if not table.is_of_original(self._path):
+            return None
+        *ours, copy = self._bases or (None,)
+        rows, path = table.load(), f"{self._path}.{name}"
+        is_ours = rows.get(path) or rows.below(path) or name in self.__dict__
+        return None if is_ours or any(hasattr(base, name) for base in ours) else copy
 
     def __dir__(self) -> list[str]:
         names = {*self.__dict__, *self._children, *table.load().below(self._path)}
@@ -111,32 +122,21 @@ class Namespace(types.ModuleType):
         below = table.load().below(path)
         if row is not None and refused and not below:
             return Refused(row)
-        if row is None and alive is _MISSING and not below:
+        if row is None and not below:
             above = table.load().covering(path)
-            if above is not None and above.status is Status.REFUSED:
+            # What else the original has in a module that is served in parts is refused, too.
+            is_own = getattr(alive, "__module__", "") == of_copy(self._path)
+            refuses = above and (above.advice if is_own else above.status is Status.REFUSED)
+            if above and refuses and (is_own or alive is _MISSING):
                 return Refused(dataclasses.replace(above, name=path))
-        own = table.main_path(path)
-        served = _MISSING if row is None or refused or own == table.ORIGINAL else _serve(row)
-        if below or (isinstance(served, types.ModuleType) and table.is_of_original(path)):
-            bases = tuple(base for base in (served, alive) if base is not _MISSING)
+        served = _MISSING if row is None or refused else _serve(row)
+        merges = isinstance(served, types.ModuleType) and table.is_of_original(path)
+        copy = _imported(of_copy(path)) if merges else _MISSING
+        if below or copy is not _MISSING:
+            bases = dict.fromkeys(base for base in (served, alive, copy) if base is not _MISSING)
             named = f"{self.__name__}.{name}"
-            return Namespace(named, path, bases, alive_first=self._alive_first)
-        found = alive if served is _MISSING else served
-        return self._of_original(name) if found is _MISSING else found
-
-    def _of_original(self, name: str) -> Any:
-        """The original's own value; `Refused` if it belongs to a module that is served in parts."""
-        original = None if name.startswith("__") else _original(self._path)
-        if original is None:
-            return _MISSING
-        value = getattr(original, name, _MISSING)
-        if value is _MISSING:
-            return submodule(original, name)
-        row = table.load().covering(f"{self._path}.{name}")
-        is_own = getattr(value, "__module__", "") == original.__name__
-        if row is not None and row.advice and is_own:
-            return Refused(dataclasses.replace(row, name=f"{self._path}.{name}"))
-        return value
+            return Namespace(named, path, tuple(bases), alive_first=self._alive_first)
+        return alive if served is _MISSING else served
 
     def _inside(self, parts: Sequence[str]) -> types.ModuleType | None:
         """The module for a path without a row, below this root namespace, or None.
@@ -271,27 +271,18 @@ def of_copy(path: str) -> str:
     return _COPY + table.main_path(path).removeprefix(table.ORIGINAL)
 
 
-def _original(path: str) -> types.ModuleType | None:
-    """The original's module of a path, in that copy; None if there is none."""
-    if not table.is_of_original(path):
-        return None
-    try:
-        return importlib.import_module(of_copy(path))
-    except ModuleNotFoundError as error:
-        if not str(error.name).startswith(_COPY):
-            raise
-        return None
-
-
 def submodule(package: Any, name: str) -> Any:
     """The real submodule of a package; `_MISSING` if there is none, or for a `Namespace`."""
     if isinstance(package, Namespace) or not hasattr(package, "__path__"):
         return _MISSING
-    full = f"{package.__name__}.{name}"
+    return _imported(f"{package.__name__}.{name}")
+
+
+def _imported(path: str) -> Any:
     try:
-        return importlib.import_module(full)
+        return importlib.import_module(path)
     except ModuleNotFoundError as error:
-        if error.name is not None and full.startswith(error.name):
+        if error.name is not None and path.startswith(error.name):
             return _MISSING
         raise
 

@@ -157,17 +157,14 @@ def _of_row(name: str, asked: str) -> Verdict | None:
 
 def _of_original(name: str) -> Verdict | None:
     """The verdict on a name of one of the original's modules that only the original has."""
-    module, _, following = table.main_path(name).rpartition(".")
-    while module and not _provided().keys() & {f"{module}+", f"{module}!"}:
+    path = table.main_path(name)
+    module, row, following = path, table.load().covering(path), ""
+    while module and f"{module}+" not in _provided():
         module, _, following = module.rpartition(".")
-    row = table.load().covering(module)
-    if row is not None and following in _provided().get(f"{module}!", ()):
-        return Verdict(name, Status.REFUSED, row.advice)
-    if following not in _provided().get(f"{module}+", ()):
-        return None
-    served = table.load().rows[table.ORIGINAL].served_by + module.removeprefix(table.ORIGINAL)
-    own = DeadName(module, "", table.Status.WORKS, served)
-    return Verdict(table.main_path(name), Status.WORKS, row=own)
+    if following in _provided().get(f"{module}+", ()):
+        return Verdict(path, Status.WORKS, row=table.load().rows[table.ORIGINAL])
+    in_parts = row is not None and row.advice and table.is_of_original(path)
+    return Verdict(name, Status.REFUSED, row.advice) if row and in_parts else None
 
 
 def _unknown(name: str) -> Verdict:
