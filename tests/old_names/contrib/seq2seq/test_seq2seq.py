@@ -355,6 +355,10 @@ MASKS = {
 }
 
 
+class _Bare(seq2seq.AttentionMechanism):
+    """It had no abstract names: scripts define what they need."""
+
+
 def test_names_with_an_underscore():
     def build():
         masked = [
@@ -384,3 +388,4 @@ def test_names_with_an_underscore():
         with tf.Graph().as_default(), pytest.raises(ValueError, match="at same time"):
             masks(tf.ones([2, 3, 1]), **MASKS)
     assert not hasattr(seq2seq, "_no_such")
+    assert isinstance(_Bare(), seq2seq.AttentionMechanism)

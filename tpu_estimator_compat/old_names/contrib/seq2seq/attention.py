@@ -18,18 +18,8 @@ from tpu_estimator_compat.old_names.contrib.seq2seq.monotonic import monotonic_p
 _Scores = Callable[[tf.Tensor, Any], tf.Tensor]
 
 
-class AttentionMechanism(abc.ABC):
-    """A memory, and a function that weights its times."""
-
-    @property
-    @abc.abstractmethod
-    def alignments_size(self) -> Any:
-        """The number of times of the memory."""
-
-    @property
-    @abc.abstractmethod
-    def state_size(self) -> Any:
-        """Size of the state that each step passes to the next."""
+class AttentionMechanism:
+    """A memory, and a function that weights its times; has `alignments_size` and `state_size`."""
 
 
 class _BaseAttentionMechanism(AttentionMechanism):
@@ -82,7 +72,7 @@ class _BaseAttentionMechanism(AttentionMechanism):
         return self.initial_alignments(batch_size, dtype)
 
 
-class _Scored(_BaseAttentionMechanism):
+class _Scored(_BaseAttentionMechanism, abc.ABC):
     """Attention with the score that a subclass defines."""
 
     _SCOPE: str

@@ -232,16 +232,10 @@ class BeamSearchDecoder(Decoder):
             if self._output_layer is not None:
                 logits = self._output_layer(logits)
             cell_state = tf.nest.map_structure(self._split, cell_state)
+            sizes = self._batch_size, self._beam_width, self._end_token
+            weights = self._length_penalty_weight, self._coverage_penalty_weight
             output, next_state = _beam_search_step(
-                time,
-                logits,
-                cell_state,
-                state,
-                self._batch_size,
-                self._beam_width,
-                self._end_token,
-                self._length_penalty_weight,
-                self._coverage_penalty_weight,
+                time, logits, cell_state, state, *sizes, *weights
             )
             next_inputs = tf.cond(
                 tf.reduce_all(next_state.finished),
