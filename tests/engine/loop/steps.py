@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from tpu_estimator_compat.engine.capture import graph_building
-from tpu_estimator_compat.engine.capture.replica_context import joined_loss
+from tpu_estimator_compat.engine.capture.replica_context import reported_loss
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.loop.replica_runner import ReplicaRunner
 from tpu_estimator_compat.engine.loop.runner import RunLimits
@@ -50,7 +50,7 @@ class Steps:
             host = HostPlaceholders(self.graph, replicas, same_on_all_replicas=False)
             self.call = tf.assign_add(seen, tf.reduce_sum(host.over_replicas(x))).op
             self.mean = tf.reduce_mean(x)
-            self.loss = joined_loss(self.mean * self.scale, replicas, tf.distribute.ReduceOp.MEAN)
+            self.loss = reported_loss(self.mean * self.scale, replicas)
             with tf.control_dependencies([self.loss]):  # as optimizers count: not without data
                 count = tf.assign_add(self.step, 1).op
             targets = [tf.assign_add(total, x[0]).op, count, self.call]

@@ -33,11 +33,9 @@ _Variable: Any = resource_variable_ops.ResourceVariable
 @contextlib.contextmanager
 def in_replica(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
     """A context in which the default graph is built for each replica of `strategy`, if any."""
-    if strategy is None:
-        yield
-        return
-    with across_replicas(strategy) as shown, _ReplicaContext(shown, 0):
-        yield
+    with across_replicas(strategy) as shown:
+        with _ReplicaContext(shown, 0) if shown else contextlib.nullcontext():
+            yield
 
 
 def across_replicas(strategy: tf.distribute.Strategy | None) -> Any:
@@ -45,12 +43,14 @@ def across_replicas(strategy: tf.distribute.Strategy | None) -> Any:
     return contextlib.nullcontext() if strategy is None else _shown(strategy).scope()
 
 
-def joined_loss(loss: tf.Tensor, replicas: int, reduction: tf.distribute.ReduceOp) -> tf.Tensor:
-    """The loss that is reported, on each of the replicas; of the dtype of `loss`."""
-    with tf.name_scope(REPORTED_LOSS):
-        total = _sum(loss, replicas)
-        mean = reduction == tf.distribute.ReduceOp.MEAN
-        return tf.cast(total / replicas, loss.dtype) if mean else total
+def reported_loss(
+    loss: tf.Tensor, replicas: int, strategy: tf.distribute.Strategy | None = None
+) -> tf.Tensor:
+    """The mean of the replicas' losses; with a training's strategy, the sum of a TF1 sum."""
+    with across_replicas(strategy), tf.name_scope(REPORTED_LOSS):
+        of_strategy = tf.compat.v1.distribute.get_loss_reduction()
+        reduction = of_strategy if strategy else tf.distribute.ReduceOp.MEAN
+        return tf.cast(_joined(reduction, loss, replicas), loss.dtype)
 
 
 def _shown(strategy: Any) -> Any:
@@ -135,11 +135,7 @@ class _Extended:
         if not isinstance(value, distribute_values.DistributedValues):
             join = cross_device_ops.reduce_non_distributed_value
             return join(reduce_op, value, destinations, replicas)
-        joined = _sum(_own(value), replicas)
-        if mean:
-            divided = cross_device_ops.cross_device_utils.divide_by_n_tensors_or_indexed_slices
-            joined = divided(joined, replicas)
-        return self._broadcast_to(joined, destinations)
+        return self._broadcast_to(_joined(reduce_op, _own(value), replicas), destinations)
 
     def _gather_to_implementation(self: Any, value: Any, to: Any, axis: int, options: Any) -> Any:
         if not isinstance(value, distribute_values.DistributedValues):
@@ -217,6 +213,12 @@ def _own(structure: Any) -> Any:
         return value.values[0] if isinstance(value, distribute_values.Mirrored) else value
 
     return tf.nest.map_structure(of, structure)
+
+
+def _joined(reduce_op: tf.distribute.ReduceOp, value: Any, replicas: int) -> Any:
+    total = _sum(value, replicas)
+    divided = cross_device_ops.cross_device_utils.divide_by_n_tensors_or_indexed_slices
+    return divided(total, replicas) if reduce_op == tf.distribute.ReduceOp.MEAN else total
 
 
 def _sum(value: Any, replicas: int) -> Any:

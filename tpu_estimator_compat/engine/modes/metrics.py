@@ -31,7 +31,10 @@ def metric_pairs(captured: CapturedMode) -> Pairs:
                 f"Metric with name {quoted} is not allowed, because Estimator already defines a "
                 "default metric with the same name."
             )
-    value, update = tf.compat.v1.metrics.mean(_loss_over_replicas(captured))
+    loss = captured.spec.loss
+    if captured.topology.tpu_semantics:
+        loss = captured.functions.host.over_replicas(tf.reshape(loss, [1]))
+    value, update = tf.compat.v1.metrics.mean(loss)
     return {**found, LOSS: (value, update.op)}
 
 
@@ -46,12 +49,6 @@ def pair(name: str, metric: Any) -> tuple[tf.Tensor, tf.Operation]:
         )
     value, update = metric
     return value, as_operation(update)
-
-
-def _loss_over_replicas(captured: CapturedMode) -> tf.Tensor:
-    if captured.topology.tpu_semantics or captured.topology.num_replicas > 1:
-        return captured.functions.host.over_replicas(tf.reshape(captured.spec.loss, [1]))
-    return captured.spec.loss
 
 
 def sum_over_replicas(captured: CapturedMode) -> None:

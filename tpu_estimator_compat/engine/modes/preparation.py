@@ -19,7 +19,7 @@ from tpu_estimator_compat.engine.capture.capture import (
     placeholders,
 )
 from tpu_estimator_compat.engine.capture.keras_layers import implicit_updates
-from tpu_estimator_compat.engine.capture.replica_context import across_replicas, joined_loss
+from tpu_estimator_compat.engine.capture.replica_context import reported_loss
 from tpu_estimator_compat.engine.capture.user_functions import announced
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.engine.inputs import partitioning
@@ -170,7 +170,9 @@ def _captured(
         updates = implicit_updates(graph, wanted, element.feeds)
         _check_exchange(topology, graph)
     if mode != ModeKeys.PREDICT and topology.num_replicas > 1:
-        spec = dataclasses.replace(spec, loss=_reported_loss(spec.loss, mode, topology))
+        strategy = topology.seen_strategy if mode == ModeKeys.TRAIN else None
+        loss = reported_loss(spec.loss, topology.num_replicas, strategy)
+        spec = dataclasses.replace(spec, loss=loss)
     return CapturedMode(
         mode,
         rules.config,
@@ -188,24 +190,14 @@ def _captured(
 
 def _check_exchange(topology: Topology, graph: tf.Graph) -> None:
     """Refuses training on TPU replicas that add nothing up over replicas, as the original did."""
-    if not topology.tpu_semantics or topology.num_replicas == 1:
-        return
-    if not collectives.adds_up(graph):
+    several = topology.tpu_semantics and topology.num_replicas > 1
+    if several and not collectives.adds_up(graph):
         raise ValueError(
             "CrossShardOptimizer must be used for model training on TPUs. There are "
             f"{topology.num_replicas} replicas, and nothing in the graph of model_fn adds up "
             "over them: each would train on its own share of the batch. Wrap the optimizer in "
             "tf.compat.v1.tpu.CrossShardOptimizer."
         )
-
-
-def _reported_loss(loss: tf.Tensor, mode: str, topology: Topology) -> tf.Tensor:
-    """The mean over replicas; the sum of a TF1 loss that is one, in training under a strategy."""
-    reduction = tf.distribute.ReduceOp.MEAN
-    if mode == ModeKeys.TRAIN and topology.seen_strategy is not None:
-        with across_replicas(topology.seen_strategy):
-            reduction = tf.compat.v1.distribute.get_loss_reduction()
-    return joined_loss(loss, topology.num_replicas, reduction)
 
 
 def _call_model_fn(

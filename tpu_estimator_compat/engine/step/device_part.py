@@ -131,24 +131,20 @@ class DevicePart:
 
     def __call__(
         self, data: Structure, fed: Sequence[tf.Tensor]
-    ) -> tuple[dict[Key, Any], dict[Key, tf.Tensor]]:
+    ) -> tuple[dict[Key, tf.Tensor], dict[Key, tf.Tensor]]:
         """Builds the part of all replicas, from their `data` as the strategy distributes it.
 
-        Returns the replicas' values of their fetches, and the values that the host takes.
+        Returns the first replica's values of their fetches, and the values that the host takes.
         """
         outputs = self._strategy.run(self._step, args=(data, *fed))
-        values = dict(zip(map(key, self._results), outputs, strict=False))
+        firsts = [self._strategy.experimental_local_results(value)[0] for value in outputs]
+        values = dict(zip(map(key, self._results), firsts, strict=False))
         sent = zip(
             map(key, self._parts.transfers.from_replicas),
             outputs[len(self._results) :],
             strict=True,
         )
         return values, {k: self._join.on_host(value) for k, value in sent}
-
-    def fetched(self, values: dict[Key, Any]) -> dict[Key, tf.Tensor]:
-        """The fetches of the step that replicas compute, one value each."""
-        own = [key(t) for t in self._plan.fetches if key(t) in values]
-        return {k: self._join.first(values[k]) for k in own}
 
 
 class XlaDevicePart(DevicePart):
@@ -193,12 +189,15 @@ class TpuDevicePart(DevicePart):
             for value, counts in zip(values, self._plan.partition, strict=True)
         ]
 
-    def fetched(self, values: dict[Key, Any]) -> dict[Key, tf.Tensor]:
+    def __call__(
+        self, data: Structure, fed: Sequence[tf.Tensor]
+    ) -> tuple[dict[Key, tf.Tensor], dict[Key, tf.Tensor]]:
         """See `DevicePart`. Strings are computed from the first replica's values."""
+        values, sent = super().__call__(data, fed)
         strings = self._strings
-        firsts = [self._join.first(values[key(t)]) for t in strings.feeds]
+        firsts = [values[key(t)] for t in strings.feeds]
         made = strings(firsts, self._store.host_handle) if strings.fetches else []
-        return super().fetched(values) | dict(zip(map(key, strings.fetches), made, strict=True))
+        return values | dict(zip(map(key, strings.fetches), made, strict=True)), sent
 
 
 def kind_of(plan: StepPlan, store: VariableStore) -> type[DevicePart]:

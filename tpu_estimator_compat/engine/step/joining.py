@@ -35,10 +35,6 @@ class JoinReplicas:
             return parts[0]
         return tf.concat(parts, axis=0)
 
-    def first(self, value: Any) -> tf.Tensor:
-        """The value of a fetch, from the replicas' values."""
-        return self._strategy.experimental_local_results(value)[0]
-
 
 def exchange_name(tensor: tf.Tensor) -> str:
     """The name by which machines exchange a tensor's values over all replicas."""

@@ -141,15 +141,14 @@ class StepProgram:
         """
         arrived = tf.nest.flatten(data, expand_composites=True)
         data, of_stage = self._stage_before(data)
-        of_replicas, sent = self.device(data, fed)
+        found, sent = self.device(data, fed)
         taken = {**sent, **of_stage}
         given = {k: taken[key(t)] for k, (_, t) in self.parts.transfers.pairs.items()}
         given |= {key(t): v for t, v in zip(self.parts.fed, fed, strict=True)}
         with tf.control_dependencies(arrived):  # a host part may read nothing of the data
             after = [tf.no_op()]
-        found = self.host(given, after)
+        found |= self.host(given, after)
         self.host_calls(given, after)
-        found |= self.device.fetched(of_replicas)
         return [found[key(t)] for t in self.fetches]
 
     def _stage_before(self, data: Structure) -> tuple[Structure, dict[Key, tf.Tensor]]:
