@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from tpu_estimator_compat import __version__, environment
@@ -50,13 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    is_main = threading.current_thread() is threading.main_thread()
     is_tool = parsed.parser.prog.split()[-1] != "run"
-    endings = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
-    for number in endings if is_tool and is_main else ():  # so that a tool leaves nothing half done
-        signal.signal(number, lambda number, frame: sys.exit(128 + number))
     try:
-        return int(parsed.run(parsed))
+        with _ending_in_order() if is_tool else contextlib.nullcontext():
+            return int(parsed.run(parsed))
     except SystemExit as left:
         if isinstance(left.code, str) and is_tool:
             raise SystemExit(printable(left.code)) from left
@@ -69,8 +67,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         say(f"{parser.prog}: error: {said}", error=True)
         return 1
+
+
+@contextlib.contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Within, signals that end the process raise SystemExit: a tool leaves nothing half done."""
+    is_main = threading.current_thread() is threading.main_thread()
+    endings = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    for number in endings if is_main else ():
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
     finally:
-        for number in endings if is_tool and is_main else ():
+        for number in endings if is_main else ():
             signal.signal(number, signal.SIG_DFL)
 
 

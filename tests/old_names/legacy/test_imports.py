@@ -186,7 +186,6 @@ NOT_HERE = (
     "from tensorflow.contrib.data.python.framework import function",
     "from tensorflow.contrib.framework.python.framework import experimental",
     "from tensorflow.contrib.learn.python.learn.estimators import _sklearn",
-    "from tensorflow.contrib.seq2seq.python.ops.attention_wrapper import _BaseAttentionMechanism",
     "from tensorflow.contrib.tpu.python.tpu import keras_tpu_variables",
     "from tensorflow.python.training import checkpointable",
 )

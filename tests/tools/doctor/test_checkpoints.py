@@ -80,10 +80,10 @@ def test_a_checkpoint_that_is_damaged_is_found_out(tmp_path, monkeypatch):
         def get_tensor(self, name):
             return self._reader.get_tensor(name) + (name == "mlp/dense/kernel")
 
-    well = checkpoints.observe(str(tmp_path / "one"))
+    well = checkpoints.observe(str(tmp_path / "doctor_000000000001"))
     assert (well["differing"], well["lost"]) == ([], [])
     assert well["variables"] == 14
     monkeypatch.setattr(tf.train, "load_checkpoint", Damaged)
-    damaged = checkpoints.observe(str(tmp_path / "two"))
+    damaged = checkpoints.observe(str(tmp_path / "doctor_000000000002"))
     assert damaged["differing"] == ["mlp/dense/kernel"]
     assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,7 @@ TensorFlow serialises the iterator: the position in every file, the content of s
 buffers, and the state of seeded shuffles. (Its symbolic checkpoints hold no buffers, but were seen
 to hang in TF 2.21 on a parallel interleave behind a shuffle.) The files are
 `<checkpoint>.input-00000-of-00001.*`. They name the checkpoint, with the digest of its index, and
-the input, by the fingerprint of its dataset, so that neither can be mistaken for another.
+the input, by the kinds of its datasets, and the types and shapes of its elements.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import weakref
 
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
@@ -25,7 +24,6 @@ from tpu_estimator_compat.tf_internals import gen_dataset_ops
 
 _IGNORE_STATEFUL, _FAIL_IF_STATEFUL = 1, 2  # tf.data's policies for ops with a state of their own
 _NAME, _OF = "input_state", "of"
-_known: weakref.WeakKeyDictionary[tf.data.Iterator, str] = weakref.WeakKeyDictionary()
 
 
 def write(iterator: tf.data.Iterator, checkpoint: str) -> None:
@@ -44,7 +42,7 @@ def write(iterator: tf.data.Iterator, checkpoint: str) -> None:
                 f"saved: {_plain(error)}. Make the dataset from tf.data sources such as "
                 "TFRecordDataset, or set save_input_state=False."
             ) from None
-        of = tf.constant([*_identity(checkpoint), _fingerprint(iterator)])
+        of = tf.constant([*_identity(checkpoint), _kinds(iterator)])
         with appearing_at_once(prefix(checkpoint)) as path:
             tf.raw_ops.SaveV2(
                 prefix=path,
@@ -67,24 +65,22 @@ def _identity(checkpoint: str) -> list[str]:
     return [os.path.basename(checkpoint), ""]
 
 
-def _fingerprint(iterator: tf.data.Iterator) -> str:
-    """Identifies the dataset of an iterator, also in other processes; "" if nothing does.
+def _kinds(iterator: tf.data.Iterator) -> str:
+    """The kinds of datasets behind an iterator, the shapes of their constants, and its elements.
 
-    Functions with a state, such as those in Python, and tables have other names in each process.
+    TensorFlow's own fingerprint of a dataset differs now and then for the same input_fn.
     """
-    if iterator not in _known:
-        _known[iterator] = ""
-        dataset = iterator._dataset
-        with contextlib.suppress(tf.errors.OpError), eager.eager_mode():
-            variant = dataset._variant_tensor
-            graph = tf.raw_ops.DatasetToGraphV2(
-                input_dataset=variant, external_state_policy=_FAIL_IF_STATEFUL
-            )
-            functions = tf.compat.v1.GraphDef.FromString(graph.numpy()).library.function
-            taken = {tf.as_dtype(a.type) for f in functions for a in f.signature.input_arg}
-            if tf.resource not in taken:
-                _known[iterator] = str(int(tf.raw_ops.DatasetFingerprint(input_dataset=variant)))
-    return _known[iterator]
+    kinds: list[str] = []
+    with contextlib.suppress(tf.errors.OpError), eager.eager_mode():
+        graph = tf.raw_ops.DatasetToGraphV2(
+            input_dataset=iterator._dataset._variant_tensor, external_state_policy=_IGNORE_STATEFUL
+        )
+        nodes = tf.compat.v1.GraphDef.FromString(graph.numpy()).node
+        shapes = {n.name: n.attr["value"].tensor.tensor_shape for n in nodes if n.op == "Const"}
+        for node in (n for n in nodes if "Dataset" in n.op):
+            taken = [[d.size for d in shapes[name].dim] for name in node.input if name in shapes]
+            kinds.append(f"{node.op}{taken}")
+    return f"{sorted(kinds)} {iterator.element_spec}"
 
 
 def restore(iterator: tf.data.Iterator, checkpoint: str) -> str | None:
@@ -113,7 +109,7 @@ def restore(iterator: tf.data.Iterator, checkpoint: str) -> str | None:
         if identity != _identity(checkpoint):
             return f"{path} is the position at another {identity[0]} than {checkpoint}"
         try:
-            if known != _fingerprint(iterator):
+            if known != _kinds(iterator):
                 raise tf.errors.InvalidArgumentError(None, None, "it is of another dataset.")
             gen_dataset_ops.deserialize_iterator(iterator._iterator_resource, state)
         except tf.errors.OpError as error:

@@ -37,7 +37,7 @@ from tpu_estimator_compat.engine.topology import chosen_topology
 from tpu_estimator_compat.engine.topology.replicas import Topology
 from tpu_estimator_compat.environment import SESSION
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.spec.mode_spec import mode_spec
+from tpu_estimator_compat.spec.mode_spec import ModeSpec, mode_spec
 
 
 def resolve(rules: Rules, mode: str) -> InputMode:
@@ -169,10 +169,6 @@ def _captured(
         wanted = [as_operation(spec.train_op), spec.loss.op]
         updates = implicit_updates(graph, wanted, element.feeds)
         _check_exchange(topology, graph)
-    if mode != ModeKeys.PREDICT and topology.num_replicas > 1:
-        strategy = topology.seen_strategy if mode == ModeKeys.TRAIN else None
-        loss = reported_loss(spec.loss, topology.num_replicas, strategy)
-        spec = dataclasses.replace(spec, loss=loss)
     return CapturedMode(
         mode,
         rules.config,
@@ -180,12 +176,22 @@ def _captured(
         graph,
         element,
         store,
-        spec,
+        _with_reported_loss(spec, input_mode),
         updates,
         same_on_all_replicas=same_on_all_replicas,
         partition=partition,
         host_stage=host_stage,
     )
+
+
+def _with_reported_loss(spec: ModeSpec, input_mode: InputMode) -> ModeSpec:
+    """The spec with the loss of all replicas, of which there may be several."""
+    mode, topology = input_mode.mode, input_mode.topology
+    if mode == ModeKeys.PREDICT or topology.num_replicas == 1:
+        return spec
+    strategy = topology.seen_strategy if mode == ModeKeys.TRAIN else None
+    loss = reported_loss(spec.loss, topology.num_replicas, strategy)
+    return dataclasses.replace(spec, loss=loss)
 
 
 def _check_exchange(topology: Topology, graph: tf.Graph) -> None:

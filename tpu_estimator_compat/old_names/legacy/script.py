@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable, Iterable, Sequence
 
 from tpu_estimator_compat.old_names.legacy import children, locating
+from tpu_estimator_compat.old_names.legacy.behavior import Behavior
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, Shown
 from tpu_estimator_compat.old_names.legacy.imports import compiled
 from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
@@ -54,9 +55,9 @@ def run(
       NoScriptError: there is no such script, or the notebook cannot be run.
       SyntaxError: the script is not Python 3; a note says if it is Python 2.
     """
-    asked, name = _BEHAVIORS[behavior], os.fspath(name)
+    name = os.fspath(name)
     folder = os.getcwd() if module else os.path.dirname(os.path.realpath(name))
-    if not sys.flags.safe_path:
+    if not sys.flags.isolated:  # commands start children with -P
         sys.path.insert(0, folder)
     own = (name.partition(".")[0],) if module else ()
     given = folder, own, tuple(legacy_packages), tuple(modern_packages), numpy_legacy
@@ -64,10 +65,16 @@ def run(
     _name_plugin(own)
     script = locating.module(name) if module else locating.file(name)
     shown, execute = _read(script, numpy_legacy)
-    main = _main(script)
+    main, asked = _main(script), _BEHAVIORS[behavior]
     children.inherit(given, shown, asked, in_children)
     imports.prepare(main.__dict__, chosen.start(shown, asked), shown.python_2)
     sys.argv, sys.modules["__main__"] = [script.path if module else name, *arguments], main
+    _advised(chosen, execute, main)
+
+
+def _advised(
+    chosen: Behavior, execute: Callable[[types.ModuleType], None], main: types.ModuleType
+) -> None:
     try:
         execute(main)
     except BaseException as error:
