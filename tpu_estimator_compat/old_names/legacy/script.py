@@ -32,8 +32,7 @@ def run(
 ) -> None:
     """Runs a script or a notebook as `__main__`; from then on, the process is the script's.
 
-    Nothing is taken back at its end: its threads and `atexit` functions still find its arguments,
-    environment and modules.
+    Its threads and `atexit` functions still find its arguments, environment and modules.
 
     These modules get the names that TensorFlow dropped, from `tpu_estimator_compat.v1`: the script,
     modules beside it or in its package, modules on PYTHONPATH that no installed package owns,
