@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.capture.patches import Function, patched
+from tpu_estimator_compat.engine.capture.replica_context import REPORTED_LOSS
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.engine.graph.graph_ops import ancestors, as_operation
 from tpu_estimator_compat.engine.state.variables import components
@@ -88,6 +89,8 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
                 if gradient is not None and self._can_be_fetched(gradient)
             }
         self.gradients = {name: None for name, g in self._applied.items() if g is None}
+        joined = [op for op in self.graph.get_operations() if op.name.startswith(REPORTED_LOSS)]
+        self._loss = joined[-1].outputs[0] if joined else self.spec.loss
 
     def _can_be_fetched(self, gradient: Any) -> bool:
         tensor = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
@@ -101,7 +104,7 @@ class Recorder(v1.train.SessionRunHook):  # type: ignore[name-defined]
     def before_run(self, run_context: Any) -> Any:
         del run_context
         first = {} if self.losses else {"gradients": self._fetched}
-        loss = {} if self.spec.loss is None else {"loss": self.spec.loss}
+        loss = {} if self._loss is None else {"loss": self._loss}
         return v1.train.SessionRunArgs({**loss, **first})
 
     def after_run(self, run_context: Any, run_values: Any) -> None:

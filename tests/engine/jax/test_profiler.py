@@ -28,6 +28,7 @@ def test_a_jax_profiler_that_would_crash_is_left_out(forks):
 
 
 def test_tensorflows_class_is_replaced_while_an_estimator_exists():
+    gc.collect()  # estimators of other tests
     interface = profiler_v2._pywrap_profiler
     original, config, other = interface.ProfilerSession, RunConfig(), RunConfig()
     profiler.watch(config)
