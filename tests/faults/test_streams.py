@@ -42,6 +42,9 @@ LACKS = {
     "no working directory": "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')",
     "no file": "del sys.modules['__main__'].__file__",
 }
+if sys.version_info[:3] == (3, 13, 0):
+    # Its modules of another class, such as TensorFlow's lazy ones, look names up in this directory.
+    del LACKS["no working directory"]
 
 
 def given():
