@@ -107,7 +107,7 @@ def restore(iterator: tf.data.Iterator, checkpoint: str) -> str | None:
             raise damaged(error, message) from None
         *identity, known = map(tf.compat.as_str, of.numpy())
         if identity != _identity(checkpoint):
-            return f"{path} is the position at another {identity[0]} than {checkpoint}"
+            return f"the position in {path} was saved with another checkpoint than {checkpoint}"
         try:
             if known != _kinds(iterator):
                 raise tf.errors.InvalidArgumentError(None, None, "it is of another dataset.")
@@ -123,26 +123,19 @@ def restore(iterator: tf.data.Iterator, checkpoint: str) -> str | None:
 
 def warn_of_stateful_ops(iterator: tf.data.Iterator) -> None:
     """Warns of an op with state that is not saved and starts anew after a restart."""
-    if error := _stateful_ops(iterator):
-        logging.warning(
-            "save_input_state=True: %s. Its state is not saved and starts anew after a restart."
-            " Use tf.random.stateless_* in the input pipeline for the same numbers.",
-            _plain(error),
-        )
-
-
-def _stateful_ops(iterator: tf.data.Iterator) -> tf.errors.OpError | None:
-    """The error that names an op with a state that is not saved; None where there is none."""
     with eager.eager_mode():
         try:
             gen_dataset_ops.serialize_iterator(
                 iterator._iterator_resource, external_state_policy=_FAIL_IF_STATEFUL
             )
         except tf.errors.FailedPreconditionError as error:
-            return error
+            logging.warning(
+                "save_input_state=True: %s. Its state is not saved and starts anew after a restart."
+                " Use tf.random.stateless_* in the input pipeline for the same numbers.",
+                _plain(error),
+            )
         except tf.errors.OpError:
             pass  # saving raises it again
-    return None
 
 
 def _plain(error: tf.errors.OpError) -> str:

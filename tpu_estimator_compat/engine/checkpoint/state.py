@@ -27,9 +27,8 @@ UNREADABLE = (
     tf.errors.InvalidArgumentError,
     tf.errors.FailedPreconditionError,
 )
-
-
 _OF_FILES = "_of_files"
+_INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
 
 def damaged(error: tf.errors.OpError, message: str) -> tf.errors.DataLossError:
@@ -37,9 +36,6 @@ def damaged(error: tf.errors.OpError, message: str) -> tf.errors.DataLossError:
     made = tf.errors.DataLossError(error.node_def, error.op, message)
     setattr(made, _OF_FILES, True)
     return made
-
-
-_INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
 
 def named(
