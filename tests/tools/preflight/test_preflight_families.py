@@ -55,5 +55,5 @@ def test_a_family_compiles(family, mode, topology, tmp_path, monkeypatch):
         assert report.memory.arguments >= report.input_bytes
         assert sum(x.variables + x.slots for x in report.layers) == report.variable_bytes
         asked, compiled = report.collectives.all_reduces, report.collectives.compiled
-        in_loop = mode == "train" and report.dispatch_steps > 1  # which ends where the loss is NaN
-        assert bool(asked or in_loop) == bool(compiled)
+        has_loss = mode != "infer"  # which is joined over the replicas
+        assert bool(asked or has_loss) == bool(compiled)

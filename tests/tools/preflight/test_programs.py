@@ -185,7 +185,7 @@ def test_the_loop_as_it_is_compiled(tmp_path, monkeypatch, checked):
     aliases = re.findall(r"\{(\d+)\}: \((\d+), \{\}, may-alias\)", program.partition("\n")[0])
     variables = len(dispatch.step.stored)
     assert aliases == [(str(i), str(i)) for i in range(variables)]
-    # Both gradients, and whether the loss is NaN on any replica.
+    # Both gradients, which share an exchange with the loss.
     assert report.collectives.all_reduces == 2
     assert report.collectives.compiled == {"all-reduce": 1}
     assert report.memory.aliased >= report.variable_bytes
