@@ -53,6 +53,9 @@ from tensorflow.python.eager.polymorphic_function.polymorphic_function import (
 )
 from tensorflow.python.framework import config as framework_config  # the switch for determinism
 from tensorflow.python.framework import error_interpolation  # nodes that an error's text names
+from tensorflow.python.framework.function_def_to_graph import (
+    function_def_to_graph,  # functions of a SavedModel
+)
 from tensorflow.python.framework import kernels  # operations that XLA has kernels for
 from tensorflow.python.framework import auto_control_deps_utils  # resources that branches only read
 from tensorflow.python.framework import op_def_registry  # inputs and attributes of operations

@@ -100,7 +100,7 @@ def _stack(op: tf.Operation) -> Any:
     op = graph_ops.original(op)
     while op._original_op is not None:
         op = op._original_op
-    return op.traceback
+    return op.traceback or ()  # of a function that was read from a file, None
 
 
 def function_graph(graph: tf.Graph, name: str) -> tf.Graph | None:

@@ -1,0 +1,235 @@
+"""The program that becomes a Keras model: nodes, their values, weights and layers.
+
+It differs from a TensorFlow graph: functions are inlined, a variable is a value, a constant is an
+array, and several operations may have become one layer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+INPUT = "Input"
+LABEL = "Label"
+WEIGHT = "Weight"
+CONSTANT = "Constant"
+LAYER = "Layer"
+FUNCTION = "Function"
+SOURCES = frozenset({INPUT, LABEL, WEIGHT, CONSTANT})
+"""Kinds of nodes without inputs that need no line of code of their own."""
+
+
+@dataclasses.dataclass(eq=False)
+class Value:
+    """A tensor.
+
+    Attributes:
+      node: what makes it.
+      index: which output of that node it is.
+      shape: sizes, None for an unknown one; None where the rank is unknown.
+      dtype: the name of its dtype, such as "float32".
+    """
+
+    node: Node
+    index: int
+    shape: tuple[int | None, ...] | None
+    dtype: str
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The array of a constant; None for other values."""
+        return self.node.attrs["value"] if self.node.kind == CONSTANT else None
+
+    @property
+    def weight(self) -> Weight | None:
+        return self.node.attrs["weight"] if self.node.kind == WEIGHT else None
+
+    def __repr__(self) -> str:
+        return f"<{self.node.kind} {self.node.name}:{self.index} {self.dtype}{self.shape}>"
+
+
+@dataclasses.dataclass(eq=False)
+class Node:
+    """An operation, a layer's call, or a source of a value.
+
+    Attributes:
+      kind: the type of TensorFlow's operation, such as "MatMul", or one of this module's kinds.
+      name: the operation's name; of an inlined function's, after the call's.
+      inputs: what it takes, without control dependencies.
+      attrs: the operation's attributes as Python values: strings as str, dtypes as their names,
+        shapes as tuples. INPUT and LABEL: "key", the feature's name. WEIGHT: "weight". CONSTANT:
+        "value". LAYER: "layer". FUNCTION, a call of Keras: "function", such as "ops.gelu", and
+        "options", its keyword arguments.
+      bodies: of a branch or loop, its functions by the attribute's name.
+      place: the line of the user's code, "file:line"; empty if unknown.
+    """
+
+    kind: str
+    name: str
+    inputs: list[Value] = dataclasses.field(default_factory=list)
+    attrs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    outputs: list[Value] = dataclasses.field(default_factory=list)
+    bodies: dict[str, Program] = dataclasses.field(default_factory=dict)
+    place: str = ""
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The name scopes that it stands in, the outermost first."""
+        return tuple(self.name.split("/")[:-1])
+
+    @property
+    def layer(self) -> Layer:
+        found: Layer = self.attrs["layer"]
+        return found
+
+    def output(self, shape: Any, dtype: str) -> Value:
+        """Adds an output."""
+        self.outputs.append(Value(self, len(self.outputs), shape, dtype))
+        return self.outputs[-1]
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+
+@dataclasses.dataclass(eq=False)
+class Weight:
+    """A variable: `value` is None where only its shape is known."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    trainable: bool
+    value: np.ndarray | None = None
+
+
+@dataclasses.dataclass(eq=False)
+class Bound:
+    """How a weight of a layer is made of variables: `make` of their arrays."""
+
+    weights: list[Weight]
+    make: Callable[..., np.ndarray] | None = None
+
+    def value(self) -> np.ndarray | None:
+        arrays = [weight.value for weight in self.weights]
+        if any(array is None for array in arrays):
+            return None
+        made: np.ndarray = self.make(*arrays) if self.make else arrays[0]
+        return made
+
+
+@dataclasses.dataclass(eq=False)
+class Layer:
+    """A Keras layer; nodes that share it are calls of one layer.
+
+    Attributes:
+      cls: its class as the file names it, such as "layers.Dense", or a class of the file.
+      name: the name that the author's scopes gave, such as "query".
+      scope: the scopes in which the layer stands, without its own name.
+      args: the constructor's positional arguments.
+      options: the constructor's keyword arguments, without those that have Keras' default.
+      bound: by the weight's path within the layer, such as "kernel" or "cell.kernel".
+      call: keyword arguments of the call, as Python values or `Value`s of the node's inputs after
+        the first. TRAINING stands for the model's argument of that name.
+    """
+
+    cls: str
+    name: str
+    scope: tuple[str, ...]
+    args: list[Any] = dataclasses.field(default_factory=list)
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    bound: dict[str, Bound] = dataclasses.field(default_factory=dict)
+    call: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """An expression of Python as a value in `Layer.args`, `options` or `call`."""
+
+    text: str
+
+
+TRAINING = Code("training")
+
+
+@dataclasses.dataclass(eq=False)
+class Program:
+    """Values by name, in and out, and all nodes that they need.
+
+    Attributes:
+      inputs: by the name of the feature; of a body of a branch or loop, by position.
+      outputs: by the name of the prediction.
+      labels: by the name of the label, empty for a program without a loss.
+    """
+
+    inputs: dict[str, Value]
+    outputs: dict[str, Value]
+    labels: dict[str, Value] = dataclasses.field(default_factory=dict)
+
+    def nodes(self) -> list[Node]:
+        """All nodes that the outputs need, each after those that it takes values of."""
+        return ordered(value.node for value in self.outputs.values())
+
+    def weights(self) -> dict[str, Weight]:
+        """By name, all weights that the program uses, those of layers too."""
+        found: dict[str, Weight] = {}
+        for node in self.nodes():
+            if node.kind == WEIGHT:
+                found[node.attrs["weight"].name] = node.attrs["weight"]
+            if node.kind == LAYER:
+                for bound in node.layer.bound.values():
+                    found.update({weight.name: weight for weight in bound.weights})
+            for body in node.bodies.values():
+                found.update(body.weights())
+        return found
+
+    def users(self) -> dict[Value, list[Node]]:
+        """By value, the nodes that take it, each as often as it does."""
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes():
+            for value in node.inputs:
+                found.setdefault(value, []).append(node)
+        return found
+
+    def replace(self, old: Value, new: Value) -> None:
+        """Gives all users of `old`, and the outputs, `new` in its place."""
+        for node in self.nodes():
+            node.inputs = [new if value is old else value for value in node.inputs]
+        self.outputs = {k: new if v is old else v for k, v in self.outputs.items()}
+
+
+def ordered(targets: Iterable[Node]) -> list[Node]:
+    """`targets` and all nodes before them, each after its inputs."""
+    done: dict[Node, None] = {}
+    stack: list[tuple[Node, Iterator[Value]]] = []
+    entered: set[Node] = set()
+
+    def enter(node: Node) -> None:
+        if node not in entered:
+            entered.add(node)
+            stack.append((node, iter(node.inputs)))
+
+    for target in targets:
+        enter(target)
+        while stack:
+            node, inputs = stack[-1]
+            value = next(inputs, None)
+            if value is None:
+                stack.pop()
+                done[node] = None
+            else:
+                enter(value.node)
+    return list(done)
+
+
+def constant(array: Any, name: str = "constant") -> Value:
+    """A constant's value."""
+    array = np.asarray(array)
+    node = Node(CONSTANT, name, attrs={"value": array})
+    return node.output(array.shape, array.dtype.name)
