@@ -61,7 +61,7 @@ def provided() -> dict[str, list[str]]:
         row.name: _attributes(importlib.import_module(row.served_by))
         for row in table.load().rows.values()
         if row.status is not table.Status.REFUSED and ":" not in row.served_by
-    } | {table.ORIGINAL: []}
+    } | {table.ORIGINAL: [], "tensorflow_estimator": []}
 
 
 def of_original(ours: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -90,11 +90,12 @@ def _attributes(module: types.ModuleType) -> list[str]:
     public = {*_public(module)}
     inner = f"{module.__name__}."
     names = {name for name in dir(module) if not name.startswith("__")}
+    refused = {n for n in names if isinstance(getattr(module, n), overlay.Refused)}
     submodules = {n for n in names if getattr(getattr(module, n), "__name__", "") == inner + n}
     if module.__name__.startswith(_OF_OTHERS):
         found = {each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))}
         public |= {name for name in found if not name.endswith("_test")}
-    return sorted(names - submodules | public)
+    return sorted((names - submodules | public) - refused)
 
 
 def write(folder: pathlib.Path = FOLDER) -> None:

@@ -2,11 +2,13 @@ import io
 import json
 import re
 import shlex
+import subprocess
 import sys
 
 import pytest
 
 from tpu_estimator_compat.__main__ import main
+from tpu_estimator_compat.old_names.legacy import table
 from tpu_estimator_compat.tools.commands import COMMANDS, progress
 
 EXAMPLES = [
@@ -91,6 +93,24 @@ def test_a_name_without_a_row_of_its_own(capsys, name, status, said):
     assert main(["names", name]) == status
     captured = capsys.readouterr()
     assert said in captured.out + captured.err
+
+
+def test_tables_answer_without_tensorflow():
+    """Of the installed TensorFlow, too: its import takes seconds."""
+    code = """
+import sys
+from tpu_estimator_compat.__main__ import main
+from tpu_estimator_compat.old_names.legacy import table
+main(["names", "--json", *table.load().rows, *sys.argv[1:]])
+sys.exit("tensorflow" in sys.modules)
+"""
+    alive = ["tf.train.AdamOptimizer", "tf.data.experimental.load"]
+    in_modules = ["tf.layers.dense", "tf.contrib.layers.batch_norm", "tf.contrib.bigtable.X"]
+    command = [sys.executable, "-c", code, *alive, *in_modules, "cross_replica"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    answered = {row["name"] for row in json.loads(done.stdout)}
+    assert answered == {*table.load().rows, *alive, *in_modules}
 
 
 class Stream(io.StringIO):

@@ -81,6 +81,7 @@ SPEC = "tf.contrib.tpu.TPUEstimatorSpec"
                 ("training", "_nothing", "unknown"),
                 ("tpu.tpu_estimator", "_InputPipeline", "refused"),
                 ("tpu.tpu_estimator", "TPUEstimator", "works"),
+                ("estimator_lib", "BoostedTreesClassifier", "unknown"),
             )
         ),
         (

@@ -146,3 +146,11 @@ def load() -> Table:
             rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
             found += [DeadName(status=Status(row.pop("status")), **row) for row in rows]
     return Table(found)
+
+
+@functools.cache
+def provided() -> dict[str, frozenset[str]]:
+    """The names in the modules that serve rows, by row, as `tests/support/live_names.py` says."""
+    lines = (_NAMES / "provided.txt").read_text(encoding="utf-8").splitlines()
+    parts = (line.partition(":") for line in lines)
+    return {name: frozenset(names.split()) for name, _, names in parts}

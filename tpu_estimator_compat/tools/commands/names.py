@@ -11,13 +11,8 @@ a part is in no name.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import importlib
 import json
-import os
 import shutil
-import sys
-import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -62,48 +57,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 def rows_of(rows: Table, asked: str) -> Iterator[DeadName]:
     """The row of a full name, or the one that holds for it; for a part, all rows with it."""
-    from tpu_estimator_compat.old_names.legacy import table
+    from tpu_estimator_compat.old_names.legacy import answers, table
 
     if asked.partition(".")[0] in _ROOTS:
         name = table.canonical(table.public(asked))
         row = rows.get(name)
         if row is None or (rows.below(name) and row.status is table.Status.REFUSED):
-            row = _answers().of(name)
+            row = answers.of(name)
         if row is not None:
             yield row
     else:
         yield from (row for name, row in rows.rows.items() if asked.lower() in name.lower())
 
 
-def _answers() -> types.ModuleType:
-    if "tensorflow" not in sys.modules:
-        with _silent():  # TensorFlow's libraries tell of devices, whatever its log level
-            importlib.import_module("tensorflow")
-    from tpu_estimator_compat.old_names.legacy import answers
-
-    return answers
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """Within, the process writes nothing to standard error."""
-    if sys.stderr is not None:
-        sys.stderr.flush()
-    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(before, 2)
-        os.close(before)
-        os.close(nowhere)
-
-
 def _why_not(asked: str) -> str:
-    from tpu_estimator_compat.old_names.legacy import table
+    from tpu_estimator_compat.old_names.legacy import answers, table
 
     name = table.canonical(table.public(asked))
-    close = " or ".join(_answers().like(name))
+    close = " or ".join(answers.like(name))
     meant = f" Did you mean {close}?" if close else ""
     return f"neither today's TensorFlow nor tpu_estimator_compat has it.{meant}"
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import importlib.resources
 
 from tpu_estimator_compat.old_names.canned import of_v2
 from tpu_estimator_compat.old_names.legacy import table
@@ -159,9 +157,9 @@ def _of_original(name: str) -> Verdict | None:
     """The verdict on a name of one of the original's modules that only the original has."""
     path = table.main_path(name)
     module, row, following = path, table.load().covering(path), ""
-    while module and f"{module}+" not in _provided():
+    while module and f"{module}+" not in table.provided():
         module, _, following = module.rpartition(".")
-    if following in _provided().get(f"{module}+", ()):
+    if following in table.provided().get(f"{module}+", ()):
         return Verdict(path, Status.WORKS, row=table.load().rows[table.ORIGINAL])
     in_parts = row is not None and row.advice and table.is_of_original(path)
     return Verdict(name, Status.REFUSED, row.advice) if row and in_parts else None
@@ -192,13 +190,5 @@ def _provides(row: DeadName, name: str) -> bool:
     if row.status is table.Status.REFUSED:
         return True
     following = name.removeprefix(f"{row.name}.").partition(".")[0]
-    names = _provided().get(table.main_path(row.name))
+    names = table.provided().get(table.main_path(row.name))
     return names is None or following in names
-
-
-@functools.cache
-def _provided() -> dict[str, frozenset[str]]:
-    folder = importlib.resources.files(table.__package__) / "names"
-    text = (folder / "provided.txt").read_text(encoding="utf-8")
-    lines = (line.partition(":") for line in text.splitlines())
-    return {name: frozenset(names.split()) for name, _, names in lines}
