@@ -18,6 +18,7 @@ WEIGHT = "Weight"
 CONSTANT = "Constant"
 LAYER = "Layer"
 FUNCTION = "Function"
+EXPRESSION = "Expression"
 SOURCES = frozenset({INPUT, LABEL, WEIGHT, CONSTANT})
 """Kinds of nodes without inputs that need no line of code of their own."""
 
@@ -66,7 +67,8 @@ class Node:
       attrs: the operation's attributes as Python values: strings as str, dtypes as their names,
         shapes as tuples. INPUT and LABEL: "key", the feature's name. WEIGHT: "weight". CONSTANT:
         "value". LAYER: "layer". FUNCTION, a call of Keras: "function", such as "ops.gelu", and
-        "options", its keyword arguments.
+        "options", its keyword arguments. EXPRESSION, other Python: "text", in which "{0}", "{1}"
+        stand for the inputs, such as "{0} if training else {1}".
       bodies: of a branch or loop, its functions by the attribute's name.
       place: the line of the user's code, "file:line"; empty if unknown.
     """
