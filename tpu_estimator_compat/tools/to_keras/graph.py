@@ -7,6 +7,7 @@ array, and several operations may have become one layer.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -19,6 +20,8 @@ CONSTANT = "Constant"
 LAYER = "Layer"
 FUNCTION = "Function"
 EXPRESSION = "Expression"
+SIZE = "DimensionSize"
+SIZES = "ShapeTuple"
 SOURCES = frozenset({INPUT, LABEL, WEIGHT, CONSTANT})
 """Kinds of nodes without inputs that need no line of code of their own."""
 
@@ -49,6 +52,12 @@ class Value:
         return self.node.attrs["value"] if self.node.kind == CONSTANT else None
 
     @property
+    def elements(self) -> int | None:
+        """How many elements it has; None if that is unknown."""
+        sizes = [size for size in self.shape or () if size is not None]
+        return math.prod(sizes) if self.shape is not None and len(sizes) == self.rank else None
+
+    @property
     def weight(self) -> Weight | None:
         return self.node.attrs["weight"] if self.node.kind == WEIGHT else None
 
@@ -68,7 +77,9 @@ class Node:
         shapes as tuples. INPUT and LABEL: "key", the feature's name. WEIGHT: "weight". CONSTANT:
         "value". LAYER: "layer". FUNCTION, a call of Keras: "function", such as "ops.gelu", and
         "options", its keyword arguments. EXPRESSION, other Python: "text", in which "{0}", "{1}"
-        stand for the inputs, such as "{0} if training else {1}".
+        stand for the inputs, such as "{0} if training else {1}". SIZE, `ops.shape(x)[axis]`:
+        "axis". SIZES, a tuple of sizes for an argument such as a shape: "sizes", numbers, or None
+        for the next input.
       bodies: of a branch or loop, its functions by the attribute's name.
       place: the line of the user's code, "file:line"; empty if unknown.
     """
@@ -119,11 +130,10 @@ class Bound:
     make: Callable[..., np.ndarray] | None = None
 
     def value(self) -> np.ndarray | None:
-        arrays = [weight.value for weight in self.weights]
-        if any(array is None for array in arrays):
+        arrays = [weight.value for weight in self.weights if weight.value is not None]
+        if len(arrays) < len(self.weights):
             return None
-        made: np.ndarray = self.make(*arrays) if self.make else arrays[0]
-        return made
+        return self.make(*arrays) if self.make else arrays[0]
 
 
 @dataclasses.dataclass(eq=False)

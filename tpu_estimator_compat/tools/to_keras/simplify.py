@@ -1,10 +1,241 @@
-"""Shortens a program: constants folded, shapes that are known written as numbers."""
+"""Shortens a program: constants folded, sizes that are known as numbers, what changes nothing gone.
+
+What TensorFlow computes at run time for a batch of any size, such as the shape of a reshape, has a
+short form in Keras: -1, or `ops.shape(x)[0]`, which a node of kind SIZE stands for.
+"""
 
 from __future__ import annotations
 
-from tpu_estimator_compat.tools.to_keras.graph import Program
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.engine.functions import eager
+from tpu_estimator_compat.tf_internals import op_def_registry
+from tpu_estimator_compat.tools.to_keras.graph import (
+    CONSTANT,
+    SIZE,
+    SIZES,
+    Node,
+    Program,
+    Value,
+    constant,
+)
+
+_LARGEST = 2**16
+"""The most elements of a folded constant; what is larger, such as a mask, stays computed."""
+_NOT_FOLDED = ("Random", "Placeholder", "Fill", "Range", "Print", "Py", "Table")
+Elements = list[Any]
+"""Of a vector of sizes: numbers, and scalars that are known at run time."""
 
 
 def simplify(program: Program) -> None:
-    """Shortens `program` in place."""
-    del program
+    """Shortens a program in place."""
+    same: dict[Value, Value] = {}
+    for node in program.nodes():
+        node.inputs = [same.get(value, value) for value in node.inputs]
+        for body in node.bodies.values():
+            simplify(body)
+        for old, new in zip(node.outputs, _replaced(node), strict=False):
+            if new is not old:
+                same[old] = same.get(new, new)
+    program.outputs = {k: same.get(v, v) for k, v in program.outputs.items()}
+
+
+def _replaced(node: Node) -> Sequence[Value]:
+    """The values that stand for a node's outputs from now on."""
+    if node.inputs and all(value.node.kind == CONSTANT for value in node.inputs):
+        return _folded(node)
+    if node.kind in _INT_RULES:
+        elements = _elements_of(node)
+        if elements is not None:
+            return [_value_of(elements, node)]
+    if node.kind == "Reshape":
+        _fix_shape(node)
+    return [node.inputs[0]] if _does_nothing(node) else node.outputs
+
+
+def _folded(node: Node) -> Sequence[Value]:
+    small = all((value.elements or 0) <= _LARGEST for value in node.outputs)
+    definition = op_def_registry.get(node.kind)
+    if definition is None or definition.is_stateful or not small or node.bodies:
+        return node.outputs
+    if any(part in node.kind for part in _NOT_FOLDED):
+        return node.outputs
+    with eager.eager_mode(), tf.device("CPU"):
+        found = compute(node, [value.constant for value in node.inputs])
+    return [constant(tensor.numpy(), node.name) for tensor in found]
+
+
+def compute(node: Node, inputs: Sequence[Any]) -> list[Any]:
+    """The results of a node's operation, by TensorFlow."""
+    definition = op_def_registry.get(node.kind)
+    left, arguments, inferred = list(inputs), {}, set()
+    for argument in definition.input_arg:
+        inferred |= {argument.type_attr, argument.number_attr, argument.type_list_attr}
+        if argument.number_attr or argument.type_list_attr:
+            number = node.attrs[argument.number_attr or argument.type_list_attr]
+            count = number if isinstance(number, int) else len(number)
+            arguments[argument.name], left = left[:count], left[count:]
+        else:
+            arguments[argument.name] = left.pop(0)
+    own = {a.name for a in definition.attr} - inferred
+    arguments.update({k: v for k, v in node.attrs.items() if k in own and v is not None})
+    result = getattr(tf.raw_ops, node.kind)(**arguments)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _does_nothing(node: Node) -> bool:
+    """Whether the only output is the first input, whatever it is."""
+    if not node.inputs or len(node.outputs) != 1:
+        return False
+    given, made = node.inputs[0], node.outputs[0]
+    known = given.shape is not None and given.shape == made.shape
+    if node.kind in ("Reshape", "BroadcastTo", "Squeeze"):
+        return known and list(given.shape or ()).count(None) <= 1
+    if node.kind == "Cast":
+        return given.dtype == made.dtype
+    if node.kind == "Transpose":
+        order = node.inputs[1].constant
+        return order is not None and list(order) == list(range(len(order)))
+    if node.kind in ("StridedSlice", "Slice"):
+        return known and None not in (given.shape or ())
+    if node.kind in ("Tile", "Pad", "PadV2", "MirrorPad"):
+        number = node.inputs[1].constant
+        return number is not None and bool(np.all(number == (1 if node.kind == "Tile" else 0)))
+    return node.kind in ("AddN", "ConcatV2") and len(node.inputs) - (node.kind == "ConcatV2") == 1
+
+
+def _fix_shape(node: Node) -> None:
+    """Writes the shape of a Reshape with at most one -1 as a constant, where that is enough."""
+    shape = node.outputs[0].shape
+    if shape is not None and shape.count(None) <= 1:
+        sizes = [-1 if size is None else size for size in shape]
+        node.inputs[1] = constant(np.array(sizes, np.int32), node.inputs[1].node.name)
+        return
+    elements = elements_of(node.inputs[1])
+    if elements is not None and all(e != -1 for e in elements if isinstance(e, int)):
+        unknown = [i for i, e in enumerate(elements) if not isinstance(e, int)]
+        if len(unknown) == 1:
+            elements[unknown[0]] = -1
+            node.inputs[1] = constant(np.array(elements, np.int32), node.inputs[1].node.name)
+
+
+def elements_of(value: Value) -> Elements | None:
+    """The elements of a vector of sizes: numbers and scalar values; None where they are unknown."""
+    if value.constant is not None:
+        array = value.constant
+        return [int(x) for x in array] if array.ndim == 1 and array.dtype.kind in "iu" else None
+    if value.node.kind == SIZES:
+        left = iter(value.node.inputs)
+        return [next(left) if size is None else size for size in value.node.attrs["sizes"]]
+    return None
+
+
+def _scalar(value: Value) -> Any:
+    """A scalar of sizes: its number, or itself."""
+    array = value.constant
+    return value if array is None else int(array)
+
+
+def _of_shape(node: Node) -> Elements | None:
+    given = node.inputs[0]
+    if given.shape is None:
+        return None
+    return [_size(given, i) if d is None else d for i, d in enumerate(given.shape)]
+
+
+def _size(value: Value, axis: int) -> Value:
+    """The size of a value's dimension at run time; of the first value that has it for certain."""
+    while value.node.kind in _KEEPS_SHAPE or (
+        value.node.kind in _KEEPS_BATCH and axis == 0 and value.node.inputs[0].shape
+    ):
+        value = value.node.inputs[0]
+    found = Node(SIZE, f"{value.node.name}/size", [value], {"axis": axis})
+    return found.output((), "int32")
+
+
+def _of_slice(node: Node) -> Elements | Any | None:
+    elements = elements_of(node.inputs[0])
+    places = [elements_of(value) for value in node.inputs[1:]]
+    masks = [node.attrs[f"{m}_mask"] for m in ("ellipsis", "new_axis")]
+    if elements is None or any(p is None or len(p) != 1 for p in places) or any(masks):
+        return None
+    begin, end, step = (p[0] for p in places if p)
+    if node.attrs["shrink_axis_mask"]:
+        return [elements[begin]], "scalar"
+    first = None if node.attrs["begin_mask"] else begin
+    return elements[slice(first, None if node.attrs["end_mask"] else end, step)]
+
+
+def _of_pack(node: Node) -> Elements | None:
+    if node.outputs[0].rank != 1 or not _is_of_sizes(node.inputs):
+        return None
+    return [_scalar(value) for value in node.inputs]
+
+
+def _of_concat(node: Node) -> Elements | None:
+    found: Elements = []
+    for value in node.inputs[:-1]:
+        elements = elements_of(value)
+        if elements is None:
+            return None
+        found += elements
+    return found
+
+
+def _of_prod(node: Node) -> Any:
+    elements = elements_of(node.inputs[0])
+    if elements is None or not all(isinstance(e, int) for e in elements):
+        return None
+    return [int(np.prod(elements))], "scalar"
+
+
+def _is_of_sizes(values: Sequence[Value]) -> bool:
+    """Whether scalars are numbers and sizes, or computed of them."""
+    return all(
+        v.dtype in ("int32", "int64") and (v.constant is not None or is_size(v)) for v in values
+    )
+
+
+def is_size(value: Value) -> bool:
+    """Whether a scalar is a size that is known at run time, or computed of such."""
+    node = value.node
+    if node.kind in _ARITHMETIC and value.shape == ():
+        return _is_of_sizes(node.inputs)
+    return node.kind == SIZE
+
+
+_ARITHMETIC = ("AddV2", "Sub", "Mul", "FloorDiv", "Maximum", "Minimum", "Cast")
+_KEEPS_SHAPE = frozenset({"Relu", "Tanh", "Sigmoid", "Softmax", "Cast", "Exp", "Neg", "Square"})
+_KEEPS_BATCH = frozenset({"ExpandDims", "Conv2D", "MaxPool", "AvgPool", "FusedBatchNormV3"})
+_INT_RULES: dict[str, Callable[[Node], Any]] = {
+    "Shape": _of_shape,
+    "StridedSlice": _of_slice,
+    "Pack": _of_pack,
+    "ConcatV2": _of_concat,
+    "Prod": _of_prod,
+}
+"""How sizes come about: a function of a node gives the elements, or None for other values."""
+
+
+def _elements_of(node: Node) -> Any:
+    return _INT_RULES[node.kind](node)
+
+
+def _value_of(elements: Any, node: Node) -> Value:
+    """The value of a vector, or of a scalar, of sizes."""
+    scalar = isinstance(elements, tuple)
+    sizes = elements[0] if scalar else elements
+    dtype = node.outputs[0].dtype
+    if scalar:
+        [size] = sizes
+        return constant(np.array(size, dtype), node.name) if isinstance(size, int) else size
+    if all(isinstance(size, int) for size in sizes):
+        return constant(np.array(sizes, dtype), node.name)
+    known = [size if isinstance(size, int) else None for size in sizes]
+    unknown = [size for size in sizes if not isinstance(size, int)]
+    found = Node(SIZES, node.name, unknown, {"sizes": known})
+    return found.output((len(sizes),), dtype)

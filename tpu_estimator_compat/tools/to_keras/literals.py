@@ -1,0 +1,103 @@
+"""Python text of numbers and arrays, as an author would write them."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+import numpy as np
+
+from tpu_estimator_compat.tools.to_keras.graph import Code, Value
+
+
+def literal(value: Any) -> str:
+    """The text of a number, string, array, tuple, dict or `Code`; arrays become tuples.
+
+    Of a float32 it is the shortest that gives the same float32.
+    """
+    if isinstance(value, Code):
+        return value.text
+    if isinstance(value, np.ndarray):
+        value = value[()] if value.ndim == 0 else tuple(value)
+    if isinstance(value, np.bool_):
+        value = bool(value)
+    if isinstance(value, np.integer):
+        value = int(value)
+    if isinstance(value, bytes):
+        value = value.decode(errors="backslashreplace")
+    if isinstance(value, (float, np.floating)):
+        return _float(value)
+    if isinstance(value, (tuple, list)):
+        inside = ", ".join(map(literal, value))
+        if isinstance(value, list):
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
+    return repr(value)
+
+
+def _float(value: Any) -> str:
+    if not math.isfinite(value):
+        return f'float("{value}")'
+    if isinstance(value, float) and not isinstance(value, np.floating):
+        shortest = repr(value)
+        if float(np.float32(value)) == value:  # an attribute of an operation is a float32
+            shortest = str(np.float32(value))
+    else:
+        shortest = str(value)
+    number = float(shortest)
+    return repr(int(number)) + ".0" if number.is_integer() and abs(number) < 1e16 else repr(number)
+
+
+def argument(value: Value, text: str) -> str:
+    """The text of an argument such as an axis or a shape: a Python number or tuple if constant."""
+    return text if value.constant is None else literal(value.constant)
+
+
+def precedence(text: str) -> int:
+    """How strongly an expression binds: 100 for a name, a call or a number, less for `a + b`."""
+    node = ast.parse(text, mode="eval").body
+    if isinstance(node, ast.BinOp):
+        return _BINDS[type(node.op)]
+    if isinstance(node, ast.UnaryOp):
+        return 10 if isinstance(node.op, ast.Not) else 60
+    if isinstance(node, ast.Compare):
+        return 20
+    if isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda)):
+        return 5
+    return 100
+
+
+_BINDS: dict[type, int] = {
+    ast.Pow: 70,
+    ast.Mult: 50,
+    ast.Div: 50,
+    ast.FloorDiv: 50,
+    ast.Mod: 50,
+    ast.MatMult: 50,
+    ast.Add: 40,
+    ast.Sub: 40,
+    ast.BitAnd: 32,
+    ast.BitXor: 31,
+    ast.BitOr: 30,
+}
+OPERATORS = {"**": 70, "*": 50, "/": 50, "//": 50, "%": 50, "+": 40, "-": 40}
+OPERATORS |= {"<": 20, "<=": 20, ">": 20, ">=": 20}
+
+
+def infix(left: str, operator: str, right: str) -> str:
+    """`left operator right`, with the parentheses that it needs."""
+    binds = OPERATORS[operator]
+    comparison = binds == 20
+    if precedence(left) < binds + (comparison or operator == "**"):
+        left = f"({left})"
+    if precedence(right) <= binds - (operator in ("+", "*") and right.isidentifier()):
+        right = f"({right})"
+    return f"{left} {operator} {right}"
+
+
+def primary(text: str) -> str:
+    """An expression that an index or attribute may follow."""
+    return text if precedence(text) == 100 and not text[0].isdigit() else f"({text})"
