@@ -9,8 +9,8 @@ def check_sound_models():
     from testing.sound_models import SOUND
     from tpu_estimator_compat import testing
 
-    testing.check_replicas_agree(*SOUND["dense"])
     testing.check_learns(*SOUND["batch_norm"], steps=20)
+    testing.check_replicas_agree(*SOUND["dense"])
     testing.check_modes_agree(*SOUND["batch_norm"])
     testing.check_batch_independent(*SOUND["batch_norm"])
     testing.check_exports(*SOUND["adam"])

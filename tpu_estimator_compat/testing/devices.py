@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -32,27 +35,64 @@ def divide(replicas: int) -> None:
                 jax.config.update(name, value)
 
 
-def require(replicas: int) -> None:
-    """Ensures `replicas` logical CPUs; hides GPUs unless TensorFlow has made its devices.
+@contextlib.contextmanager
+def of_replicas(replicas: int) -> Iterator[None]:
+    """Gives TensorFlow at least `replicas` logical CPUs and no GPU, for the time of the block.
 
-    Raises RuntimeError where TensorFlow, which makes its devices only once, has made fewer.
+    A context of TensorFlow makes its devices only once. Where this process's has others, another
+    context takes its place, and everything else of the process stays as it is. Tensors of one
+    context are not for the other.
     """
     check_count(replicas, "replicas")
-    are_made = context.context()._context_handle is not None
-    if not are_made:
-        [cpu] = tf.config.list_physical_devices("CPU")
-        asked = len(tf.config.get_logical_device_configuration(cpu) or [None])
-        if asked < replicas:
-            local.split_cpu(replicas)
+    own = context.context()
+    if own._context_handle is None:  # tests are for CPUs, and GPUs may be other processes'
         tf.config.set_visible_devices([], "GPU")
-    there = len(tf.config.list_logical_devices("CPU"))
-    if there < replicas:
-        raise RuntimeError(
-            f"replicas={replicas}, but TensorFlow has made its devices in this process, and they "
-            f"are {there} logical CPU(s). It makes them once. Give the test a process of its own "
-            f"with @pytest.mark.replicas({replicas}), or call the function by "
-            f"testing.with_replicas({replicas}, function)."
-        )
+    if local.count_logical_cpus() >= replicas and not tf.config.get_visible_devices("GPU"):
+        yield
+        return
+    own.ensure_initialized()
+    _enter(_other_context(own, replicas, own.config.SerializeToString(deterministic=True)))
+    try:
+        yield
+    finally:
+        _enter(own)
+
+
+def _enter(chosen: Any) -> None:
+    context._set_context(chosen)
+    local.strategy.cache_clear()  # its devices are those of the context that ended
+
+
+@functools.cache
+def _other_context(own: Any, replicas: int, config: bytes) -> Any:
+    """A context that is kept, since variables of a check may live on, such as in a traceback."""
+    made = _OtherContext(tf.compat.v1.ConfigProto.FromString(config))
+    made.own = own
+    made.set_visible_devices([], "GPU")
+    [cpu] = made.list_physical_devices("CPU")
+    parts = [tf.config.LogicalDeviceConfiguration()] * replicas
+    made.set_logical_device_configuration(cpu, parts)
+    return made
+
+
+class _OtherContext(context.Context):
+    """A context of which the process's own knows the functions.
+
+    TensorFlow removes a function of a graph from the context of the moment when Python's collector
+    finds the graph, which may be either, and fails where that does not know it.
+    """
+
+    own: Any
+
+    def add_c_function(self, function: Any) -> None:
+        super().add_c_function(function)
+        self.own.add_c_function(function)
+
+    def remove_function(self, name: str) -> None:
+        if self.has_function(name):
+            super().remove_function(name)
+        if self.own.has_function(name):
+            self.own.remove_function(name)
 
 
 def check_count(value: Any, name: str) -> None:

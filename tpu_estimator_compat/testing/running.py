@@ -60,11 +60,10 @@ def run(
         `EstimatorSpec` in evaluation or prediction needs it.
       model_dir: a folder whose newest checkpoint gives the variables, and which gets another after
         training; None for a temporary one.
-      runtime: "tensorflow" or "jax".
+      runtime: "tensorflow" or "jax", which has one device except under `pytest.mark.replicas`.
 
     Raises:
       ValueError, TypeError: no or unequal numbers of examples; what the estimator refuses.
-      RuntimeError: this process has fewer logical CPUs than replicas: see `pytest.mark.replicas`.
     """
     devices.check_count(steps, "steps")
     check_is_mode(mode)
@@ -87,7 +86,8 @@ def of_subject(
     recorder = recorder or Recorder(subject)
     recorder.most_steps = steps
     given = None if model_dir is None else contextlib.nullcontext(model_dir)
-    with given or tempfile.TemporaryDirectory(prefix="testing_") as folder:
+    made = given or tempfile.TemporaryDirectory(prefix="testing_")
+    with devices.of_replicas(replicas), made as folder:
         saves = {} if model_dir is None else {"save_checkpoints_steps": steps}
         estimator = subject.estimator(replicas, folder, recorder.model_fn, **saves)
         input_fn = subject.input_fn(steps)

@@ -20,7 +20,6 @@ from tpu_estimator_compat.engine.capture.user_functions import (
 )
 from tpu_estimator_compat.estimator.tpu_estimator import TPUEstimator
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.testing import devices
 
 ModelFn = Callable[..., Any]
 Shapes = dict[str, tuple[int, ...]]
@@ -110,11 +109,10 @@ class Subject:
     def estimator(
         self, replicas: int, model_dir: str, model_fn: ModelFn | None = None, **config: Any
     ) -> TPUEstimator:
-        """An estimator on `replicas` logical CPUs of this process, with arguments for `RunConfig`.
+        """An estimator on `replicas` logical CPUs, with arguments for `RunConfig`.
 
         `model_fn` takes the place of the subject's own, which it calls.
         """
-        devices.require(replicas)
         if replicas > 1 and not self.use_tpu:
             raise ValueError(f"use_tpu=False runs on one device, but replicas={replicas}.")
         shards = replicas if self.use_tpu else None

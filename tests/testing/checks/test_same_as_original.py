@@ -1,6 +1,7 @@
 """`check_same_as_original`: its script and its refusals; with the original, and with sessions."""
 
 import ast
+import sys
 
 import numpy as np
 import pytest
@@ -92,3 +93,13 @@ def test_bad_arguments(given, error, said, monkeypatch):
     arguments = {"model_fn": linear, "features": FEATURES, "labels": LABELS, "params": PARAMS}
     with pytest.raises(error, match=said):
         check_same_as_original(**{**arguments, **given})
+
+
+def test_a_function_of_the_script_itself(monkeypatch):
+    """The original's environment would import its own `__main__`."""
+    model_fn = nested()
+    monkeypatch.setattr(model_fn, "__module__", "__main__")
+    monkeypatch.setattr(model_fn, "__qualname__", "model_fn")
+    monkeypatch.setattr(sys.modules["__main__"], "model_fn", model_fn, raising=False)
+    with pytest.raises(ValueError, match="none of a script, notebook or function"):
+        check_same_as_original(model_fn, FEATURES, LABELS, PARAMS)

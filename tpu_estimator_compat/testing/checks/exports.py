@@ -14,6 +14,7 @@ from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.estimator import export
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.testing.checks.finding import Finding, close, raise_if_any
+from tpu_estimator_compat.testing.devices import of_replicas
 from tpu_estimator_compat.testing.results import Arrays
 from tpu_estimator_compat.testing.running import PREDICTIONS, of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
@@ -59,7 +60,7 @@ def check_exports(
             "features must be an array or a dict of arrays: a SavedModel's inputs have names. Got "
             f"a tuple of {len(subject.features)}."
         )
-    with tempfile.TemporaryDirectory(prefix="testing_") as folder:
+    with of_replicas(1), tempfile.TemporaryDirectory(prefix="testing_") as folder:
         model_dir = os.path.join(folder, "model")
         of_subject(subject, ModeKeys.TRAIN, model_dir=model_dir)
         predicted = of_subject(subject, ModeKeys.PREDICT, model_dir=model_dir).predictions

@@ -11,9 +11,9 @@ import numpy as np
 
 from tpu_estimator_compat.engine.graph.graph_ops import as_operation
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.testing import devices
 from tpu_estimator_compat.testing.checks import evidence
 from tpu_estimator_compat.testing.checks.finding import Finding, raise_if_any
+from tpu_estimator_compat.testing.devices import check_count
 from tpu_estimator_compat.testing.results import Result
 from tpu_estimator_compat.testing.running import of_subject
 from tpu_estimator_compat.testing.subject import SEED, ModelFn, Subject
@@ -45,8 +45,7 @@ def check_replicas_agree(
 ) -> None:
     """Makes a training step on one replica and on several, and fails unless they do the same.
 
-    The examples are the global batch both times. This process needs as many logical CPUs as
-    replicas: see `pytest.mark.replicas`.
+    The examples are the global batch both times.
 
     Example:
       testing.check_replicas_agree(model_fn, images, digits, replicas=4)
@@ -64,7 +63,7 @@ def check_replicas_agree(
       ValueError: fewer than two replicas, or a batch that they cannot share.
     """
     __tracebackhide__ = True  # pytest shows the test's own line
-    devices.require(replicas)
+    check_count(replicas, "replicas")
     if replicas == 1:
         raise ValueError("check_replicas_agree compares one replica with several; got replicas=1.")
     subject = Subject(model_fn, features, labels, params, True, seed)

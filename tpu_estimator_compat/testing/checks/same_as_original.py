@@ -140,11 +140,12 @@ def _home(model_fn: Callable[..., Any]) -> tuple[str, str]:
     """The module of a function, and the folder from which it is imported."""
     name, module = getattr(model_fn, "__qualname__", "<"), inspect.getmodule(model_fn)
     file = getattr(module, "__file__", None)
-    if module is None or file is None or getattr(module, name, None) is not model_fn:
+    imported = getattr(module, name, None) is model_fn and model_fn.__module__ != "__main__"
+    if module is None or file is None or not imported:
         raise ValueError(
             f"model_fn ({model_fn}) must be a function at the top of a module, which the "
-            "original's environment can import. Give such a function, and in `params` what it "
-            "depends on."
+            "original's environment can import: none of a script, notebook or function. Move it "
+            "there, and give in `params` what it depends on."
         )
     parts = module.__name__.split(".")
     up = len(parts) - (0 if pathlib.Path(file).name == "__init__.py" else 1)
