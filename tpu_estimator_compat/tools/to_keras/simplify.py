@@ -170,6 +170,18 @@ def _of_slice(node: Node) -> Elements | Any | None:
     return elements[slice(first, None if node.attrs["end_mask"] else end, step)]
 
 
+def _of_part(node: Node) -> Elements | None:
+    elements, begin, size = map(elements_of, node.inputs)
+    if (
+        elements is None
+        or not begin
+        or not size
+        or not all(isinstance(e, int) for e in begin + size)
+    ):
+        return None
+    return elements[begin[0] :][: size[0] if size[0] >= 0 else None]
+
+
 def _of_pack(node: Node) -> Elements | None:
     if node.outputs[0].rank != 1 or not _is_of_sizes(node.inputs):
         return None
@@ -213,6 +225,7 @@ _KEEPS_SHAPE = frozenset({"Relu", "Tanh", "Sigmoid", "Softmax", "Cast", "Exp", "
 _KEEPS_BATCH = frozenset({"ExpandDims", "Conv2D", "MaxPool", "AvgPool", "FusedBatchNormV3"})
 _INT_RULES: dict[str, Callable[[Node], Any]] = {
     "Shape": _of_shape,
+    "Slice": _of_part,
     "StridedSlice": _of_slice,
     "Pack": _of_pack,
     "ConcatV2": _of_concat,

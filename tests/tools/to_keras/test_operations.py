@@ -1,0 +1,198 @@
+"""Each operation of the table gives what TensorFlow's gives."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from tpu_estimator_compat.tools.to_keras import operations
+from tpu_estimator_compat.tools.to_keras.graph import (
+    CONSTANT,
+    EXPRESSION,
+    FUNCTION,
+    INPUT,
+    SIZE,
+    SIZES,
+)
+from tpu_estimator_compat.tools.to_keras.literals import literal
+from tpu_estimator_compat.tools.to_keras.reading import read
+from tpu_estimator_compat.tools.to_keras.simplify import simplify
+
+v1, raw = tf.compat.v1, tf.raw_ops
+X, Y = (np.random.RandomState(i).uniform(-0.9, 0.9, (2, 3, 4)).astype("f4") for i in (0, 1))
+POSITIVE = np.abs(X) + 1
+IMAGE = np.random.RandomState(2).normal(size=(2, 6, 6, 3)).astype("f4")
+IDS = np.array([[0, 2, 1], [1, 1, 0]], np.int32)
+BOTH = [X > 0, Y > 0]
+SQUARE = np.eye(3, dtype="f4") * 2 + 0.5
+KERNEL = np.random.RandomState(3).normal(size=(3, 3, 3, 2)).astype("f4")
+CHANNEL = np.random.RandomState(4).uniform(0.5, 1, 3).astype("f4")
+
+ELEMENTWISE = {
+    "Abs Acos Asin Asinh Atan Atanh Ceil Cos Cosh Elu Erf Erfinv Exp Expm1 Floor": X,
+    "IsFinite IsInf IsNan LogSoftmax Neg OnesLike Relu Relu6 Rint Round Selu Sigmoid": X,
+    "Sign Sin Sinh Softmax Softplus Softsign Square Tan Tanh ZerosLike": X,
+    "Acosh Log Log1p Rsqrt Sqrt": POSITIVE,
+    "Cholesky MatrixInverse": SQUARE,
+    "LogicalNot": X > 0,
+}
+OF_TWO = {
+    "AddV2 Add Atan2 Div Sub Mul RealDiv DivNoNan FloorDiv FloorMod Less LessEqual": [X, Y],
+    "Greater GreaterEqual Equal NotEqual Maximum Minimum SquaredDifference": [X, Y],
+    "Pow": [POSITIVE, Y],
+    "LogicalAnd LogicalOr": BOTH,
+    "BitwiseAnd BitwiseOr BitwiseXor FloorDiv FloorMod": [IDS + 5, IDS + 2],
+}
+ROWS = {
+    "AddN": (lambda x, y: tf.add_n([x, y, x]), X, Y),
+    "All": (lambda x: tf.reduce_all(x > 0, [0, 2]), X),
+    "Any": (lambda x: tf.reduce_any(x > 0, -1, keepdims=True), X),
+    "ArgMax": (lambda x: tf.argmax(x, -1), X),
+    "ArgMin": (lambda x: tf.argmin(x, 1), X),
+    "AvgPool": (lambda x: tf.nn.avg_pool2d(x, 2, 2, "SAME"), IMAGE),
+    "AvgPool3D": (lambda x: tf.nn.avg_pool3d(x[None], 2, 1, "VALID"), IMAGE),
+    "BatchMatMulV2": (lambda x, y: tf.matmul(x, y, transpose_b=True), X, Y),
+    "BatchMatMul": (lambda x, y: raw.BatchMatMul(x=x, y=y, adj_x=True), X, Y),
+    "BatchMatMulV3": (lambda x, y: raw.BatchMatMulV3(x=x, y=y, Tout=tf.float32, adj_y=True), X, Y),
+    "BiasAdd": (lambda x: tf.nn.bias_add(x, CHANNEL), IMAGE),
+    "Cast": (lambda x: tf.cast(x * 10, tf.int32), X),
+    "ClipByValue": (lambda x: raw.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=0.1), X),
+    "ConcatV2": (lambda x, y: tf.concat([x, y, x], 1), X, Y),
+    "Conv2D": (lambda x, k: tf.nn.conv2d(x, k, 2, "SAME"), IMAGE, KERNEL),
+    "Conv2D dilated": (lambda x, k: v1.nn.conv2d(x, k, [1] * 4, "VALID", dilations=[1, 2, 2, 1]),
+                       IMAGE, KERNEL),
+    "Conv3D": (lambda x, k: tf.nn.conv3d(x[None], k[None], [1] * 5, "SAME"), IMAGE, KERNEL),
+    "Cumprod": (lambda x: tf.math.cumprod(x, 1, exclusive=True), POSITIVE),
+    "Cumsum": (lambda x: tf.cumsum(x, 2, exclusive=True, reverse=True), X),
+    "DepthwiseConv2dNative": (
+        lambda x, k: tf.nn.depthwise_conv2d(x, k, [1, 2, 2, 1], "SAME"), IMAGE, KERNEL),
+    "Einsum": (lambda x, y: tf.einsum("abc,adc->abd", x, y), X, Y),
+    "ExpandDims": (lambda x: tf.expand_dims(x, -2), X),
+    "Fill": (lambda x: tf.fill([tf.shape(x)[0], 3], x[0, 0, 0]), X),
+    "FusedBatchNorm": (lambda x: raw.FusedBatchNorm(
+        x=x, scale=CHANNEL, offset=CHANNEL, mean=CHANNEL, variance=CHANNEL, epsilon=0.01,
+        is_training=False)[0], IMAGE),
+    "FusedBatchNormV2": (lambda x: raw.FusedBatchNormV2(
+        x=x, scale=CHANNEL, offset=CHANNEL, mean=CHANNEL, variance=CHANNEL, epsilon=0.01,
+        is_training=False)[0], IMAGE),
+    "FusedBatchNormV3": (lambda x: raw.FusedBatchNormV3(
+        x=x, scale=CHANNEL, offset=CHANNEL, mean=CHANNEL, variance=CHANNEL, epsilon=0.01,
+        is_training=False)[0], IMAGE),
+    "GatherNd": (lambda x, i: tf.gather_nd(x, tf.stack([i[:, 0] % 2, i[:, 1]], -1)), X, IDS),
+    "GatherV2": (lambda x, i: tf.gather(x, i, axis=1), X, IDS),
+    "L2Loss": (lambda x: tf.nn.l2_loss(x) * 0.1, X),
+    "LeakyRelu": (lambda x: tf.nn.leaky_relu(x, 0.3), X),
+    "MatMul": (lambda x, y: tf.matmul(x[0], y[1], transpose_b=True), X, Y),
+    "MatrixBandPart": (lambda x: tf.linalg.band_part(x, -1, 0), X),
+    "MatrixBandPart above": (lambda x: tf.linalg.band_part(x, 1, -1), X),
+    "Max": (lambda x: tf.reduce_max(x, 1), X),
+    "MaxPool": (lambda x: tf.nn.max_pool2d(x, 3, 2, "SAME"), IMAGE),
+    "MaxPool3D": (lambda x: tf.nn.max_pool3d(x[None], 2, 2, "VALID"), IMAGE),
+    "Mean": (lambda x: tf.reduce_mean(x, [1, 2], keepdims=True), IMAGE),
+    "Min": (lambda x: tf.reduce_min(x), X),
+    "MirrorPad": (lambda x: tf.pad(x, [[0, 0], [1, 1], [2, 0]], "REFLECT"), X),
+    "OneHot": (lambda i: tf.one_hot(i, 3, 2.0, -1.0), IDS),
+    "Pack": (lambda x, y: tf.stack([x, y], 1), X, Y),
+    "Pad": (lambda x: tf.pad(x, [[0, 0], [1, 2], [0, 0]]), X),
+    "PadV2": (lambda x: tf.pad(x, [[0, 1], [0, 0], [0, 0]], constant_values=-3.0), X),
+    "Prod": (lambda x: tf.reduce_prod(x, 0), X),
+    "Range": (lambda x: tf.range(tf.shape(x)[0] + 2), X),
+    "Reshape": (lambda x: tf.reshape(x, [tf.shape(x)[0], -1]), X),
+    "Reshape by sizes": (lambda x: tf.reshape(x, [-1, tf.shape(x)[0], 2]), X),
+    "ReverseV2": (lambda x: tf.reverse(x, [1]), X),
+    "Select": (lambda x, y: v1.where(x[:, 0, 0] > 0, x, y), X, Y),
+    "SelectV2": (lambda x, y: tf.where(x > 0, x, y), X, Y),
+    "Slice": (lambda x: tf.slice(x, [0, 1, 0], [-1, 2, 3]), X),
+    "SoftmaxCrossEntropyWithLogits": (
+        lambda x, y: tf.nn.softmax_cross_entropy_with_logits(tf.nn.softmax(y), x), X, Y),
+    "SparseSoftmaxCrossEntropyWithLogits": (
+        lambda i, x: tf.nn.sparse_softmax_cross_entropy_with_logits(i, x), IDS, X),
+    "Split": (lambda x: tf.split(x, 2, -1)[1], X),
+    "SplitV": (lambda x: tf.split(x, [1, 3], -1)[1], X),
+    "Squeeze": (lambda x: tf.squeeze(x[:, :1, None], [1, 2]), X),
+    "StridedSlice": (lambda x: x[:, None, 1:, ::2], X),
+    "StridedSlice of the last": (lambda x: x[..., -1], X),
+    "StridedSlice of one": (lambda x: x[1, :2], X),
+    "Sum": (lambda x: tf.reduce_sum(x, -1, keepdims=True), X),
+    "Tile": (lambda x: tf.tile(x, [1, 2, 1]), X),
+    "TopKV2": (lambda x: tf.nn.top_k(x, 2)[1], X),
+    "Transpose": (lambda x: tf.transpose(x, [0, 2, 1]), X),
+    "Unpack": (lambda x: tf.unstack(x, axis=1)[2], X),
+    "UnsortedSegmentSum": (lambda x, i: tf.math.unsorted_segment_sum(x[0], i[0], 4), X, IDS),
+    "a size": (lambda x: tf.cast(tf.shape(x)[0] * 3, tf.float32) * x, X),
+    "only in TensorFlow": (lambda x: tf.nn.local_response_normalization(x), IMAGE),
+    "strings": (lambda i: tf.strings.to_hash_bucket_fast(tf.strings.as_string(i), 7), IDS),
+}  # fmt: skip
+
+
+def rows():
+    found = dict(ROWS)
+    for table in (ELEMENTWISE, OF_TWO):
+        for names, given in table.items():
+            for name in names.split():
+                inputs = given if isinstance(given, list) else [given]
+                key = name if name not in found else f"{name} of integers"
+                found[key] = (lambda *x, op=name: _called(op, x), *inputs)
+    return found
+
+
+def _called(op, inputs):
+    names = [a.name for a in operations.op_def_registry.get(op).input_arg]
+    return getattr(raw, op)(**dict(zip(names, inputs, strict=True)))
+
+
+def program_of(function, *arrays):
+    graph = tf.Graph()
+    with graph.as_default():
+        inputs = {
+            str(i): v1.placeholder(a.dtype, [None, *a.shape[1:]]) for i, a in enumerate(arrays)
+        }
+        return read(graph, inputs, {"y": function(*inputs.values())}, {}), graph, inputs
+
+
+def evaluated(program, arrays):
+    names = {"ops": ops, "tf": tf, "keras": keras}
+    texts = {}
+    for i, node in enumerate(program.nodes()):
+        name = f"v{i}"
+        if node.kind == INPUT:
+            names[name] = ops.convert_to_tensor(arrays[int(node.attrs["key"])])
+        elif node.kind == CONSTANT:
+            names[name] = node.attrs["value"]
+        else:
+            names[name] = eval(operations.expression(node, [texts[v] for v in node.inputs]), names)
+        several = len(node.outputs) > 1 and node.kind not in operations.FIRST_ALONE
+        texts.update({v: f"{name}[{v.index}]" if several else name for v in node.outputs})
+        if node.kind == CONSTANT and node.attrs["value"].ndim == 0:
+            texts[node.outputs[0]] = literal(node.attrs["value"])
+    return eval(texts[program.outputs["y"]], names)
+
+
+@pytest.mark.parametrize("row", rows())
+def test_an_operation_does_the_same(row):
+    function, *arrays = rows()[row]
+    program, graph, inputs = program_of(function, *arrays)
+    with v1.Session(graph=graph) as session:
+        feeds = dict(zip(inputs.values(), arrays, strict=True))
+        wanted = session.run(function_output(graph, program), feeds)
+    simplify(program)
+    assert operations.refused(program) == []
+    found = np.asarray(evaluated(program, arrays))
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found.astype("f8"), wanted.astype("f8"), rtol=2e-5, atol=1e-6)
+
+
+def function_output(graph, program):
+    value = program.outputs["y"]
+    return graph.get_tensor_by_name(f"{value.node.name}:{value.index}")
+
+
+def test_all_operations_are_tried():
+    random = {"RandomStandardNormal", "RandomUniform", "TruncatedNormal"}
+    of_complex = {"Real", "Imag", "Conj"}
+    made_by_steps = {SIZE, SIZES, FUNCTION, EXPRESSION, "Shape", "BroadcastTo", "LogicalXor"}
+    tried = {name.split()[0] for name in rows()}
+    assert set(operations.RULES) - tried == random | of_complex | made_by_steps
