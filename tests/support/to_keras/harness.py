@@ -1,0 +1,164 @@
+"""Calls the programs: each step for several of them in one process."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tokenize
+from typing import Any
+
+from support import TESTS, python_path
+
+HERE = pathlib.Path(__file__).parent
+PROGRAMS = (
+    "mlp",
+    "convnet",
+    "resnet",
+    "decoder",
+    "rnn",
+    "rnn:cell=gru",
+    "rnn:layers=2",
+    "rnn:both=True",
+    "wide_deep",
+    "gan",
+    "recommender",
+    "attention",
+    "separable",
+    "slim_net",
+    "loops",
+    "bert",
+    "albert",
+)
+NEED_CLIENTS = ("bert", "albert")
+"""Programs of installed packages."""
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {
+        **os.environ,
+        "CUDA_VISIBLE_DEVICES": "",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "PYTHONPATH": python_path.joined(TESTS.parent, TESTS),
+        **more,
+    }
+
+
+def call(words: list[Any], log: pathlib.Path, **env: str) -> int:
+    with open(log, "w") as output:
+        done = subprocess.run(
+            [sys.executable, *map(str, words)],
+            env=environment(**env),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=1800,
+        )
+    return done.returncode
+
+
+def folder_of(folder: pathlib.Path, name: str) -> pathlib.Path:
+    return folder / name.replace(":", "-")
+
+
+def prepare(folder: pathlib.Path, names: list[str], clients: pathlib.Path | None = None) -> None:
+    """Trains and exports programs, see `prepare.py`."""
+    path = python_path.joined(TESTS.parent, TESTS, *([clients] if clients else []))
+    call([HERE / "prepare.py", folder, *names], folder / "prepare.log", PYTHONPATH=path)
+
+
+def lead_out(
+    folder: pathlib.Path, name: str, kind: str, clients: pathlib.Path | None = None
+) -> int:
+    """`to-keras` of a program's SavedModel ("saved") or of its script; gives the exit status."""
+    home = folder_of(folder, name)
+    out = home / kind
+    out.mkdir()
+    program, *changed = name.split(":")
+    sources: dict[str, list[Any]] = {
+        "saved": [pathlib.Path(home, "export").read_text()],
+        "script": [HERE / "run.py", program, f"--model_dir={home / 'model'}", *changed],
+    }
+    path = python_path.joined(TESTS.parent, TESTS, *([clients] if clients else []))
+    command = ["-m", "tpu_estimator_compat", "to-keras", "--out", out / "model.py"]
+    return call([*command, *sources[kind]], out / "log", PYTHONPATH=path)
+
+
+def run_alone(folder: pathlib.Path, names: list[str], backend: str, **env: str) -> None:
+    """Runs the written files with Keras alone, see `own.py`."""
+    homes = [folder_of(folder, name) for name in names]
+    call([HERE / "own.py", *homes], folder / f"{backend}.log", KERAS_BACKEND=backend, **env)
+
+
+def found(folder: pathlib.Path, name: str, kind: str, backend: str) -> dict[str, Any]:
+    path = folder_of(folder, name) / kind / f"{backend}.json"
+    return json.loads(path.read_text()) if path.exists() else {"error": "nothing was run"}
+
+
+def code_lines(text: str) -> int:
+    """Lines of code: without comments, docstrings and blank lines."""
+    strings = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            strings |= set(range(node.lineno, node.end_lineno + 1))
+    ignored = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in ignored and token.type != tokenize.ENDMARKER:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return len(lines - strings)
+
+
+def author_lines(name: str) -> int:
+    """Lines of a program's model code: without its data, imports and parameters."""
+    path = HERE / "programs" / f"{name.partition(':')[0]}.py"
+    tree = ast.parse(path.read_text())
+    kept = [
+        ast.get_source_segment(path.read_text(), node) or ""
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name not in ("input_fn", "sources")
+    ]
+    if any(isinstance(node, ast.FunctionDef) and node.name == "sources" for node in tree.body):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        kept += module.sources()
+    return sum(map(code_lines, kept))
+
+
+def ratio(folder: pathlib.Path, name: str, kind: str) -> float:
+    written = (folder_of(folder, name) / kind / "model.py").read_text()
+    return code_lines(written) / author_lines(name)
+
+
+def main() -> None:
+    folder, *names = pathlib.Path(sys.argv[1]).absolute(), *sys.argv[2:]
+    names = names or list(PROGRAMS)
+    cache = pathlib.Path.home() / ".cache/tpu_estimator_compat/clients-py311"
+    clients = cache if {*names} & {*NEED_CLIENTS} else None
+    if clients:
+        sys.path.append(str(clients))
+    folder.mkdir(exist_ok=True)
+    new = [name for name in names if not folder_of(folder, name).exists()]
+    if new:
+        prepare(folder, new, clients)
+    for name in names:
+        for kind in ("saved", "script"):
+            lead_out(folder, name, kind, clients)
+    for backend in ("tensorflow", "jax"):
+        run_alone(folder, names, backend)
+    for name in names:
+        for kind in ("saved", "script"):
+            print(name, kind, "lines", round(ratio(folder, name, kind), 2))
+            for backend in ("tensorflow", "jax"):
+                print("   ", backend, found(folder, name, kind, backend))
+
+
+if __name__ == "__main__":
+    main()
