@@ -10,7 +10,8 @@ import pytest
 from support import TESTS, python_path
 
 SCRIPT = """
-import atexit, multiprocessing, os, sys, tempfile, threading, time
+import atexit, collections, ctypes, itertools, multiprocessing, os, re
+import sys, tempfile, threading, time
 atexit.register(print, "first")  # before TensorFlow's own, and not flushed
 import tensorflow.compat.v1 as tf
 from tpu_estimator_compat.v1 import estimator
@@ -68,6 +69,12 @@ def input_fn(params=None):
         return tf.data.Dataset.from_generator(rows, tf.float32, []).batch(1)
     return tf.data.Dataset.from_tensors(tf.constant([1.0])).repeat()
 
+def blocking(descriptor):  # in C, which no signal interrupts
+    told("blocked")
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):
+        ctypes.CDLL(None).pthread_mutex_lock(mutex)
+
 class Hook(tf.train.SessionRunHook):
     def end(self, session):
         if KIND == "fork":
@@ -84,8 +91,14 @@ class Hook(tf.train.SessionRunHook):
     def after_run(self, run_context, run_values):
         if KIND == "hook":
             waiting(0)
-        if KIND == "steps":
+        if KIND == "disk":
+            os.fsync = blocking
+        if KIND in ("steps", "lock", "short lock", "match"):
             told("blocked")
+            if KIND == "match":
+                re.match("(a*)*b", "a" * 40)
+            many = {"lock": 10**12, "short lock": 6 * 10**8}.get(KIND, 0)
+            collections.deque(itertools.repeat(None, many), maxlen=0)
             Hook.after_run = lambda *unused: time.sleep(0.01)
 
 KIND = sys.argv[2]
@@ -165,6 +178,30 @@ def test_the_exit_status_is_pythons(tmp_path, kind, number, ending, command, sta
 
 
 @pytest.mark.slow
+def test_a_second_signal_ends_a_write_that_blocks(tmp_path):
+    lines, log, code = ended(tmp_path, "disk", signal.SIGTERM, times=2)
+    assert (lines, code) == (["exit"], 143), log
+
+
+@pytest.mark.slow
+def test_one_signal_ends_a_process_whose_lock_is_held(tmp_path):
+    process = started(tmp_path, "lock")
+    assert [process.stdout.readline() for _ in range(2)][1] == "blocked\n"
+    time.sleep(0.3)
+    process.terminate()
+    before = time.monotonic()
+    assert process.wait(timeout=60) == -signal.SIGALRM, process.stderr.read()
+    assert 15 < time.monotonic() - before < 30
+
+
+@pytest.mark.slow
+def test_a_lock_that_is_held_for_seconds_loses_no_step(tmp_path):
+    lines, log, code = ended(tmp_path, "short lock", signal.SIGTERM)
+    assert (lines, code) == (["finally", "exit"], 143), log
+    assert (tmp_path / "model.ckpt-1.index").exists(), log
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_host_call_that_waits_in_python_ends_with_the_process(tmp_path, number, status, times):
@@ -227,6 +264,7 @@ def test_an_input_that_waits_in_python_leaves_a_checkpoint(tmp_path):
     [
         ("begin", 1, "training ended at once, before its first step."),
         ("hook", 2, "training ended at once, because a second signal came."),
+        ("match", 2, "training ended at once, because a second signal came."),
         ("evaluation", 1, "the evaluation, and training, ended at once."),
     ],
 )

@@ -18,6 +18,7 @@ import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
 from tpu_estimator_compat.engine.functions.cancelling import cancelled_by
+from tpu_estimator_compat.engine.signals import held_lock
 from tpu_estimator_compat.engine.signals.signal_watch import SignalWatch
 
 _NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -77,14 +78,14 @@ class Preemption(tf.compat.v1.train.SessionRunHook):
             self._context.callback(_listening.remove, self)
         self._before = before
         for number in before:
-            signal.signal(number, self._note)
+            held_lock.set_handler(number, self._note)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
         self._context.close()
         for number, before in self._before.items():
             if self._is_ours(number):
-                signal.signal(number, before)
+                held_lock.set_handler(number, before)
         if self._ended is not None:
             number, words = self._ended
             logging.warning("%s: %s", _name(number), words)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from tpu_estimator_compat.engine.functions import cancelling
 from tpu_estimator_compat.engine.functions.cancelling import Canceller
-from tpu_estimator_compat.engine.signals import process_exit
+from tpu_estimator_compat.engine.signals import held_lock, process_exit
 
 _INTERVAL = 0.2  # seconds between two checks of the main thread
 _BUSY = 0.2  # of a core: a process that uses less computes nothing
@@ -32,7 +32,7 @@ def _leave_to_parent() -> None:
     if _open:
         signal.set_wakeup_fd(-1)
     for watch in _open:
-        watch.close_pipe()
+        watch.leave_to_parent()
     _open.clear()
 
 
@@ -75,6 +75,7 @@ class SignalWatch:
         self._cancelled: float | None = None
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
+        self._lock_pipe = held_lock.open_pipe()
         self._before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         _open.append(self)
         threading.Thread(target=self._watch, name="signals", daemon=True).start()
@@ -88,12 +89,22 @@ class SignalWatch:
             return
         _open.remove(self)
         signal.set_wakeup_fd(self._before)
-        os.close(self._writer)
+        self._leave_lock()
+        os.close(self._writer)  # the thread closes the rest
 
-    def close_pipe(self) -> None:
-        """Closes the pipe in the child of a fork, which does not have the thread."""
-        os.close(self._reader)
+    def leave_to_parent(self) -> None:
+        """Takes all back in the child of a fork, which does not have the thread."""
+        self._leave_lock()
         os.close(self._writer)
+        self._close_rest()
+
+    def _leave_lock(self) -> None:
+        if self._lock_pipe:
+            held_lock.close(self._lock_pipe[0])
+
+    def _close_rest(self) -> None:
+        for descriptor in (self._reader, *self._lock_pipe):
+            os.close(descriptor)
 
     def answered(self) -> None:
         """Called by the handler of a signal, in the main thread."""
@@ -103,12 +114,17 @@ class SignalWatch:
         wall, cpu = time.monotonic(), time.process_time()
         poll = select.poll()  # `select` cannot take the 1025th open file
         poll.register(self._reader, select.POLLIN)
+        for descriptor in self._lock_pipe[:1]:
+            poll.register(descriptor, select.POLLIN)
         while True:
             interval = None if self._number is None else 1000 * _INTERVAL
-            if poll.poll(interval):
+            readable = [descriptor for descriptor, _ in poll.poll(interval)]
+            for descriptor in set(self._lock_pipe).intersection(readable):
+                held_lock.read(descriptor)
+            if self._reader in readable:
                 numbers = os.read(self._reader, 64)
                 if not numbers:
-                    os.close(self._reader)
+                    self._close_rest()
                     return
                 self._note(numbers)
             seconds, computed = time.monotonic() - wall, time.process_time() - cpu
