@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras import ops
 
 from tpu_estimator_compat.tools.to_keras import operations
-from tpu_estimator_compat.tools.to_keras.graph import (
-    CONSTANT,
-    EXPRESSION,
-    FUNCTION,
-    INPUT,
-    SIZE,
-    SIZES,
-)
-from tpu_estimator_compat.tools.to_keras.literals import literal
+from tpu_estimator_compat.tools.to_keras.graph import EXPRESSION, FUNCTION, SIZE, SIZES
 from tpu_estimator_compat.tools.to_keras.reading import read
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
+
+from .evaluating import evaluated
 
 v1, raw = tf.compat.v1, tf.raw_ops
 X, Y = (np.random.RandomState(i).uniform(-0.9, 0.9, (2, 3, 4)).astype("f4") for i in (0, 1))
@@ -153,24 +145,6 @@ def program_of(function, *arrays):
         return read(graph, inputs, {"y": function(*inputs.values())}, {}), graph, inputs
 
 
-def evaluated(program, arrays):
-    names = {"ops": ops, "tf": tf, "keras": keras}
-    texts = {}
-    for i, node in enumerate(program.nodes()):
-        name = f"v{i}"
-        if node.kind == INPUT:
-            names[name] = ops.convert_to_tensor(arrays[int(node.attrs["key"])])
-        elif node.kind == CONSTANT:
-            names[name] = node.attrs["value"]
-        else:
-            names[name] = eval(operations.expression(node, [texts[v] for v in node.inputs]), names)
-        several = len(node.outputs) > 1 and node.kind not in operations.FIRST_ALONE
-        texts.update({v: f"{name}[{v.index}]" if several else name for v in node.outputs})
-        if node.kind == CONSTANT and node.attrs["value"].ndim == 0:
-            texts[node.outputs[0]] = literal(node.attrs["value"])
-    return eval(texts[program.outputs["y"]], names)
-
-
 @pytest.mark.parametrize("row", rows())
 def test_an_operation_does_the_same(row):
     function, *arrays = rows()[row]
@@ -180,7 +154,8 @@ def test_an_operation_does_the_same(row):
         wanted = session.run(function_output(graph, program), feeds)
     simplify(program)
     assert operations.refused(program) == []
-    found = np.asarray(evaluated(program, arrays))
+    [found] = evaluated(program, dict(zip(inputs, arrays, strict=True)))
+    found = np.asarray(found)
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found.astype("f8"), wanted.astype("f8"), rtol=2e-5, atol=1e-6)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tpu_estimator_compat.tf_internals import op_def_registry
 from tpu_estimator_compat.tools.to_keras import expressions as e
+from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
 from tpu_estimator_compat.tools.to_keras.expressions import Rule, UnknownOperationError
 from tpu_estimator_compat.tools.to_keras.graph import (
     EXPRESSION,
@@ -20,8 +21,6 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 )
 from tpu_estimator_compat.tools.to_keras.literals import infix, literal
 
-BRANCHES = frozenset({"If", "StatelessIf"})
-LOOPS = frozenset({"While", "StatelessWhile"})
 FIRST_ALONE = frozenset(
     {
         "FusedBatchNorm",

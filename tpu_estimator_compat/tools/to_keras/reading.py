@@ -11,6 +11,8 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.graph.graph_ops import is_variable_handle
 from tpu_estimator_compat.tf_internals import function_def_to_graph
+from tpu_estimator_compat.tools.to_keras import control_flow
+from tpu_estimator_compat.tools.to_keras.control_flow import Section
 from tpu_estimator_compat.tools.to_keras.graph import (
     CONSTANT,
     INPUT,
@@ -36,6 +38,7 @@ _SAME = frozenset(
 )
 """Operations whose value is that of their input, in a program without gradients of its own."""
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_BODIES = ("cond", "body", "then_branch", "else_branch")
 
 
 def read(
@@ -73,13 +76,14 @@ class _Reader:
     def __init__(self, graph: tf.Graph, weights: Mapping[str, Weight], prefix: str = ""):
         self._graph, self._weights, self._prefix = graph, weights, prefix
         self.values: dict[Any, Value] = {}
+        self._loops: dict[str, list[Value]] = {}
 
     def read(self, tensors: list[tf.Tensor]) -> list[Value]:
         order = {op: i for i, op in enumerate(self._graph.get_operations())}
         for op in sorted(self._needed(tensors), key=order.__getitem__):
             if all(tensor.ref() not in self.values for tensor in op.outputs):
-                made = self._convert(op, [self.values[tensor.ref()] for tensor in op.inputs])
-                self.values.update({t.ref(): v for t, v in zip(op.outputs, made, strict=True)})
+                made = self._convert(op, [self.values[tensor.ref()] for tensor in _taken(op)])
+                self.values.update({t.ref(): v for t, v in zip(op.outputs, made, strict=False)})
         return [self.values[tensor.ref()] for tensor in tensors]
 
     def _needed(self, tensors: list[tf.Tensor]) -> set[tf.Operation]:
@@ -89,7 +93,7 @@ class _Reader:
             op = stack.pop()
             if op not in seen:
                 seen.add(op)
-                stack += [tensor.op for tensor in op.inputs if tensor.ref() not in self.values]
+                stack += [t.op for t in _taken(op) if t.ref() not in self.values]
         return seen
 
     def _convert(self, op: tf.Operation, inputs: list[Value]) -> list[Value]:
@@ -100,14 +104,37 @@ class _Reader:
         if op.type in _CALLS:
             return self._inlined(op, inputs)
         node = Node(op.type, self._prefix + op.name, inputs, place=_place(op))
+        if op.type == "Exit":
+            return self._exit(op, node)
         for tensor in op.outputs:
             node.output(shape_of(tensor), tensor.dtype.base_dtype.name)
         if op.type == "Const":
             node.kind, node.attrs = CONSTANT, {"value": tf.make_ndarray(op.get_attr("value"))}
             return node.outputs
         node.attrs = {name: _plain(op.get_attr(name)) for name in op.node_def.attr}
-        self._add_bodies(node, op)
+        if op.type == "Merge":
+            node.kind, node.outputs = "If", node.outputs[:1]
+            return self._add_bodies(node, control_flow.branch(op).sections)
+        if op.type in control_flow.BRANCHES | control_flow.LOOPS:
+            sections = {
+                name: self._section(op, name) for name in _BODIES if name in op.node_def.attr
+            }
+            return self._add_bodies(node, sections)
         return _on_weights(node)
+
+    def _exit(self, op: tf.Operation, node: Node) -> list[Value]:
+        """A loop's result, of a loop that becomes one node."""
+        frame = control_flow.frame(op)
+        if frame.name not in self._loops:
+            node.kind, node.name = "While", self._prefix + frame.name
+            for tensor in frame.sections["body"].outputs:
+                node.output(shape_of(tensor), tensor.dtype.base_dtype.name)
+            self._loops[frame.name] = self._add_bodies(node, frame.sections)
+        return [self._loops[frame.name][frame.index]]
+
+    def _section(self, op: tf.Operation, attribute: str) -> Section:
+        body = self._body(op.get_attr(attribute).name)
+        return Section(body, list(body.inputs), list(body.outputs))
 
     def _weight(self, op: tf.Operation) -> Value:
         weight = self._weights.get(op.name)
@@ -130,25 +157,53 @@ class _Reader:
                 found = function_def_to_graph(definition)
         return found
 
-    def _add_bodies(self, node: Node, op: tf.Operation) -> None:
-        for attribute in op.node_def.attr:
-            function = op.get_attr(attribute)
-            if not hasattr(function, "name") or not hasattr(function, "attr"):
-                continue
-            body = self._body(function.name)
-            given = node.inputs[len(node.inputs) - len(body.inputs) :]  # not a branch's condition
-            reader = _Reader(body, self._weights, f"{node.name}/{attribute}/")
-            inside = Program({}, {})
-            for i, (tensor, outer) in enumerate(zip(body.inputs, given, strict=True)):
-                if outer.node.kind in (WEIGHT, CONSTANT) and op.type in ("If", "StatelessIf"):
-                    reader.values[tensor.ref()] = outer
+    def _add_bodies(self, node: Node, sections: dict[str, Section]) -> list[Value]:
+        """Reads what a branch or loop runs; the values that stand for its outputs.
+
+        Its bodies name weights and constants themselves, which are given up as inputs.
+        """
+        loops = "body" in sections
+        first, given = ([], node.inputs) if loops else (node.inputs[:1], node.inputs[1:])
+        named = {
+            i
+            for i, value in enumerate(given)
+            if value.node.kind in (WEIGHT, CONSTANT) and (not loops or sections["body"].keeps(i))
+        }
+        left = [i for i in range(len(given)) if i not in named]
+        for attribute, section in sections.items():
+            apart = section.graph is not self._graph
+            prefix = f"{node.name}/{attribute}/" if apart else self._prefix
+            reader = _Reader(section.graph, self._weights, prefix)
+            inside = node.bodies[attribute] = Program({}, {})
+            for i, (tensor, outer) in enumerate(zip(section.inputs, given, strict=True)):
+                if tensor is None:
                     continue
-                own = Node(INPUT, tensor.op.name, attrs={"key": str(i)})
-                inside.inputs[str(i)] = own.output(outer.shape, outer.dtype)
-                reader.values[tensor.ref()] = inside.inputs[str(i)]
-            results = reader.read(body.outputs)
-            inside.outputs = {str(i): value for i, value in enumerate(results)}
-            node.bodies[attribute] = inside
+                value = outer
+                if i in left:
+                    own = Node(INPUT, tensor.op.name, attrs={"key": str(left.index(i))})
+                    value = own.output(outer.shape, outer.dtype)
+                    inside.inputs[own.attrs["key"]] = value
+                reader.values[tensor.ref()] = value
+            wanted = section.outputs if attribute != "body" else [section.outputs[i] for i in left]
+            inside.outputs = {str(i): value for i, value in enumerate(reader.read(wanted))}
+        node.inputs = [*first, *(given[i] for i in left)]
+        if not loops:
+            return node.outputs
+        outputs = [given[i] if i in named else value for i, value in enumerate(node.outputs)]
+        node.outputs = [node.outputs[i] for i in left]
+        for i, value in enumerate(node.outputs):
+            value.index = i
+        return outputs
+
+
+def _taken(op: tf.Operation) -> list[tf.Tensor]:
+    """What an operation takes; a loop or branch of TensorFlow 1 as a whole."""
+    if op.type == "Exit":
+        return control_flow.frame(op).given
+    if op.type == "Merge":
+        branch = control_flow.branch(op)
+        return [branch.condition, *branch.given]
+    return list(op.inputs)
 
 
 def _on_weights(node: Node) -> list[Value]:

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.tf_internals import op_def_registry
+from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES
 from tpu_estimator_compat.tools.to_keras.graph import (
     CONSTANT,
     SIZE,
@@ -27,6 +28,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 _LARGEST = 2**16
 """The most elements of a folded constant; what is larger, such as a mask, stays computed."""
 _NOT_FOLDED = ("Random", "Placeholder", "Fill", "Range", "Print", "Py", "Table")
+_SIDES = ("else_branch", "then_branch")
 Elements = list[Any]
 """Of a vector of sizes: numbers, and scalars that are known at run time."""
 
@@ -46,6 +48,8 @@ def simplify(program: Program) -> None:
 
 def _replaced(node: Node) -> Sequence[Value]:
     """The values that stand for a node's outputs from now on."""
+    if node.kind in BRANCHES and node.inputs[0].constant is not None:
+        return _inlined(node, node.bodies[_SIDES[bool(node.inputs[0].constant)]])
     if node.inputs and all(value.node.kind == CONSTANT for value in node.inputs):
         return _folded(node)
     if node.kind in _INT_RULES:
@@ -57,8 +61,19 @@ def _replaced(node: Node) -> Sequence[Value]:
     return [node.inputs[0]] if _does_nothing(node) else node.outputs
 
 
+def _inlined(node: Node, body: Program) -> Sequence[Value]:
+    """The results of the branch that is always taken."""
+    given = {value: node.inputs[1 + int(key)] for key, value in body.inputs.items()}
+    for inner in body.nodes():
+        inner.inputs = [given.get(value, value) for value in inner.inputs]
+    return [given.get(value, value) for value in body.outputs.values()]
+
+
 def _folded(node: Node) -> Sequence[Value]:
-    small = all((value.elements or 0) <= _LARGEST for value in node.outputs)
+    small = all(
+        (value.elements or 0) <= _LARGEST and value.dtype not in ("variant", "resource")
+        for value in node.outputs
+    )
     definition = op_def_registry.get(node.kind)
     if definition is None or definition.is_stateful or not small or node.bodies:
         return node.outputs

@@ -1,0 +1,94 @@
+"""Branches and loops of both of TensorFlow's forms are read as they run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
+from tpu_estimator_compat.tools.to_keras.graph import Weight
+from tpu_estimator_compat.tools.to_keras.reading import read
+from tpu_estimator_compat.tools.to_keras.simplify import simplify
+
+from .evaluating import evaluated
+
+v1 = tf.compat.v1
+VALUES = ([0.5, 1.0], [-3.0, 0.25], [1.5, -4.0])
+
+
+def branch(x, w):
+    return tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * w, lambda: x + 1.0)
+
+
+def nested_branches(x, w):
+    def otherwise():
+        return tf.cond(x[0] > 1.0, lambda: x - w, lambda: tf.ones_like(x))
+
+    return tf.cond(tf.reduce_sum(x) > 0.0, lambda: x * 2.0, otherwise)
+
+
+def two_results(x, w):
+    a, b = tf.cond(x[0] > 0.0, lambda: (x, w), lambda: (w, tf.constant([7.0, 8.0])))
+    return a - b
+
+
+def switched_off(x, w):
+    training = v1.placeholder_with_default(False, [])
+    return tf.cond(training, lambda: x * w, lambda: x + 1.0)
+
+
+def loop(x, w):
+    return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x + w), [0, x])[1]
+
+
+def branch_in_a_loop(x, w):
+    def body(i, a):
+        return i + 1, tf.cond(a[0] > 1.0, lambda: a * x, lambda: a + w)
+
+    return tf.while_loop(lambda i, a: i < 3, body, [0, x])[1]
+
+
+def loop_in_a_loop(x, w):
+    def body(i, a):
+        return i + 1, tf.while_loop(lambda j, b: j < i, lambda j, b: (j + 1, b * w + x), [0, a])[1]
+
+    return tf.while_loop(lambda i, a: i < 4, body, [0, x])[1]
+
+
+def loop_in_a_branch(x, w):
+    def summed():
+        return tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a + w), [0, x])[1]
+
+    return tf.cond(x[0] > 0.0, summed, lambda: w)
+
+
+KINDS = [branch, nested_branches, two_results, switched_off, loop, branch_in_a_loop]
+KINDS += [loop_in_a_loop, loop_in_a_branch]
+
+
+@pytest.fixture(params=["TensorFlow 1", "functions"])
+def form(request):
+    before = v1.control_flow_v2_enabled()
+    (v1.disable_control_flow_v2 if request.param == "TensorFlow 1" else v1.enable_control_flow_v2)()
+    yield request.param
+    (v1.enable_control_flow_v2 if before else v1.disable_control_flow_v2)()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_control_flow_is_read_as_it_runs(kind, form):
+    graph = tf.Graph()
+    with graph.as_default(), v1.Session(graph=graph) as session:
+        x = v1.placeholder(tf.float32, [None], "x")
+        variable = v1.get_variable("w", initializer=[0.5, -1.5], use_resource=True)
+        result = kind(x, variable.read_value() if form == "functions" else variable)
+        session.run(variable.initializer)
+        weight = Weight("w", (2,), "float32", True, np.array([0.5, -1.5], np.float32))
+        program = read(graph, {"x": x}, {"y": result}, {"w": weight})
+        simplify(program)
+        wanted = [session.run(result, {x: value}) for value in VALUES]
+    for value, expected in zip(VALUES, wanted, strict=True):
+        [found] = evaluated(program, {"x": np.array(value, np.float32)})
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    kinds = {node.kind for node in program.nodes()}
+    assert bool(kinds & (BRANCHES | LOOPS)) == (kind is not switched_off)

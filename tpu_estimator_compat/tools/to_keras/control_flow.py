@@ -1,0 +1,121 @@
+"""Branches and loops as sections of a graph: TensorFlow 1's switches and frames, and functions."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+LOOPS = frozenset({"While", "StatelessWhile"})
+BRANCHES = frozenset({"If", "StatelessIf"})
+
+
+@dataclasses.dataclass
+class Section:
+    """What a branch, a loop's condition or its body computes.
+
+    Attributes:
+      inputs: the tensors that stand for what the branch or loop is given; None for one unused.
+    """
+
+    graph: tf.Graph
+    inputs: list[tf.Tensor | None]
+    outputs: list[tf.Tensor]
+
+    def keeps(self, index: int) -> bool:
+        """Whether it gives an input back as it was."""
+        given = self.inputs[index]
+        return given is not None and _same(self.outputs[index], given)
+
+
+def _same(tensor: tf.Tensor, other: tf.Tensor) -> bool:
+    """Whether tensors have one origin, through identities."""
+    return _origin(tensor) is _origin(other)
+
+
+def _origin(tensor: tf.Tensor) -> tf.Tensor:
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+class Frame:
+    """A loop that TensorFlow 1 wrote into the graph, by one of its `Exit` operations."""
+
+    def __init__(self, exit_op: tf.Operation):
+        graph, name = exit_op.graph, _enter(exit_op).get_attr("frame_name")
+        enters = [
+            op
+            for op in graph.get_operations()
+            if op.type == "Enter" and op.get_attr("frame_name") == name
+        ]
+        changed = [op for op in enters if not op.get_attr("is_constant")]
+        same = [op.outputs[0] for op in enters if op.get_attr("is_constant")]
+        merges = [_consumer(op, "Merge") for op in changed]
+        switches = [_consumer(merge, "Switch") for merge in merges]
+        steps = [next(t.op for t in m.inputs if t.op.type == "NextIteration") for m in merges]
+        self.name = name.decode()
+        self.index = [switch.outputs[0] for switch in switches].index(exit_op.inputs[0])
+        self.given = [op.inputs[0] for op in [*changed, *(t.op for t in same)]]
+        condition = switches[0].inputs[1].op.inputs[0]
+        before, after = [m.outputs[0] for m in merges], [s.outputs[1] for s in switches]
+        self.sections = {
+            "cond": Section(graph, [*before, *same], [condition]),
+            "body": Section(graph, [*after, *same], [*(s.inputs[0] for s in steps), *same]),
+        }
+
+
+def _enter(exit_op: tf.Operation) -> tf.Operation:
+    merge = exit_op.inputs[0].op.inputs[0].op
+    return next(tensor.op for tensor in merge.inputs if tensor.op.type == "Enter")
+
+
+def _consumer(op: tf.Operation, kind: str) -> tf.Operation:
+    return next(user for user in op.outputs[0].consumers() if user.type == kind)
+
+
+class Branch:
+    """A value of `tf.cond` that TensorFlow 1 wrote into the graph, by its `Merge` operation."""
+
+    def __init__(self, merge: tf.Operation):
+        sides = list(merge.inputs)  # if false, if true
+        self.condition = next(_switches(merge)).inputs[1]
+        found: dict[Any, dict[int, tf.Tensor]] = {}
+        for side, tensor in enumerate(sides):
+            for switch in _switches_of(tensor, self.condition):
+                found.setdefault(switch.inputs[0].ref(), {})[side] = switch.outputs[side]
+        self.given = [ref.deref() for ref in found]
+        self.sections = {
+            name: Section(merge.graph, [by.get(side) for by in found.values()], [sides[side]])
+            for side, name in enumerate(("else_branch", "then_branch"))
+        }
+
+
+def _switches(merge: tf.Operation) -> Iterator[tf.Operation]:
+    for tensor in merge.inputs:
+        yield from _switches_of(tensor, None)
+
+
+def _switches_of(tensor: tf.Tensor, condition: tf.Tensor | None) -> Iterator[tf.Operation]:
+    """The switches that a value of a branch comes from; without a condition, of control too."""
+    seen, stack = set(), [tensor.op]
+    while stack:
+        op = stack.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if op.type == "Switch" and (condition is None or _same(op.inputs[1], condition)):
+            yield op
+        elif op.type == "Merge" and condition is None:
+            inner = Branch(op)
+            stack += [inner.condition.op, *(given.op for given in inner.given)]
+        else:
+            stack += [each.op for each in op.inputs]
+            stack += op.control_inputs if condition is None else []
+
+
+frame = functools.lru_cache(maxsize=64)(Frame)
+branch = functools.lru_cache(maxsize=64)(Branch)
