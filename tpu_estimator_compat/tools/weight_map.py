@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -60,7 +60,7 @@ def propose(values: Values, model: keras.Model) -> dict[str, str]:
     maps names in the checkpoint to paths in the built model, in the model's order. It may lack
     variables, and it may be wrong.
     """
-    names = [name for name in values if not _is_slot(name, values)]
+    names = [name for name in values if not is_slot(name, values)]
     weights = _weights(model)
     pairs = [
         (-_similarity(name, path), abs(i / len(names) - j / len(weights)), name, path)
@@ -75,7 +75,8 @@ def propose(values: Values, model: keras.Model) -> dict[str, str]:
     return {found[path]: path for path in weights if path in found}
 
 
-def _is_slot(name: str, names: Values) -> bool:
+def is_slot(name: str, names: Container[str]) -> bool:
+    """Whether a name continues another, as those of slots and averages do."""
     parts = name.split("/")
     return any("/".join(parts[:end]) in names for end in range(1, len(parts)))
 
@@ -118,7 +119,7 @@ def assign(values: Values, model: keras.Model, mapping: WeightMap) -> list[str]:
     ready = [(weights[t.path], t.fitted(values[name], weights)) for name, t in targets.items()]
     for weight, value in ready:
         weight.assign(value)
-    return [name for name in values if name not in mapping and not _is_slot(name, values)]
+    return [name for name in values if name not in mapping and not is_slot(name, values)]
 
 
 class _Target:

@@ -13,6 +13,7 @@ from tpu_estimator_compat.tools.commands import (
     preflight,
     run,
     scan,
+    to_keras,
 )
 
-COMMANDS = (run, scan, migrate, names, map_weights, preflight, compare, doctor)
+COMMANDS = (run, scan, migrate, names, to_keras, map_weights, preflight, compare, doctor)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
+from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras import text
 from tpu_estimator_compat.tools.to_keras.graph import Program
 from tpu_estimator_compat.tools.to_keras.operations import refused
+from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
+from tpu_estimator_compat.tools.to_keras.training import Training
 
 
 class RefusedError(ValueError):
@@ -20,6 +23,7 @@ class Converted:
 
     program: Program
     written: text.Written
+    training: Training | None = None
 
 
 def convert(program: Program) -> Converted:
@@ -30,3 +34,9 @@ def convert(program: Program) -> Converted:
         listed = "\n".join(f"  {line}" for line in lines)
         raise RefusedError(f"{len(lines)} operation(s) have no form in Keras:\n{listed}")
     return Converted(program, text.write(program))
+
+
+def of_modes(modes: Modes) -> Converted:
+    """The same of a model_fn."""
+    mode = modes.modes[ModeKeys.PREDICT]
+    return convert(mode.read(mode.predictions, modes.weights))

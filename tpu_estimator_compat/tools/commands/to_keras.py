@@ -1,0 +1,108 @@
+"""Writes the model of a script or a SavedModel as Keras 3 code, with its weights.
+
+    python -m tpu_estimator_compat to-keras --out model.py train.py --its_flags
+    python -m tpu_estimator_compat to-keras --out model.py exports/1543000000
+
+The script runs up to its first train(); nothing is trained, and nothing is written to its folders.
+A SavedModel may be of any origin, if it has a graph. Beside model.py goes model.weights.h5. Both
+models then run on the same data, the script's first batch or data drawn for the signature. The exit
+status is 0 if their outputs, losses and gradients agree, 1 if not, or if something has no form in
+Keras: then nothing is written. It is 2 if the source cannot be judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from typing import Any
+
+from tpu_estimator_compat.command_path import return_working_directory
+from tpu_estimator_compat.old_names.legacy import locating
+from tpu_estimator_compat.tools.commands.progress import Progress
+from tpu_estimator_compat.tools.commands.run import (
+    add_script_arguments,
+    check_writable,
+    run_script,
+)
+from tpu_estimator_compat.tools.reports.sources import say
+
+NAME = "to-keras"
+_UNKNOWN = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", required=True, metavar="FILE", help="the Python file to write, such as model.py"
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="replace the file and its weights, if they are there"
+    )
+    parser.add_argument(
+        "--signature",
+        default="serving_default",
+        metavar="NAME",
+        help="the signature of a SavedModel; default: serving_default",
+    )
+    parser.add_argument(
+        "--tags",
+        default="serve",
+        metavar="TAGS",
+        help="the tags of a SavedModel's graph, with commas; default: serve",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=1e-5,
+        help="the largest difference of outputs and losses, relative for values above 1; default: "
+        "1e-5. A hundred times that for gradients, relative to their largest value",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
+    parser.add_argument("--html", metavar="FILE", help="also write the report as an HTML page")
+    add_script_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return_working_directory()
+    is_folder = os.path.isdir(arguments.script) and not arguments.module
+    if not is_folder and "://" not in arguments.script:
+        locating.check(arguments.script, module=arguments.module)
+    progress = Progress()
+    # The script's output must not mix with the JSON.
+    redirected = (
+        contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext()
+    )
+    try:
+        check_writable(arguments.html)
+        with redirected:
+            report = _led_out(arguments, progress)
+    except (OSError, ValueError) as error:
+        say(f"{NAME}: error: {error}", error=True)
+        return _UNKNOWN
+    finally:
+        progress.clear()
+    shown: int = report.document.show(json=arguments.json, html=arguments.html)
+    return shown
+
+
+def _led_out(arguments: argparse.Namespace, progress: Progress) -> Any:
+    # The import takes seconds.
+    from tpu_estimator_compat.tools.to_keras import lead_out, script
+
+    def tell(what: str, seconds: float) -> None:
+        progress(what, f" … {seconds:.0f} s")
+
+    given = {"tolerance": arguments.tolerance, "replace": arguments.replace, "progress": tell}
+    out = os.path.abspath(arguments.out)  # the script may leave the folder
+    lead_out.targets(out, replace=arguments.replace)
+    if os.path.isdir(arguments.script) or "://" in arguments.script:
+        tags = arguments.tags.split(",")
+        return lead_out.saved_model(arguments.script, out, arguments.signature, tags, **given)
+    try:
+        found = script.first_training(lambda: run_script(arguments))
+    except SystemExit as left:
+        raise ValueError(f"the script exited with status {left.code}.") from None
+    if found is None:
+        raise ValueError("the script ended without a call of train(); nothing was written.")
+    return lead_out.estimator(*found, out, **given)

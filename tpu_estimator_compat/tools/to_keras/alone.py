@@ -1,0 +1,87 @@
+"""Runs a written model with Keras alone: `python alone.py FOLDER`, where nothing else is imported.
+
+FOLDER has `model.py` and `given.pickle`, a dict: `compiled`; `weights`, arrays by attribute path;
+`slots`, by an attribute of the optimizer, such as "_momentums", arrays by path; `step`; `features`,
+batches; `labels` of the first, or None; `losses`, the values of `training` to compute one for.
+
+It writes `model.weights.h5` and `found.pickle`, a dict: `outputs`, of each batch; `losses`, by the
+value of `training` the loss of the first batch and the gradients by path.
+"""
+
+import functools
+import importlib.util
+import pathlib
+import pickle
+import sys
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+def variable_at(model, path):
+    """The variable at a path such as "encoder.blocks.0.kernel"."""
+    steps = path.split(".")
+    return functools.reduce(
+        lambda at, step: at[int(step)] if step.isdigit() else getattr(at, step), steps, model
+    )
+
+
+def fill(model, given):
+    """Gives all variables of the model and of its optimizer their values."""
+    variables = {path: variable_at(model, path) for path in given["weights"]}
+    for path, array in given["weights"].items():
+        variables[path].assign(array)
+    if left := [v.path for v in model.weights if all(v is not x for x in variables.values())]:
+        raise ValueError(f"These weights of the model have no variable: {left}")
+    if given["compiled"] and model.optimizer is not None:
+        model.optimizer.build(model.trainable_variables)
+        for attribute, arrays in given["slots"].items():
+            slots = getattr(model.optimizer, attribute)
+            for path, array in arrays.items():
+                index = [v is variables[path] for v in model.trainable_variables].index(True)
+                slots[index].assign(array)
+        model.optimizer.iterations.assign(given["step"])
+    return variables
+
+
+def loss_and_gradients(model, variables, given, training):
+    """Of the first batch; in training, dropout keeps and scales all, as in the original's graph."""
+    for layer in model._flatten_layers() if training else ():
+        if isinstance(layer, keras.layers.Dropout):
+            layer.call = functools.partial(_scaled, layer.rate)
+    x = given["features"][0]
+    with tf.GradientTape() as tape:
+        y_pred = model(x, training=training)
+        loss = model.compute_loss(x=x, y=given["labels"], y_pred=y_pred, training=training)
+    trained = {path: v.value for path, v in variables.items() if v.trainable}
+    gradients = tape.gradient(loss, trained, unconnected_gradients="zero")
+    return float(loss), {path: np.asarray(tf.convert_to_tensor(g)) for path, g in gradients.items()}
+
+
+def _scaled(rate, inputs, training=False):
+    return inputs / (1 - rate) if training else inputs
+
+
+def main(folder):
+    given = pickle.loads((folder / "given.pickle").read_bytes())
+    spec = importlib.util.spec_from_file_location("model", folder / "model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model = module.make_model(compiled=True) if given["compiled"] else module.make_model()
+    variables = fill(model, given)
+    model.save_weights(folder / "model.weights.h5")
+    outputs = [
+        {name: np.asarray(value) for name, value in model(features, training=False).items()}
+        for features in given["features"]
+    ]
+    losses = {
+        training: loss_and_gradients(model, variables, given, training)
+        for training in given["losses"]
+    }
+    found = {"outputs": outputs, "losses": losses, "trainable": len(model.trainable_variables)}
+    (folder / "found.pickle").write_bytes(pickle.dumps(found))
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

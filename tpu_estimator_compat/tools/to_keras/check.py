@@ -1,0 +1,118 @@
+"""Runs a written model in a process with Keras alone, and compares it with the original."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tpu_estimator_compat.tools import child_process
+from tpu_estimator_compat.tools.to_keras.convert import Converted
+from tpu_estimator_compat.tools.to_keras.graph import Bound
+from tpu_estimator_compat.tools.to_keras.report import Comparison
+from tpu_estimator_compat.tools.to_keras.samples import Samples
+
+_ALONE = pathlib.Path(__file__).with_name("alone.py")
+_GRADIENTS = 100.0  # times the tolerance of outputs: they add up over the whole batch
+
+
+class DoesNotRunError(Exception):
+    """The written model failed; the message is the end of its log."""
+
+
+def check(
+    converted: Converted,
+    samples: Samples,
+    tolerance: float,
+    folder: pathlib.Path,
+    progress: Callable[[float], None],
+) -> list[Comparison]:
+    """Writes `model.py` and `model.weights.h5` to a folder, runs the model, and compares.
+
+    Raises DoesNotRunError where it fails.
+    """
+    (folder / "model.py").write_text(converted.written.text)
+    (folder / "given.pickle").write_bytes(pickle.dumps(_given(converted, samples)))
+    log = folder / "log"
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": "-1"}
+    process = child_process.start(
+        [sys.executable, "-P", str(_ALONE), str(folder)], log, environment=environment
+    )
+    if child_process.wait(process, progress=progress).code != 0:
+        raise DoesNotRunError("\n".join(log.read_text(errors="replace").splitlines()[-30:]))
+    found = pickle.loads((folder / "found.pickle").read_bytes())
+    return list(_compared(converted.written.weights, samples, found, tolerance))
+
+
+def _given(converted: Converted, samples: Samples) -> dict[str, Any]:
+    weights, training = converted.written.weights, converted.training
+    slots = training.slots if training else {}
+    return {
+        "compiled": training is not None,
+        "weights": {path: bound.value() for path, bound in weights.items()},
+        "slots": {attribute: _bound(weights, arrays) for attribute, arrays in slots.items()},
+        "step": training.step if training else 0,
+        "features": samples.features,
+        "labels": samples.labels,
+        "losses": list(samples.losses) if training is not None and training.loss else [],
+    }
+
+
+def _bound(weights: Mapping[str, Bound], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """By path, slots or gradients in the form that the weight has: without what is added to it."""
+    found = {}
+    for path, bound in weights.items():
+        names = [weight.name for weight in bound.weights]
+        if all(name in arrays for name in names):
+            given = [arrays[name] for name in names]
+            make = bound.make
+            found[path] = (
+                make(*given) - make(*map(np.zeros_like, given)) if make is not None else given[0]
+            )
+    return found
+
+
+def _compared(
+    weights: Mapping[str, Bound], samples: Samples, found: dict[str, Any], tolerance: float
+) -> Iterator[Comparison]:
+    for name in samples.outputs[0]:
+        pairs = zip(samples.outputs, found["outputs"], strict=True)
+        largest = max(difference(b.get(name), a[name]) for a, b in pairs)
+        yield Comparison("output", name, largest, tolerance)
+    for training, (loss, gradients) in found["losses"].items():
+        expected, arrays = samples.losses[training]
+        where = "in training" if training else "in evaluation"
+        largest = difference(np.asarray(loss), np.asarray(expected))
+        yield Comparison("loss", where, largest, tolerance)
+        bound = _bound(weights, arrays)
+        # A gradient that is zero but for rounding, of a bias before a normalization, say.
+        small = 1e-3 * max((np.abs(a).max(initial=0) for a in bound.values()), default=1) or 1
+        for path, array in bound.items():
+            yield Comparison(
+                "gradient",
+                f"{path} {where}",
+                difference(gradients.get(path), array, max(np.abs(array).max(initial=0), small)),
+                _GRADIENTS * tolerance,
+            )
+
+
+def difference(found: Any, expected: np.ndarray, scale: float = 1.0) -> float:
+    """The largest difference, relative to values that are above `scale`; infinite without a twin.
+
+    Of integers and strings, 1 where one differs.
+    """
+    if found is None or np.shape(found) != expected.shape:
+        return float("inf")
+    if expected.dtype.kind in "biuSUO":
+        return float(np.any(np.asarray(found) != expected))
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    actual, wanted = np.asarray(found).astype(wide), expected.astype(wide)
+    same = (actual == wanted) | (np.isnan(actual) & np.isnan(wanted))
+    with np.errstate(invalid="ignore"):
+        errors = np.abs(actual - wanted) / np.maximum(scale, np.abs(wanted))
+    return float(np.max(np.where(same, 0.0, errors), initial=0.0))

@@ -1,0 +1,184 @@
+"""What the original gives on data: outputs, and of a script, the losses and their gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tpu_estimator_compat.spec import ModeKeys
+from tpu_estimator_compat.tools import weight_map
+from tpu_estimator_compat.tools.to_keras.graph import Program, Value
+from tpu_estimator_compat.tools.to_keras.saved_model import opened
+from tpu_estimator_compat.tools.to_keras.script import Mode, Modes
+
+_BATCH, _SMALL = 4, 3
+_SIZE, _IMAGE = 8, 64  # of dimensions that the signature leaves open
+_SAME_IDS = frozenset(
+    {"Cast", "ConcatV2", "ExpandDims", "Maximum", "Minimum", "Pack", "Reshape", "Squeeze"}
+) | {"StridedSlice", "Transpose", "Unique", "Where", "GatherNd"}
+"""Operations whose result has the ids of their input."""
+_KEPT = 0.999  # drawn by no uniform distribution that decides what dropout drops
+_UNIFORM = frozenset({"RandomUniform", "StatelessRandomUniform", "StatelessRandomUniformV2"})
+
+
+@dataclasses.dataclass
+class Samples:
+    """Batches and what the original makes of them.
+
+    Attributes:
+      features: of each batch, arrays by name; of the first, `labels` as input_fn gives them.
+      outputs: of each batch, arrays by name.
+      losses: by whether it is training, the first batch's loss and its gradients by variable.
+      variables: the names of all variables of the source's model.
+    """
+
+    features: list[dict[str, np.ndarray]]
+    outputs: list[dict[str, np.ndarray]]
+    variables: list[str]
+    labels: Any = None
+    losses: dict[bool, tuple[float, dict[str, np.ndarray]]] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+def of_signature(path: str, signature: str, tags: Sequence[str], program: Program) -> Samples:
+    """Of a SavedModel, on data drawn for the signature, whose program is `program`.
+
+    Raises ValueError where no data can be drawn on which the signature runs.
+    """
+    with opened(path, signature, tags) as (session, inputs, outputs):
+        features = drawn(program)
+        try:
+            found = session.run(outputs, {inputs[k]: v for k, v in features.items()})
+        except tf.errors.OpError:
+            features = {
+                k: v if v.dtype.kind == "f" else np.ones_like(v) for k, v in features.items()
+            }
+            found = session.run(outputs, {inputs[k]: v for k, v in features.items()})
+        batches, results = [features], [found]
+        if all(value.shape and value.shape[0] is None for value in program.inputs.values()):
+            batches.append({name: array[:_SMALL] for name, array in features.items()})
+            results.append(session.run(outputs, {inputs[k]: v for k, v in batches[1].items()}))
+    return Samples(batches, results, _of_model(weight_map.read_variables(path)))
+
+
+def drawn(program: Program) -> dict[str, np.ndarray]:
+    """Data for a program: ids within the tables, lengths within the sequences, normal floats."""
+    rng = np.random.RandomState(0)
+    found: dict[str, np.ndarray] = {}
+    shapes = {name: _shape(name, value) for name, value in program.inputs.items()}
+    length = min((s[1] for s in shapes.values() if len(s) > 1), default=1)
+    rows = _rows(program)
+    for name, value in program.inputs.items():
+        shape = shapes[name]
+        if value.dtype.startswith(("float", "bfloat", "half")):
+            array: Any = rng.normal(size=shape)
+        elif value.dtype in ("string", "object", "variant", "resource"):
+            raise ValueError(f"No data can be drawn for the input {name!r} of {value.dtype}.")
+        elif value in rows:
+            array = rng.randint(0, rows[value], shape)
+        elif len(shape) == 1 and length > 1:
+            array = rng.randint(1, length + 1, shape)
+        else:
+            array = rng.randint(0, 2, shape)
+        found[name] = np.asarray(array, tf.as_dtype(value.dtype).as_numpy_dtype)
+    return found
+
+
+def _shape(name: str, value: Value) -> tuple[int, ...]:
+    if value.shape is None:
+        raise ValueError(f"The input {name!r} has no static rank, so no data can be drawn for it.")
+    free = _IMAGE if len(value.shape) > 3 else _SIZE
+    sizes = [free if size is None else size for size in value.shape]
+    return tuple([_BATCH if value.shape[0] is None else sizes[0], *sizes[1:]] if sizes else [])
+
+
+def _rows(program: Program) -> dict[Value, int]:
+    """By input, how many rows the smallest table has that it has ids of."""
+    users = program.users()
+    found: dict[Value, int] = {}
+    for source in program.inputs.values():
+        seen: set[Value] = set()
+        stack = [source]
+        while stack:
+            value = stack.pop()
+            for node in users.get(value, ()) if value not in seen else ():
+                size = None
+                if node.kind == "GatherV2" and value is node.inputs[1] and node.inputs[0].shape:
+                    size = node.inputs[0].shape[0]
+                elif node.kind == "OneHot" and node.inputs[1].constant is not None:
+                    size = int(node.inputs[1].constant)
+                elif node.kind in _SAME_IDS:
+                    stack += node.outputs
+                if size is not None:
+                    found[source] = min(size, found.get(source, size))
+            seen.add(value)
+    return found
+
+
+def of_modes(modes: Modes) -> Samples:
+    """Of a model_fn, on the script's first batch."""
+    predicting = next(
+        m
+        for m in (modes.modes.get(k) for k in (ModeKeys.PREDICT, ModeKeys.EVAL, ModeKeys.TRAIN))
+        if m is not None and m.predictions
+    )
+    outputs = predicting.run(predicting.predictions)
+    found = Samples([modes.features], [outputs], _names(modes), modes.labels)
+    for mode, training in ((ModeKeys.EVAL, False), (ModeKeys.TRAIN, True)):
+        if mode in modes.modes and modes.modes[mode].captured.spec.loss is not None:
+            numbers = _loss_and_gradients(modes.modes[mode], modes)
+            if numbers is not None:
+                found.losses[training] = numbers
+    return found
+
+
+def _names(modes: Modes) -> list[str]:
+    """The variables of the model: not those of the optimizer and of metrics."""
+    found: dict[str, None] = {}
+    for mode, each in modes.modes.items():
+        key = "trainable_variables" if mode == ModeKeys.TRAIN else "variables"
+        found |= dict.fromkeys(v.op.name for v in each.captured.graph.get_collection(key))
+    return _of_model(found)
+
+
+def _of_model(names: Iterable[str]) -> list[str]:
+    every = {*names} - {tf.compat.v1.GraphKeys.GLOBAL_STEP}
+    return [name for name in every if not weight_map.is_slot(name, every)]
+
+
+def _loss_and_gradients(mode: Mode, modes: Modes) -> tuple[float, dict[str, np.ndarray]] | None:
+    """None where the loss is left to chance by more than dropout, which keeps everything here."""
+    graph = mode.captured.graph
+    assert mode.captured.spec.loss is not None
+    with mode.captured.in_graph():
+        loss = mode.captured.spec.loss
+        variables = {v.op.name: v for v in graph.get_collection("trainable_variables")}
+        gradients = tf.gradients(loss, list(variables.values()))
+        wanted = {
+            name: tf.convert_to_tensor(gradient)
+            for name, gradient in zip(variables, gradients, strict=True)
+            if gradient is not None
+        }
+    chance = _chance([loss.op])
+    if any(op.type not in _UNIFORM for op in chance):
+        return None
+    shapes = mode.session.run({op.outputs[0]: op.inputs[0] for op in chance}, mode.batch)
+    kept = {tensor: np.full(shape, _KEPT, np.float32) for tensor, shape in shapes.items()}
+    value, arrays = mode.session.run((loss, wanted), {**mode.batch, **kept})
+    return float(value), arrays
+
+
+def _chance(ops: list[tf.Operation]) -> list[tf.Operation]:
+    """Operations before some others that draw random numbers."""
+    seen, stack = set(), list(ops)
+    while stack:
+        op = stack.pop()
+        if op not in seen:
+            seen.add(op)
+            stack += [tensor.op for tensor in op.inputs]
+    return [op for op in seen if "Random" in op.type or "Multinomial" in op.type]
