@@ -228,7 +228,7 @@ def _weights(mode: Mode, known: set[str]) -> dict[str, Weight]:
 
 def _named(features: Any) -> dict[str, Any]:
     """Features flat, by name: of nested dicts "outer/inner"; "features" for one without a name."""
-    found = {}
+    found: dict[str, Any] = {}
     for path, value in nest.flatten_with_tuple_paths(features):
         name = "/".join(map(str, path)) or "features"
         parts = nest.flatten(value, expand_composites=True)

@@ -149,8 +149,8 @@ class Merged:
                 if node.kind == LAYER and node.layer.bound:
                     number = self._numbers[node.outputs[0]]
                     found.setdefault(operation(node), {}).setdefault(number, node)
-        for key, found in calls[0].items():
-            for a, b in zip(found.values(), calls[1].get(key, {}).values(), strict=False):
+        for key, mine in calls[0].items():
+            for a, b in zip(mine.values(), calls[1].get(key, {}).values(), strict=False):
                 self._align(a.outputs[0], b.outputs[0])
 
     def _align(self, train: Value, other: Value) -> None:
