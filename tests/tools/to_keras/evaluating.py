@@ -8,7 +8,7 @@ from keras import ops
 
 from tpu_estimator_compat.tools.to_keras import operations
 from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
-from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, INPUT, WEIGHT
+from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, INPUT, SCAN, WEIGHT
 from tpu_estimator_compat.tools.to_keras.literals import literal
 
 
@@ -31,9 +31,11 @@ def evaluated(program, given):
             while evaluated(node.bodies["cond"], by_place(inputs))[0]:
                 inputs = evaluated(node.bodies["body"], by_place(inputs))
             names[name] = inputs
+        elif node.kind == SCAN:
+            names[name] = scanned(node, inputs)
         else:
             names[name] = eval(operations.expression(node, [texts[v] for v in node.inputs]), names)
-        several = len(node.outputs) > 1 or node.kind in BRANCHES | LOOPS
+        several = len(node.outputs) > 1 or node.kind in BRANCHES | LOOPS | {SCAN}
         several &= node.kind not in operations.FIRST_ALONE
         texts.update({v: f"{name}[{v.index}]" if several else name for v in node.outputs})
         if node.kind == CONSTANT and node.attrs["value"].ndim == 0:
@@ -44,3 +46,16 @@ def evaluated(program, given):
 
 def by_place(values):
     return {str(i): value for i, value in enumerate(values)}
+
+
+def scanned(node, inputs):
+    carried, read = node.attrs["carried"], node.attrs["read"]
+    state, arrays = inputs[:carried], inputs[carried : carried + read]
+    results = []
+    for i in range(node.attrs["length"]):
+        elements = [array[i] for array in arrays]
+        given = [*state, *elements, *inputs[carried + read :], i]
+        made = evaluated(node.bodies["step"], by_place(given))
+        state, result = made[:carried], made[carried:]
+        results.append(result)
+    return [*state, *(ops.stack(each) for each in zip(*results, strict=True))]

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tpu_estimator_compat.v1 as legacy
 from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
-from tpu_estimator_compat.tools.to_keras.graph import Weight
+from tpu_estimator_compat.tools.to_keras.graph import SCAN, Weight
 from tpu_estimator_compat.tools.to_keras.reading import read
+from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
 
 from .evaluating import evaluated
@@ -63,8 +65,40 @@ def loop_in_a_branch(x, w):
     return tf.cond(x[0] > 0.0, summed, lambda: w)
 
 
+def arrays(x, w):
+    given = tf.TensorArray(tf.float32, 5).unstack(tf.stack([x, w, x, w, x]))
+    results = tf.TensorArray(tf.float32, 5)
+
+    def body(i, state, results):
+        state = state + given.read(i) * tf.cast(i, tf.float32)
+        return i + 1, state, results.write(i, state * w)
+
+    _, state, results = tf.while_loop(lambda i, *_: i < 5, body, [0, x, results])
+    return results.stack() + state
+
+
+def scan(x, w):
+    return tf.scan(lambda a, e: a * w + e, tf.stack([x, w, x]), initializer=x)
+
+
+def mapped(x, w):
+    return tf.map_fn(lambda e: e * w + tf.reduce_sum(x), tf.stack([x, w, x]))
+
+
+def rnn(x, w):
+    inputs = tf.stack([tf.stack([x, x * 2.0, w]), tf.stack([w, x, x])])
+    cell = legacy.nn.rnn_cell.BasicRNNCell(2)
+    kernel = legacy.initializers.constant(0.5)
+    with v1.variable_scope("rnn", initializer=kernel, reuse=v1.AUTO_REUSE):
+        outputs, state = legacy.nn.dynamic_rnn(
+            cell, inputs, tf.cast(tf.abs(x), tf.int32), dtype=tf.float32, parallel_iterations=1
+        )
+    return outputs + state[:, None]
+
+
+SCANS = [arrays, scan, mapped, rnn]
 KINDS = [branch, nested_branches, two_results, switched_off, loop, branch_in_a_loop]
-KINDS += [loop_in_a_loop, loop_in_a_branch]
+KINDS += [loop_in_a_loop, loop_in_a_branch, *SCANS]
 
 
 @pytest.fixture(params=["TensorFlow 1", "functions"])
@@ -82,13 +116,16 @@ def test_control_flow_is_read_as_it_runs(kind, form):
         x = v1.placeholder(tf.float32, [None], "x")
         variable = v1.get_variable("w", initializer=[0.5, -1.5], use_resource=True)
         result = kind(x, variable.read_value() if form == "functions" else variable)
-        session.run(variable.initializer)
-        weight = Weight("w", (2,), "float32", True, np.array([0.5, -1.5], np.float32))
-        program = read(graph, {"x": x}, {"y": result}, {"w": weight})
+        session.run(v1.global_variables_initializer())
+        values = {v.op.name: session.run(v) for v in v1.global_variables()}
+        weights = {k: Weight(k, v.shape, "float32", True, v) for k, v in values.items()}
+        program = read(graph, {"x": x}, {"y": result}, weights)
         simplify(program)
+        find_scans(program)
         wanted = [session.run(result, {x: value}) for value in VALUES]
     for value, expected in zip(VALUES, wanted, strict=True):
         [found] = evaluated(program, {"x": np.array(value, np.float32)})
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     kinds = {node.kind for node in program.nodes()}
-    assert bool(kinds & (BRANCHES | LOOPS)) == (kind is not switched_off)
+    assert (SCAN in kinds) == (kind in SCANS)
+    assert bool(kinds & (BRANCHES | LOOPS)) == (kind not in [switched_off, *SCANS])

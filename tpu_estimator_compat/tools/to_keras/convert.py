@@ -8,6 +8,7 @@ from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras import text
 from tpu_estimator_compat.tools.to_keras.graph import Program
 from tpu_estimator_compat.tools.to_keras.operations import refused
+from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
 from tpu_estimator_compat.tools.to_keras.training import Training
@@ -29,6 +30,7 @@ class Converted:
 def convert(program: Program) -> Converted:
     """Writes the Keras model of a program; RefusedError names all that has no form in Keras."""
     simplify(program)
+    find_scans(program)
     lines = refused(program)
     if lines:
         listed = "\n".join(f"  {line}" for line in lines)

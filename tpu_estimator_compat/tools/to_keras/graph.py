@@ -22,6 +22,7 @@ FUNCTION = "Function"
 EXPRESSION = "Expression"
 SIZE = "DimensionSize"
 SIZES = "ShapeTuple"
+SCAN = "Scan"
 SOURCES = frozenset({INPUT, LABEL, WEIGHT, CONSTANT})
 """Kinds of nodes without inputs that need no line of code of their own."""
 
@@ -79,7 +80,7 @@ class Node:
         "options", its keyword arguments. EXPRESSION, other Python: "text", in which "{0}", "{1}"
         stand for the inputs, such as "{0} if training else {1}". SIZE, `ops.shape(x)[axis]`:
         "axis". SIZES, a tuple of sizes for an argument such as a shape: "sizes", numbers, or None
-        for the next input.
+        for the next input. SCAN: see `scans`.
       bodies: of a branch or loop, its functions by the attribute's name.
       place: the line of the user's code, "file:line"; empty if unknown.
     """

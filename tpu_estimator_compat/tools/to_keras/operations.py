@@ -5,6 +5,12 @@ An operation that it lacks is written as TensorFlow's own, `tf.raw_ops.NAME`, un
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
 from tpu_estimator_compat.tf_internals import op_def_registry
 from tpu_estimator_compat.tools.to_keras import expressions as e
 from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
@@ -13,6 +19,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     EXPRESSION,
     FUNCTION,
     LAYER,
+    SCAN,
     SIZE,
     SIZES,
     SOURCES,
@@ -21,6 +28,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 )
 from tpu_estimator_compat.tools.to_keras.literals import infix, literal
 
+_WRITTEN_APART = SOURCES | BRANCHES | LOOPS | {LAYER, SCAN}
 FIRST_ALONE = frozenset(
     {
         "FusedBatchNorm",
@@ -45,7 +53,7 @@ def expression(node: Node, texts: list[str]) -> str:
 
 def needs_tensorflow(node: Node) -> bool:
     """Whether the expression is one of TensorFlow, since Keras has no such operation."""
-    return node.kind not in RULES and node.kind not in SOURCES | BRANCHES | LOOPS | {LAYER}
+    return node.kind not in RULES and node.kind not in _WRITTEN_APART
 
 
 def refused(program: Program) -> list[str]:
@@ -54,7 +62,7 @@ def refused(program: Program) -> list[str]:
     taken = set(program.users()) | set(program.outputs.values())
     for node in program.nodes():
         found += [line for body in node.bodies.values() for line in refused(body)]
-        if node.kind in SOURCES | BRANCHES | LOOPS | {LAYER}:
+        if node.kind in _WRITTEN_APART:
             continue
         try:
             expression(node, ["x"] * len(node.inputs))
@@ -69,27 +77,35 @@ def _of_tensorflow(node: Node, texts: list[str]) -> str:
     definition = op_def_registry.get(node.kind)
     if definition is None or definition.is_stateful or node.bodies:
         raise UnknownOperationError("it has no form in Keras")
-    left, given, inferred = list(texts), {}, set()
-    for each in definition.input_arg:
+    inputs, attributes = raw_arguments(node, texts)
+    given = {k: v if isinstance(v, str) else f"[{', '.join(v)}]" for k, v in inputs.items()}
+    given.update({k: literal(v) for k, v in attributes.items()})
+    return f"tf.raw_ops.{node.kind}({', '.join(f'{k}={v}' for k, v in given.items())})"
+
+
+def raw_arguments(node: Node, inputs: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keyword arguments of `tf.raw_ops`' function: inputs, and attributes without defaults."""
+    definition = op_def_registry.get(node.kind)
+    names = list(inspect.signature(getattr(tf.raw_ops, node.kind)).parameters)
+    left, given, inferred = list(inputs), {}, set()
+    for name, each in zip(names, definition.input_arg, strict=False):
         inferred |= {each.type_attr, each.number_attr, each.type_list_attr}
         several = each.number_attr or each.type_list_attr
         if several:
             number = node.attrs[several]
             count = number if isinstance(number, int) else len(number)
-            given[each.name], left = f"[{', '.join(left[:count])}]", left[count:]
+            given[name], left = left[:count], left[count:]
         else:
-            given[each.name] = left.pop(0)
-    for attribute in definition.attr:
-        value = node.attrs.get(attribute.name)
-        default = attribute.default_value
-        if attribute.name in inferred or value is None or attribute.name.startswith("_"):
-            continue
-        if value in (default.s.decode(errors="replace"), default.i, default.f, default.b) and (
-            attribute.HasField("default_value")
-        ):
-            continue
-        given[attribute.name] = literal(value)
-    return f"tf.raw_ops.{node.kind}({', '.join(f'{k}={v}' for k, v in given.items())})"
+            given[name] = left.pop(0)
+    attributes = {}
+    for each in definition.attr:
+        value = node.attrs.get(each.name)
+        if each.name in names and each.name not in inferred and value is not None:
+            default = each.default_value
+            defaults = (default.s.decode(errors="replace"), default.i, default.f, default.b)
+            if not each.HasField("default_value") or value not in defaults:
+                attributes[each.name] = value
+    return given, attributes
 
 
 def _same_names() -> dict[str, Rule]:

@@ -24,10 +24,13 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     Value,
     constant,
 )
+from tpu_estimator_compat.tools.to_keras.operations import raw_arguments
 
 _LARGEST = 2**16
 """The most elements of a folded constant; what is larger, such as a mask, stays computed."""
-_NOT_FOLDED = ("Random", "Placeholder", "Fill", "Range", "Print", "Py", "Table")
+_LARGEST_FORMULA = 8
+"""The same for `ops.arange` and `ops.full`, which are shorter than their elements."""
+_NOT_FOLDED = ("Random", "Placeholder", "Print", "Py", "Table")
 _SIDES = ("else_branch", "then_branch")
 Elements = list[Any]
 """Of a vector of sizes: numbers, and scalars that are known at run time."""
@@ -70,8 +73,9 @@ def _inlined(node: Node, body: Program) -> Sequence[Value]:
 
 
 def _folded(node: Node) -> Sequence[Value]:
+    most = _LARGEST_FORMULA if node.kind in ("Range", "Fill") else _LARGEST
     small = all(
-        (value.elements or 0) <= _LARGEST and value.dtype not in ("variant", "resource")
+        (value.elements or 0) <= most and value.dtype not in ("variant", "resource")
         for value in node.outputs
     )
     definition = op_def_registry.get(node.kind)
@@ -86,19 +90,8 @@ def _folded(node: Node) -> Sequence[Value]:
 
 def compute(node: Node, inputs: Sequence[Any]) -> list[Any]:
     """The results of a node's operation, by TensorFlow."""
-    definition = op_def_registry.get(node.kind)
-    left, arguments, inferred = list(inputs), {}, set()
-    for argument in definition.input_arg:
-        inferred |= {argument.type_attr, argument.number_attr, argument.type_list_attr}
-        if argument.number_attr or argument.type_list_attr:
-            number = node.attrs[argument.number_attr or argument.type_list_attr]
-            count = number if isinstance(number, int) else len(number)
-            arguments[argument.name], left = left[:count], left[count:]
-        else:
-            arguments[argument.name] = left.pop(0)
-    own = {a.name for a in definition.attr} - inferred
-    arguments.update({k: v for k, v in node.attrs.items() if k in own and v is not None})
-    result = getattr(tf.raw_ops, node.kind)(**arguments)
+    given, attributes = raw_arguments(node, inputs)
+    result = getattr(tf.raw_ops, node.kind)(**given, **attributes)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 

@@ -1,0 +1,170 @@
+"""Loops over the elements of arrays, which become `ops.scan`.
+
+`tf.scan`, `dynamic_rnn` and the like count up to a length, read an element of some arrays, and
+write an element of others. TensorFlow 1 holds them in `TensorArray`s, functions in lists of
+tensors. The node that stands for such a loop, of kind SCAN, has
+
+    inputs: what is carried, then the arrays that are read, then what each step takes as it is;
+    attrs: "carried" and "read", the numbers of the first two, and "length";
+    bodies["step"]: takes what is carried, an element of each array, the rest, and last the number
+      of the step; gives what is carried, then an element of each result;
+    outputs: what is carried at the end, then the results, stacked along a first dimension.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpu_estimator_compat.tools.to_keras.control_flow import LOOPS
+from tpu_estimator_compat.tools.to_keras.graph import INPUT, SCAN, Node, Program, Value, constant
+
+_READS = {"TensorListGetItem": 0, "TensorArrayReadV3": 2}
+_WRITES = {"TensorListSetItem": (0, 2), "TensorArrayWriteV3": (3, 2)}
+"""By kind, the places of the array and of the element; the number of the element is at 1."""
+_FILLED = {"TensorListFromTensor": 0, "TensorArrayScatterV3": 2}
+_STACKED = {"TensorListStack": 0, "TensorArrayGatherV3": 2}
+
+
+def find_scans(program: Program) -> None:
+    """Replaces each loop over arrays, in place; other loops stay as they are."""
+    for node in program.nodes():
+        for body in node.bodies.values():
+            find_scans(body)
+        if node.kind in LOOPS:
+            loop = _Loop(node, program.users())
+            length = loop.length()
+            if length is not None and loop.is_known():
+                _replace(program, loop, length)
+
+
+class _Loop:
+    """What the values of a loop are, by their places."""
+
+    def __init__(self, node: Node, users: dict[Value, list[Node]]):
+        body = node.bodies["body"]
+        self.node, self.users = node, users
+        self.inputs = [body.inputs.get(str(i)) for i in range(len(node.inputs))]
+        self.results = list(body.outputs.values())
+        self.nodes = body.nodes()
+        places = range(len(self.inputs))
+        self.same = {i for i in places if self.results[i] is self.inputs[i]}
+        self.counters = {i for i in places if self._counts(i)}
+        index = {self.inputs[i] for i in self.counters}
+        self.read = {
+            place: n
+            for n in self.nodes
+            if n.kind in _READS and n.inputs[1] in index
+            for place in self.same
+            if n.inputs[_READS[n.kind]] is self.inputs[place]
+            and node.inputs[place].node.kind in _FILLED
+        }
+        self.written = {i: self.results[i].node for i in places if self._writes(i, index)}
+        self.handles = {i for i in self.same if node.inputs[i].dtype == "resource"}
+
+    def _counts(self, place: int) -> bool:
+        """Whether a value begins at 0 and grows by 1."""
+        made, start = self.results[place].node, self.node.inputs[place].constant
+        return (
+            made.kind in ("AddV2", "Add")
+            and start is not None
+            and start.size == 1
+            and not start.any()
+            and made.inputs[0] is self.inputs[place]
+            and made.inputs[1].constant is not None
+            and bool(np.all(made.inputs[1].constant == 1))
+        )
+
+    def _writes(self, place: int, index: set[Value | None]) -> bool:
+        made = self.results[place].node
+        if made.kind not in _WRITES or made.inputs[1] not in index:
+            return False
+        taken = self.users.get(self.node.outputs[place], [])
+        return made.inputs[_WRITES[made.kind][0]] is self.inputs[place] and all(
+            user.kind in _STACKED for user in taken
+        )
+
+    def is_known(self) -> bool:
+        """Whether arrays are used as a scan uses them: read and written at the counter alone."""
+        arrays = {self.inputs[i] for i in (*self.read, *self.written, *self.handles)}
+        known = {*self.read.values(), *self.written.values()}
+        others = [n for n in self.nodes if n not in known and arrays.intersection(n.inputs)]
+        kinds = {self.node.inputs[i].dtype for i in self.carried + self.kept}
+        return not others and not kinds & {"variant", "resource"} and bool(known)
+
+    @property
+    def carried(self) -> list[int]:
+        apart = self.same | self.counters | set(self.written)
+        return [i for i in range(len(self.inputs)) if i not in apart]
+
+    @property
+    def kept(self) -> list[int]:
+        return sorted(self.same - set(self.read) - self.handles)
+
+    def array(self, place: int) -> Value:
+        source = self.node.inputs[place].node
+        return source.inputs[_FILLED[source.kind]]
+
+    def length(self) -> int | None:
+        """How many steps there are; None where that depends on values, or is unknown."""
+        condition = self.node.bodies["cond"]
+        places = {v: int(k) for k, v in condition.inputs.items()}
+        [result] = condition.outputs.values()
+        tests = [result]
+        while any(t.node.kind == "LogicalAnd" for t in tests):
+            tests = [
+                x for t in tests for x in (t.node.inputs if t.node.kind == "LogicalAnd" else [t])
+            ]
+        lengths = set()
+        for test in tests:
+            if test.node.kind != "Less" or places.get(test.node.inputs[0]) not in self.counters:
+                return None
+            bound = test.node.inputs[1]
+            lengths.add(_bound(self.node.inputs[places[bound]] if bound in places else bound))
+        arrays = {(self.array(i).shape or (None,))[0] for i in self.read}
+        found = lengths | arrays
+        return next(iter(found)) if len(found) == 1 else None
+
+
+def _bound(value: Value) -> int | None:
+    """The number that a counter stays below.
+
+    That of `dynamic_rnn` is the longest of the given lengths, after which no step changes anything.
+    """
+    if value.node.kind == "Minimum" and value.node.inputs[1].node.kind == "Maximum":
+        value = value.node.inputs[0]
+    return None if value.constant is None else int(value.constant)
+
+
+def _replace(program: Program, loop: _Loop, length: int) -> None:
+    given = [loop.node.inputs[i] for i in loop.carried]
+    given += [loop.array(i) for i in loop.read] + [loop.node.inputs[i] for i in loop.kept]
+    attrs = {"carried": len(loop.carried), "read": len(loop.read), "length": length}
+    scan = Node(SCAN, loop.node.name, given, attrs, place=loop.node.place)
+    step = scan.bodies["step"] = Program({}, {})
+    places = [loop.inputs[i] for i in loop.carried]
+    places += [read.outputs[0] for read in loop.read.values()]
+    places += [loop.inputs[i] for i in loop.kept]
+    index = Node(INPUT, "index", attrs={"key": str(len(places))}).output((), "int32")
+    new = {value: index for i in loop.counters if (value := loop.inputs[i])}
+    for i, value in enumerate(places):
+        if value is not None:
+            own = Node(INPUT, value.node.name, attrs={"key": str(i)})
+            new[value] = step.inputs[str(i)] = own.output(value.shape, value.dtype)
+    step.inputs[str(len(places))] = index
+    for node in loop.nodes:
+        node.inputs = [new.get(value, value) for value in node.inputs]
+    elements = [node.inputs[_WRITES[node.kind][1]] for node in loop.written.values()]
+    results = [loop.results[i] for i in loop.carried] + elements
+    step.outputs = {str(i): new.get(value, value) for i, value in enumerate(results)}
+    for i in loop.carried:
+        value = loop.node.outputs[i]
+        program.replace(value, scan.output(value.shape, value.dtype))
+    for i, element in zip(loop.written, elements, strict=True):
+        shape = None if element.shape is None else (length, *element.shape)
+        stacked = scan.output(shape, element.dtype)
+        for user in loop.users.get(loop.node.outputs[i], []):
+            program.replace(user.outputs[0], stacked)
+    for i in loop.counters:
+        program.replace(loop.node.outputs[i], constant(np.int32(length), loop.node.name))
+    for i in loop.kept:
+        program.replace(loop.node.outputs[i], loop.node.inputs[i])
