@@ -1,0 +1,354 @@
+"""Layers are recognized in small graphs, and compute what TensorFlow's session did."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+from tools.to_keras import running
+
+import tpu_estimator_compat.v1 as tf1
+from tpu_estimator_compat.tools.to_keras import graph as g
+from tpu_estimator_compat.tools.to_keras.layers import recognize
+
+slim = tf1.contrib.layers
+v1 = tf.compat.v1
+F = "float32"
+VECTOR = {"x": (F, (None, 3))}
+SEQUENCE = {"x": (F, (None, 4, 3))}
+LONG = {"x": (F, (None, 9, 3))}
+IMAGE = {"x": (F, (None, 9, 9, 3))}
+IDS = {"x": ("int32", (None, 4))}
+
+
+def weight(name, *shape):
+    return v1.get_variable(name, shape)
+
+
+def by_hand(x):
+    with v1.variable_scope("block"):
+        y = v1.nn.relu(v1.matmul(x, weight("w1", 3, 4)) + weight("b1", 4))
+    return v1.nn.softmax(v1.matmul(y, weight("out_weights", 4, 2)) + weight("out_bias", 2))
+
+
+def twice(x):
+    x = tf1.layers.dense(x, 3, tf.nn.relu, name="shared")
+    return tf1.layers.dense(x, 3, tf.nn.relu, name="shared", reuse=True)
+
+
+def one_bias_for_two(x):
+    bias = weight("bias", 3)
+    return (v1.matmul(x, weight("a", 3, 3)) + bias) * (v1.matmul(x, weight("c", 3, 3)) + bias)
+
+
+def turned(x):
+    table = weight("table", 6, 3)
+    return v1.matmul(x, table, transpose_b=True) * v1.reduce_sum(table[1]) + v1.nn.l2_loss(table)
+
+
+def tied(x):
+    table = weight("words", 7, 4)
+    hidden = tf1.layers.dense(v1.nn.embedding_lookup(table, x), 4, name="hidden")
+    return v1.tensordot(hidden, table, [[2], [1]])
+
+
+def heads(x):
+    kernel, bias = weight("query/kernel", 3, 6), weight("query/bias", 6)
+    product = v1.einsum("abc,cde->abde", x, v1.reshape(kernel, [3, 2, 3]))
+    return product + v1.reshape(bias, [2, 3])
+
+
+def one_hot(x):
+    return v1.matmul(v1.one_hot(v1.reshape(x, [-1]), 5), weight("types", 5, 4))
+
+
+def padded(x):
+    x = v1.pad(x, [[0, 0], [1, 1], [2, 1], [0, 0]])
+    return tf1.layers.conv2d(x, 4, 3, 2, use_bias=False)
+
+
+def normalized(x, epsilon=1e-6, outside=0.0, axis=-1):
+    mean, variance = v1.nn.moments(x, [axis], keepdims=True)
+    gamma, beta = weight("norm/gamma", x.shape[-1]), weight("norm/beta", x.shape[-1])
+    return gamma * (x - mean) / _plus(v1.sqrt(variance + epsilon), outside) + beta
+
+
+def _plus(x, number):
+    return x + number if number else x
+
+
+def by_rms(x):
+    scale = weight("norm/scale", 3)
+    return scale * (x * v1.rsqrt(v1.reduce_mean(v1.square(x), -1, keepdims=True) + 1e-6))
+
+
+def gelu(x):
+    return x * (0.5 * (1.0 + v1.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * v1.pow(x, 3)))))
+
+
+def averaged(x, **options):
+    return tf1.layers.batch_normalization(x, training=True, **options)
+
+
+ROWS = {
+    "dense": (
+        lambda x: tf1.layers.dense(x, 5, tf.nn.relu),
+        VECTOR,
+        "dense: Dense(5, activation='relu')[kernel, bias]",
+    ),
+    "dense of sequences": (
+        lambda x: tf1.layers.dense(x, 5),
+        SEQUENCE,
+        "dense: Dense(5)[kernel, bias]",
+    ),
+    "dense by hand": (
+        by_hand,
+        VECTOR,
+        "block/dense: Dense(4, activation='relu')[kernel, bias]; out: Dense(2)[kernel, bias]; "
+        "Softmax",
+    ),
+    "one layer twice": (twice, VECTOR, "shared: Dense(3, activation='relu')[kernel, bias]"),
+    "one bias for two": (
+        one_bias_for_two,
+        VECTOR,
+        "a: Dense(3, use_bias=False)[kernel]; AddV2; c: Dense(3, use_bias=False)[kernel]; AddV2; "
+        "Mul",
+    ),
+    "turned kernel": (
+        turned,
+        VECTOR,
+        "table: Dense(6, use_bias=False)[kernel]; Transpose; StridedSlice; Sum; Mul; L2Loss; AddV2",
+    ),
+    "tied": (
+        tied,
+        IDS,
+        "words: Embedding(7, 4)[embeddings]; hidden: Dense(4)[kernel, bias]; Transpose; "
+        "ops.matmul()",
+    ),
+    "slim": (
+        lambda x: slim.fully_connected(x, 4),
+        VECTOR,
+        "fully_connected: Dense(4, activation='relu')[kernel, bias]",
+    ),
+    "einsum as dense": (
+        lambda x: v1.einsum("abc,cd->abd", x, weight("p/kernel", 3, 2)),
+        SEQUENCE,
+        "p: Dense(2, use_bias=False)[kernel]",
+    ),
+    "einsum of heads": (
+        heads,
+        SEQUENCE,
+        "query: EinsumDense('abc,cde->abde', output_shape=(None, 2, 3), bias_axes='de')[kernel, "
+        "bias]",
+    ),
+    "lookup by one-hot": (one_hot, IDS, "Reshape; OneHot; MatMul"),
+    "embedding": (
+        lambda x: v1.nn.embedding_lookup(weight("words", 7, 4), x),
+        IDS,
+        "words: Embedding(7, 4)[embeddings]",
+    ),
+    "conv1d": (
+        lambda x: tf1.layers.conv1d(x, 5, 3, 2, activation=tf.nn.relu),
+        LONG,
+        "conv1d: Conv1D(5, 3, strides=2, activation='relu')[kernel, bias]",
+    ),
+    "conv1d dilated": (
+        lambda x: tf1.layers.conv1d(x, 5, 3, dilation_rate=2, padding="same"),
+        LONG,
+        "conv1d: Conv1D(5, 3, padding='same', dilation_rate=2)[kernel, bias]",
+    ),
+    "conv2d": (
+        lambda x: tf1.layers.conv2d(x, 5, (3, 2), (2, 1), "same"),
+        IMAGE,
+        "conv2d: Conv2D(5, (3, 2), strides=(2, 1), padding='same')[kernel, bias]",
+    ),
+    "conv2d dilated": (
+        lambda x: tf1.layers.conv2d(x, 5, 3, dilation_rate=2),
+        IMAGE,
+        "conv2d: Conv2D(5, 3, dilation_rate=2)[kernel, bias]",
+    ),
+    "conv2d padded": (
+        padded,
+        IMAGE,
+        "zero_padding2d: ZeroPadding2D(((1, 1), (2, 1))); conv2d: Conv2D(4, 3, strides=2, "
+        "use_bias=False)[kernel]",
+    ),
+    "conv3d": (
+        lambda x: tf1.layers.conv3d(x, 5, 2),
+        {"x": (F, (None, 3, 3, 3, 2))},
+        "conv3d: Conv3D(5, 2)[kernel, bias]",
+    ),
+    "depthwise": (
+        lambda x: v1.nn.depthwise_conv2d(
+            x, weight("dw/depthwise_weights", 3, 3, 3, 2), [1, 2, 2, 1], "SAME"
+        ),
+        IMAGE,
+        "dw: DepthwiseConv2D(3, strides=2, padding='same', depth_multiplier=2, "
+        "use_bias=False)[kernel]",
+    ),
+    "separable": (
+        lambda x: tf1.layers.separable_conv2d(x, 5, 3, depth_multiplier=2),
+        IMAGE,
+        "separable_conv2d: SeparableConv2D(5, 3, depth_multiplier=2)[depthwise_kernel, "
+        "pointwise_kernel, bias]",
+    ),
+    "separable of sequences": (
+        lambda x: tf1.layers.separable_conv1d(x, 5, 3),
+        LONG,
+        "separable_conv1d: SeparableConv1D(5, 3)[depthwise_kernel, pointwise_kernel, bias]",
+    ),
+    "transposed": (
+        lambda x: tf1.layers.conv2d_transpose(x, 5, 3, 2, "same", activation=tf.nn.tanh),
+        IMAGE,
+        "conv2d_transpose: Conv2DTranspose(5, 3, strides=2, padding='same', "
+        "activation='tanh')[kernel, bias]",
+    ),
+    "transposed in 3D": (
+        lambda x: tf1.layers.conv3d_transpose(x, 2, 4, 2),
+        {"x": (F, (None, 3, 3, 3, 2))},
+        "conv3d_transpose: Conv3DTranspose(2, 4, strides=2)[kernel, bias]",
+    ),
+    "pooling": (
+        lambda x: tf1.layers.average_pooling2d(tf1.layers.max_pooling2d(x, 2, 2), 3, 2, "same"),
+        IMAGE,
+        "max_pooling2d: MaxPooling2D(2); average_pooling2d: AveragePooling2D(3, strides=2, "
+        "padding='same')",
+    ),
+    "pooling of sequences": (
+        lambda x: tf1.layers.max_pooling1d(x, 3, 2),
+        LONG,
+        "max_pooling1d: MaxPooling1D(3, strides=2)",
+    ),
+    "global pooling": (
+        lambda x: v1.reduce_mean(x, [1, 2]),
+        IMAGE,
+        "global_average_pooling2d: GlobalAveragePooling2D()",
+    ),
+    "mean of channels": (lambda x: v1.reduce_mean(x, [3]), IMAGE, "Mean"),
+    "batch normalization": (
+        lambda x: tf1.layers.batch_normalization(x, epsilon=1e-5),
+        IMAGE,
+        "batch_normalization: BatchNormalization(epsilon=1e-05)[gamma, beta, moving_mean, "
+        "moving_variance]",
+    ),
+    "batch normalization of vectors": (
+        lambda x: tf1.layers.batch_normalization(x, scale=False),
+        VECTOR,
+        "batch_normalization: BatchNormalization(scale=False)[beta, moving_mean, moving_variance]",
+    ),
+    "trained batch normalization": (
+        averaged,
+        IMAGE,
+        "batch_normalization: BatchNormalization()[gamma, beta, moving_mean, "
+        "moving_variance](training=training)",
+    ),
+    "trained batch normalization of vectors": (
+        averaged,
+        VECTOR,
+        "batch_normalization: BatchNormalization()[gamma, beta, moving_mean, "
+        "moving_variance](training=training)",
+    ),
+    "slim's batch normalization": (
+        lambda x: slim.conv2d(x, 4, 1, normalizer_fn=slim.batch_norm),
+        IMAGE,
+        "Conv: Conv2D(4, 1, padding='same', use_bias=False)[kernel]; Conv/BatchNorm: "
+        "BatchNormalization(scale=False)[beta, moving_mean, moving_variance](training=training); "
+        "Relu",
+    ),
+    "layer normalization": (
+        normalized,
+        SEQUENCE,
+        "norm: LayerNormalization(epsilon=1e-06)[gamma, beta]",
+    ),
+    "layer normalization of slim": (
+        lambda x: slim.layer_norm(x, begin_norm_axis=-1),
+        SEQUENCE,
+        "LayerNorm: LayerNormalization(epsilon=1e-12)[gamma, beta]",
+    ),
+    "layer normalization of all": (
+        slim.layer_norm,
+        SEQUENCE,
+        "LayerNorm: GroupNormalization(groups=1, epsilon=1e-12)[gamma, beta]",
+    ),
+    "instance normalization": (
+        slim.instance_norm,
+        IMAGE,
+        "InstanceNorm: GroupNormalization(groups=-1, epsilon=1e-06)[gamma, beta]",
+    ),
+    "epsilon outside of the root": (
+        lambda x: normalized(x, outside=0.1),
+        VECTOR,
+        "Mean; Sub; Mul; SquaredDifference; Mean; AddV2; Sqrt; AddV2; RealDiv; AddV2",
+    ),
+    "another axis": (
+        lambda x: normalized(x, axis=1),
+        IMAGE,
+        "Mean; Sub; Mul; SquaredDifference; Mean; AddV2; Sqrt; RealDiv; AddV2",
+    ),
+    "RMS": (by_rms, SEQUENCE, "norm: RMSNormalization()[scale]"),
+    "gelu by tanh": (gelu, VECTOR, "ops.gelu()"),
+    "gelu": (tf.nn.gelu, VECTOR, "ops.gelu(approximate=False)"),
+    "swish": (v1.nn.swish, VECTOR, "ops.silu()"),
+    "l2 normalize": (
+        lambda x: v1.nn.l2_normalize(x, 1),
+        VECTOR,
+        "ops.normalize(axis=-1, epsilon=1e-06)",
+    ),
+    "leaky relu": (lambda x: v1.maximum(0.1 * x, x), VECTOR, "ops.leaky_relu(negative_slope=0.1)"),
+}
+"""By case: a graph, its inputs, and what is made of it, in order."""
+
+
+def described(program):
+    found = {}
+    for node in program.nodes():
+        if node.kind == g.LAYER:
+            layer = node.layer
+            name = "/".join([*layer.scope, layer.name])
+            text = f"{name}: {_call(layer.cls, layer.args, layer.options)}"
+            text += f"[{', '.join(layer.bound)}]" if layer.bound else ""
+            text += (
+                f"({', '.join(f'{k}={v.text}' for k, v in layer.call.items())})"
+                if layer.call
+                else ""
+            )
+            found[layer] = text
+        elif node.kind == g.FUNCTION:
+            found[node] = _call(node.attrs["function"], [], node.attrs["options"])
+        elif node.kind not in g.SOURCES | {g.SIZE, g.SIZES}:
+            found[node] = node.kind
+    return "; ".join(found.values())
+
+
+def _call(name, args, options):
+    texts = [*map(repr, args), *(f"{k}={v!r}" for k, v in options.items())]
+    return f"{name.removeprefix('layers.')}({', '.join(texts)})"
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_recognized(case):
+    build, specs, expected = ROWS[case]
+    program, weights, feeds, results = running.program_of(build, specs)
+    recognize(program, weights)
+    assert described(program) == expected
+    made = running.run(program, feeds, training="training=" in expected)
+    for name, result in results.items():
+        np.testing.assert_allclose(made[name], result, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda x: tf1.layers.dropout(x, 0.3, training=True), "Dropout(0.3)"),
+        (lambda x: v1.nn.dropout(x, keep_prob=0.9), "Dropout(0.1)"),
+        (lambda x: tf_keras.layers.Dropout(0.3)(x, training=True), "Dropout(0.3)"),
+        (
+            lambda x: v1.nn.dropout(x, rate=0.5, noise_shape=[v1.shape(x)[0], 1]),
+            "Dropout(0.5, noise_shape=(None, 1))",
+        ),
+    ],
+)
+def test_dropout(build, expected):
+    program, weights, feeds, _ = running.program_of(build, VECTOR)
+    recognize(program, weights)
+    assert described(program) == f"dropout: {expected}(training=training)"
+    np.testing.assert_array_equal(running.run(program, feeds)["out"], feeds["x"])

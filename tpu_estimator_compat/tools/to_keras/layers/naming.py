@@ -1,0 +1,79 @@
+"""Names of layers, by those that the author's scopes and variables have."""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Mapping, Sequence
+
+from tpu_estimator_compat.tools.to_keras.graph import Layer, Node, Weight
+
+_PARTS = (
+    "b beta bias biases depthwise_kernel depthwise_weights embedding_weights embeddings gamma "
+    "kernel moving_mean moving_variance pointwise_kernel pointwise_weights scale w weight weights"
+)
+_OF_A_PART = frozenset(_PARTS.split())
+"""Names of variables that are parts of a layer, which their scope names."""
+_ENDING = re.compile(r"_(kernel|weights?|w|bias(es)?|b)$", re.IGNORECASE)
+
+
+def name_layers(calls: Mapping[Layer, Sequence[Node]], variables: Mapping[str, Weight]) -> None:
+    """Gives each layer its scope and name: those of its variables, or else of its operation."""
+    owners: dict[str, set[Layer]] = collections.defaultdict(set)
+    for layer in calls:
+        for bound in layer.bound.values():
+            owners.update({w.name: owners[w.name] | {layer} for w in bound.weights})
+    for layer, nodes in calls.items():
+        names = [w.name for bound in layer.bound.values() for w in bound.weights]
+        named = _by_weights(names, layer, owners, variables) if names else _by_call(nodes[0], layer)
+        layer.scope, layer.name = named
+        for node in nodes:
+            node.name = _place(node, layer)
+
+
+def _place(node: Node, layer: Layer) -> str:
+    """The name of a call: after the scope in which the layer was called, the layer's own."""
+    for i, part in enumerate(node.scope):
+        if without_number(part) == without_number(layer.name) and i >= len(node.scope) - 3:
+            return "/".join(node.scope[: i + 1])
+    return node.name
+
+
+def without_number(name: str) -> str:
+    """A scope's name without what makes it unique, `_1`."""
+    return re.sub(r"_\d+$", "", name)
+
+
+def _by_weights(
+    names: Sequence[str], layer: Layer, owners: Mapping[str, set[Layer]], variables: object
+) -> tuple[tuple[str, ...], str]:
+    paths = [name.split("/") for name in names]
+    scope: list[str] = []
+    for parts in zip(*(path[:-1] for path in paths), strict=False):
+        if len(set(parts)) > 1:
+            break
+        scope.append(parts[0])
+    generic = all(path[-1].lower() in _OF_A_PART for path in paths)
+    alone = not any(
+        name.split("/")[:-1] == scope and layer not in found for name, found in owners.items()
+    )
+    if scope and generic and alone:
+        return tuple(scope[:-1]), scope[-1]
+    [own, *more] = {_ENDING.sub("", path[-1]) for path in paths}
+    return tuple(scope), default_name(layer.cls) if more or own.lower() in _OF_A_PART else own
+
+
+def _by_call(node: Node, layer: Layer) -> tuple[tuple[str, ...], str]:
+    """For `dropout_1/dropout/SelectV2`, the name that the scopes begin with."""
+    default = default_name(layer.cls)
+    for i, part in enumerate(node.scope):
+        if without_number(part) in (default, default.replace("_", "")):
+            return node.scope[:i], part
+    leaf = node.name.rpartition("/")[2]
+    return node.scope, default if leaf[:1].isupper() else leaf
+
+
+def default_name(cls: str) -> str:
+    """Such as max_pooling2d for layers.MaxPooling2D."""
+    name = re.sub(r"(.)([A-Z][a-z])", r"\1_\2", cls.rpartition(".")[2])
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()

@@ -1,0 +1,83 @@
+"""The table: what operations are a layer or a function of Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tpu_estimator_compat.tools.to_keras.layers import building as b
+from tpu_estimator_compat.tools.to_keras.layers import images
+from tpu_estimator_compat.tools.to_keras.layers.matching import Rules
+
+RULES = Rules(
+    {
+        # normalization by moments of the input, or by the variables that average them
+        "kept": "Mean(x, array.axes, keep_dims=True)",
+        "mean": "kept | Squeeze(kept) | weight.moving_mean",
+        "centered": "SquaredDifference(x, kept) | Square(x - kept)",
+        "spread": "Mean(centered, array.axes, keep_dims=True)",
+        "variance": "spread | Squeeze(spread) | weight.moving_variance",
+        "shifted": "variance + number.epsilon",
+        "deviation": "Sqrt(shifted) | shifted ** 0.5",
+        "root": "Rsqrt(shifted) | 1 / deviation | shifted ** -0.5",
+        "factor": "root * weight.gamma | root",
+        "scaled": """(x - mean) * root * weight.gamma | (x - mean) / deviation * weight.gamma
+            | (weight.gamma * (x - mean)) / deviation | (x - mean) * root
+            | (x - mean) / deviation""",
+        "normalized": """x * factor + (weight.beta - mean * factor) | x * factor + -mean * factor
+            | scaled + weight.beta | scaled""",
+        "squares": "Square(x) | x * x | x ** 2",
+        "mean_square": "Mean(squares, array.axes, keep_dims=True)",
+        "rms_root": "Rsqrt(mean_square + number.epsilon)",
+        # convolutions, also of a sequence as an image of height or width 1
+        "given": "SpaceToBatchND(x, array.block, array.pads) | x",
+        "image": "ExpandDims(given, number.axis) | given",
+        "filtered": """Conv2D(image, weight.kernel) | Conv3D(given, weight.kernel)
+            | DepthwiseConv2dNative(image, weight.kernel)""",
+        "convolved": "Squeeze(filtered) | filtered",
+        "depthwise": "DepthwiseConv2dNative(image, weight.depth)",
+        "separable": "Conv2D(depthwise, weight.point)",
+        "pooled": """MaxPool(image) | AvgPool(image) | MaxPool3D(given) | AvgPool3D(given)""",
+        # dropout
+        "drawn": "RandomUniform(_) | StatelessRandomUniformV2(_, _, _, _)",
+        "uniform": "drawn * 1 + 0 | drawn",
+        "kept_ones": "GreaterEqual(uniform, number.rate)",
+        "grown": "x * number.scale | x / number.keep",
+        # functions
+        "cube": "x ** 3 | x * x * x | x * Square(x)",
+        "bent": "Tanh(0.7978845608 * (x + 0.044715 * cube))",
+        "erf": "Erf(x * 0.7071067811865476) | Erf(x / 1.4142135623730951)",
+    }
+)
+
+ROWS: list[tuple[str, Callable[..., b.Call | None]]] = [
+    # functions of Keras
+    ("0.5 * x * (1 + bent)", b.function("ops.gelu")),
+    ("0.5 * x * (1 + erf)", b.function("ops.gelu", approximate=False)),
+    ("0.5 * x * Erfc(-x * 0.7071067811865476)", b.function("ops.gelu", approximate=False)),
+    ("x * Sigmoid(x) | x * Sigmoid(1 * x)", b.function("ops.silu")),
+    ("Maximum(x, number.slope * x)", b.leaky_relu),
+    ("x * Rsqrt(Maximum(Sum(squares, array.axes, keep_dims=True), number.least))", b.normalize),
+    ("Transpose(Softmax(Transpose(x, array.order)), array.order)", b.softmax("ops.softmax")),
+    ("Transpose(LogSoftmax(Transpose(x, array.order)), array.order)", b.softmax("ops.log_softmax")),
+    # layers
+    ("GatherV2(weight.embeddings, ids, 0)", b.embedding),
+    ("Select(kept_ones, grown, 0) | grown * Cast(kept_ones)", b.dropout),
+    ("x / number.keep * Floor(number.keep + uniform)", b.dropout),
+    ("normalized", b.normalization),
+    ("x * rms_root * weight.scale", b.rms_normalization),
+    ("FusedBatchNorm(x, gamma, beta, mean, variance)", b.fused_batch_normalization),
+    ("Reshape(MatMul(Reshape(x, _), weight.kernel, transpose_a=False), shape)", b.dense),
+    ("MatMul(x, weight.kernel, transpose_a=False)", b.dense),
+    ("BatchMatMul(x, weight.kernel, adj_x=False)", b.dense),
+    ("Reshape(MatMul(Reshape(x, _), matrix, transpose_a=False), shape)", b.matmul),
+    ("Einsum(x, weight.kernel) | Einsum(weight.kernel, x)", b.einsum_dense),
+    ("Squeeze(separable) | Squeeze(BiasAdd(separable, weight.bias))", images.separable),
+    ("separable", images.separable),
+    ("BatchToSpaceND(convolved, array.block, array.crops)", images.convolution),
+    ("convolved", images.convolution),
+    ("Conv2DBackpropInput(_, weight.kernel, x)", images.transposed),
+    ("Conv3DBackpropInputV2(_, weight.kernel, x)", images.transposed),
+    ("Squeeze(pooled) | pooled", images.pooling),
+    ("Mean(x, array.axes) | Max(x, array.axes)", images.global_pooling),
+]
+PATTERNS = [(RULES.compile(text), build) for text, build in ROWS]

@@ -1,0 +1,334 @@
+"""Puts calls of Keras' layers and functions into a program, in place of their operations."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tpu_estimator_compat.tools.to_keras.graph import (
+    FUNCTION,
+    LAYER,
+    SOURCES,
+    Layer,
+    Node,
+    Program,
+    Value,
+    Weight,
+    constant,
+    ordered,
+)
+from tpu_estimator_compat.tools.to_keras.layers.building import Call
+from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
+from tpu_estimator_compat.tools.to_keras.layers.naming import name_layers, without_number
+from tpu_estimator_compat.tools.to_keras.layers.patterns import PATTERNS
+from tpu_estimator_compat.tools.to_keras.layers.weights import Made
+
+_ACTIVATIONS = {
+    "Elu": "elu",
+    "Relu": "relu",
+    "Relu6": "relu6",
+    "Selu": "selu",
+    "Sigmoid": "sigmoid",
+    "Softmax": "softmax",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
+    "Tanh": "tanh",
+}
+_ADDS = ("BiasAdd", "AddV2", "Add")
+
+
+def recognize(program: Program, variables: Mapping[str, Weight] | None = None) -> None:
+    """Replaces operations of a simplified program by layers and functions, in place.
+
+    Args:
+      variables: all variables by name. A batch normalization of training is a layer only with
+        these: its program does not use the averages.
+    """
+    _Recognizer(program, variables or {}).run()
+
+
+class _Recognizer:
+    def __init__(self, program: Program, variables: Mapping[str, Weight]):
+        self._programs = list(_with_bodies(program))
+        self._variables = {**program.weights(), **variables}
+        self._users: dict[Value, list[Node | Program]] = collections.defaultdict(list)
+        self._layers: dict[Any, Layer] = {}
+        self._calls: dict[Layer, list[Node]] = collections.defaultdict(list)
+        self._owners: dict[Weight, Layer] = {}
+        self._reordered: dict[Weight | None, Made] = {}
+        for each in self._programs:
+            for node in each.nodes():
+                self._add(node)
+            for value in each.outputs.values():
+                self._users[value].append(each)
+
+    def run(self) -> None:
+        for only_embeddings in (True, False):
+            for program in self._programs:
+                for node in reversed(program.nodes()):
+                    lookup = node.kind == "GatherV2"
+                    if lookup == only_embeddings and node.kind not in SOURCES:
+                        self._match(node)
+        for layer in list(self._calls):
+            self._fold_bias(layer)
+            self._fold_activation(layer)
+            self._fold_padding(layer)
+        self._restore_order()
+        name_layers(self._calls, self._variables)
+
+    def _match(self, node: Node) -> None:
+        if not node.outputs or not self._users[node.outputs[0]]:
+            return
+        if any(self._users[value] for value in node.outputs[1:]):
+            return
+        for matcher, build in PATTERNS:
+            for found in matcher(node.outputs[0], {}):
+                call = build(found, self._variables) if self._is_closed(found) else None
+                if call is not None and self._place(call, node):
+                    return
+
+    def _is_closed(self, found: Found) -> bool:
+        """Whether nobody else takes a value of the operations before the last."""
+        nodes: list[Any] = [*found[NODES]]
+        return all(
+            user in nodes
+            for node in nodes[1:]
+            for value in node.outputs
+            for user in self._users[value]
+        )
+
+    def _place(self, call: Call, old: Node) -> bool:
+        """Puts a call in an operation's place; False where a weight belongs to another layer."""
+        if call.name.rpartition(".")[2][0].islower():
+            attrs = {"function": call.name, "options": call.options}
+            self._replace(old.outputs[0], Node(FUNCTION, old.name, call.inputs, attrs))
+            return True
+        layer = self._layer_of(call, old)
+        if layer is None:
+            return False
+        inputs = call.inputs
+        if call.pads:
+            inputs = [self._padded(inputs[0], call.pads, layer, old)]
+        node = Node(LAYER, old.name, inputs, {"layer": layer}, place=old.place)
+        self._calls[layer].append(node)
+        self._replace(old.outputs[0], node)
+        return True
+
+    def _layer_of(self, call: Call, old: Node) -> Layer | None:
+        dtype = old.outputs[0].dtype
+        if any(made.dtype != dtype for made in call.bound.values()):
+            return None
+        options = call.options if dtype == "float32" else {**call.options, "dtype": dtype}
+        key = (call.name, repr(call.args), repr(options), tuple(call.bound.items()))
+        if call.bound and key in self._layers:
+            return self._layers[key]
+        if any(made.weight in self._owners for made in call.bound.values()):
+            return None
+        layer = Layer(call.name, "", (), call.args, dict(options), {}, call.call)
+        self._layers[key] = layer
+        for path, made in call.bound.items():
+            self._bind(layer, path, made)
+        return layer
+
+    def _bind(self, layer: Layer, path: str, made: Made) -> None:
+        layer.bound[path] = made.bound()
+        self._owners[made.weight] = layer
+        if made.steps:
+            self._reordered[made.weight] = made
+
+    def _restore_order(self) -> None:
+        """Makes, of a layer's weight, the array that others know as the variable."""
+        for value in [v for v in self._users if v.weight in self._reordered]:
+            made = self._reordered[value.weight]
+            value.shape, new = made.shape, value
+            users = [user for user in self._users[value] if not self._sums(user)]
+            if not users:
+                continue
+            for name, argument in made.inverse():
+                order = constant(np.array(argument, np.int32))
+                step = Node(name.capitalize(), f"{value.node.name}/{name}", [new, order])
+                sizes = tuple(new.shape or ())
+                turned = tuple(sizes[i] for i in argument) if name == "transpose" else argument
+                new = step.output(turned, value.dtype)
+            for user in users:
+                assert isinstance(user, Node)
+                user.inputs = [new if each is value else each for each in user.inputs]
+
+    def _sums(self, user: Node | Program) -> bool:
+        """Whether it is a regularization: the same for the elements in any order."""
+        if not isinstance(user, Node) or user.kind not in ("L2Loss", "Square", "Abs"):
+            return False
+        value = user.outputs[0]
+        return value.shape == () or all(
+            isinstance(u, Node) and u.kind == "Sum" and u.outputs[0].shape == ()
+            for u in self._users[value]
+        )
+
+    def _fold_bias(self, layer: Layer) -> None:
+        if layer.options.get("use_bias", layer.cls != "layers.EinsumDense"):
+            return
+        adds = [self._only_user(node) for node in self._calls[layer]]
+        biases = {
+            self._bias_of(layer, node, add)
+            for node, add in zip(self._calls[layer], adds, strict=True)
+        }
+        [bias, *more] = biases
+        if bias is None or more or bias.weight in self._owners or self._takers(bias) - {*adds}:
+            return
+        self._bind(layer, "bias", bias)
+        if layer.options.pop("use_bias", None) is None:
+            equation = layer.args[0]
+            layer.options["bias_axes"] = equation[len(equation) - len(bias.shape) :]
+        self._swallow(layer, adds)
+
+    def _takers(self, made: Made) -> set[Any]:
+        """Those who take a variable, also in another shape, without regularizations."""
+        found: set[Any] = set()
+        left = [value for value in self._users if value.weight is made.weight]
+        while left:
+            for user in self._users[left.pop()]:
+                if isinstance(user, Node) and Made.of(user.outputs[0]):
+                    left += user.outputs
+                elif not self._sums(user):
+                    found.add(user)
+        return found
+
+    def _bias_of(self, layer: Layer, node: Node, add: Node | None) -> Made | None:
+        if add is None or add.kind not in _ADDS:
+            return None
+        given = [value for value in add.inputs if value is not node.outputs[0]]
+        made = Made.of(given[0]) if len(given) == 1 else None
+        shape = node.outputs[0].shape
+        if made is None or shape is None or made.dtype != node.outputs[0].dtype:
+            return None
+        first = layer.options.get("data_format") == "channels_first"
+        by_name = add.kind == "BiasAdd"
+        if by_name and (add.attrs.get("data_format") == "NCHW") != first and len(shape) > 2:
+            return None
+        trailing = made.shape
+        while len(trailing) > 1 and trailing[0] == 1:
+            trailing = trailing[1:]
+        if layer.cls == "layers.EinsumDense":
+            fits = 0 < len(trailing) < len(shape) and shape[-len(trailing) :] == trailing
+            return made.reshaped(*trailing) if fits else None
+        if first and not by_name:
+            fits = trailing == (shape[1], *[1] * (len(shape) - 2))
+        else:
+            fits = trailing == (shape[1 if first else -1],)
+        return made.reshaped(made.size) if fits else None
+
+    def _fold_activation(self, layer: Layer) -> None:
+        if "kernel" not in "".join(layer.bound):
+            return
+        nodes = self._calls[layer]
+        users = [self._only_user(node) for node in nodes]
+        names = {_activation(node, user) for node, user in zip(nodes, users, strict=True)}
+        [name, *more] = names
+        if name is not None and not more:
+            layer.options["activation"] = name
+            self._swallow(layer, users)
+
+    def _swallow(self, layer: Layer, users: Iterable[Node | None]) -> None:
+        """Lets a layer's calls take the place of the operations after them."""
+        for node, user in zip(self._calls[layer], users, strict=True):
+            assert user is not None
+            self._replace(user.outputs[0], node, add=False)
+
+    def _fold_padding(self, layer: Layer) -> None:
+        """Makes a layer of the zeros that a convolution of no padding takes."""
+        if "Conv" not in layer.cls or layer.options.get("padding"):
+            return
+        for node in self._calls[layer]:
+            pad = node.inputs[0].node
+            if pad.kind != "Pad" or pad.inputs[1].constant is None:
+                continue
+            numbers = [tuple(row) for row in pad.inputs[1].constant.tolist()]
+            first = layer.options.get("data_format") == "channels_first"
+            spatial = numbers[2:] if first else numbers[1:-1]
+            if np.sum(numbers) != np.sum(spatial) or self._only_user(pad) is not node:
+                continue
+            self._replace(pad.outputs[0], None, self._padded(pad.inputs[0], spatial, layer, pad))
+
+    def _padded(self, x: Value, pads: Any, layer: Layer, old: Node) -> Value:
+        first = {k: v for k, v in layer.options.items() if k == "data_format"}
+        sizes = tuple(before if before == after else (before, after) for before, after in pads)
+        same = len(set(sizes)) == 1 and isinstance(sizes[0], int)
+        full = tuple(tuple(pair) for pair in pads)
+        args = [sizes[0] if same else full[0] if len(full) == 1 else full]
+        padding = Layer(f"layers.ZeroPadding{len(full)}D", "", (), args, first)
+        node = Node(LAYER, old.name, [x], {"layer": padding}, place=old.place)
+        self._calls[padding].append(node)
+        self._add(node)
+        offset = 2 if first else 1
+        shape: list[Any] = [*(x.shape or ())]
+        for i, (before, after) in enumerate(full, offset):
+            shape[i] = None if shape[i] is None else shape[i] + before + after
+        return node.output(tuple(shape), x.dtype)
+
+    # the graph
+
+    def _add(self, node: Node) -> None:
+        for value in node.inputs:
+            self._users[value].append(node)
+
+    def _only_user(self, node: Node) -> Node | None:
+        """The only one that takes a node's first value, once."""
+        users = self._users[node.outputs[0]]
+        return users[0] if len(users) == 1 and isinstance(users[0], Node) else None
+
+    def _replace(
+        self, old: Value, node: Node | None, new: Value | None = None, add: bool = True
+    ) -> None:
+        """Gives the users of a value another one: `new`, or the value that `node` makes."""
+        if node is not None:
+            if add:
+                self._add(node)
+            node.outputs = []
+            new = node.output(old.shape, old.dtype)
+        assert new is not None
+        for user in self._users.pop(old, []):
+            if isinstance(user, Program):
+                user.outputs = {k: new if v is old else v for k, v in user.outputs.items()}
+            else:
+                user.inputs = [new if value is old else value for value in user.inputs]
+            self._users[new].append(user)
+        self._forget(old.node)
+
+    def _forget(self, node: Node) -> None:
+        """Takes a node whose values nobody takes from the users of its inputs."""
+        if any(self._users.get(value) for value in node.outputs):
+            return
+        inputs, node.inputs = node.inputs, []
+        for value in inputs:
+            if node in self._users[value]:
+                self._users[value].remove(node)
+            self._forget(value.node)
+
+
+def _with_bodies(program: Program) -> Iterator[Program]:
+    yield program
+    for node in ordered(value.node for value in program.outputs.values()):
+        for body in node.bodies.values():
+            yield from _with_bodies(body)
+
+
+def _activation(node: Node, user: Node | None) -> str | None:
+    """The activation that the author gave to the layer itself, by the scope of its operation."""
+    if user is None or node.scope[: len(user.scope)] != user.scope:
+        return None
+    if not all(part[:1].isupper() for part in node.scope[len(user.scope) :]):
+        return None
+    if user.kind in ("Sigmoid", "Softmax"):  # which also stand beside a model's logits
+        if not user.scope:
+            return None
+        parents = [w.name.split("/")[-2:-1] for b in node.layer.bound.values() for w in b.weights]
+        if any(_plain(parent) != _plain(user.scope[-1:]) for parent in parents):
+            return None
+    return _ACTIVATIONS.get(user.kind)
+
+
+def _plain(scope: Sequence[str]) -> list[str]:
+    return [without_number(part) for part in scope]
