@@ -1,0 +1,148 @@
+"""In which scope each operation stands, as the author saw it, and which scopes become classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from tpu_estimator_compat.tools.to_keras.graph import (
+    LAYER,
+    SIZE,
+    SIZES,
+    SOURCES,
+    WEIGHT,
+    Layer,
+    Node,
+    Program,
+    Weight,
+)
+
+Scope = tuple[str, ...]
+
+_PLUMBING = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Shape", "Slice", "Squeeze"})
+"""What makes no class of a scope that has one layer besides, like sizes and activations."""
+_MINOR = _PLUMBING | {"StridedSlice", "Relu", "Tanh", "Sigmoid", "Softmax", "Pack", SIZE, SIZES}
+
+
+def matches(entered: str, scope: str) -> bool:
+    """Whether `entered` names `scope`, perhaps entered again: `dec_1` is `dec`."""
+    return entered == scope or re.fullmatch(re.escape(scope) + r"_\d+", entered) is not None
+
+
+def find(scope: Scope, within: Scope) -> int | None:
+    """Where in `within` all of `scope` ends, at the earliest."""
+    for start in range(len(within) - len(scope) + 1):
+        if all(matches(a, b) for a, b in zip(within[start:], scope, strict=False)):
+            return start + len(scope)
+    return None
+
+
+def owned(node: Node) -> list[Layer | Weight]:
+    """The layer or the weights that a node uses."""
+    if node.kind == LAYER:
+        return [node.layer]
+    return [v.node.attrs["weight"] for v in node.inputs if v.node.kind == WEIGHT]
+
+
+def home(weight: Weight) -> Scope:
+    return tuple(weight.name.split("/")[:-1])
+
+
+def owner_length(weight: Weight, scope: Scope) -> int:
+    """How many of `scope`, which an operation stands in, lead to the weight's own scope."""
+    inside = home(weight)
+    for length in range(len(inside), 0, -1):
+        found = find(inside[:length], scope)
+        if found is not None:
+            return found
+    return 0
+
+
+class Scopes:
+    """The scopes of a program's nodes, and those that are parts.
+
+    Attributes:
+      of: by node, the scope that it stands in.
+      parts: scopes that become classes, without the whole, `()`.
+    """
+
+    def __init__(self, program: Program):
+        self._nodes = [node for node in program.nodes() if node.kind not in SOURCES]
+        self._users = program.users()
+        self.of = {node: self._place(node) for node in self._nodes}
+        self.parts: set[Scope] = set()
+        scopes = {scope[:i] for scope in self.of.values() for i in range(len(scope) + 1)}
+        for scope in sorted(scopes, key=len, reverse=True):
+            self._consider(scope)
+
+    def inner(self, scope: Scope) -> Scope:
+        """The innermost part that a scope is or stands in."""
+        return next((scope[:i] for i in range(len(scope), 0, -1) if scope[:i] in self.parts), ())
+
+    def _place(self, node: Node) -> Scope:
+        if node.kind != LAYER or not node.layer.bound:
+            return node.scope
+        layer = node.layer
+        found = find(layer.scope, node.scope)
+        if found is None:
+            return layer.scope
+        rest = node.scope[found:]
+        named = [i for i, each in enumerate(rest) if matches(each, layer.name)]
+        return node.scope[: found + named[0]] if named else node.scope[:found]
+
+    def _consider(self, scope: Scope) -> None:
+        """Makes `scope` a part if it has enough of its own and nothing stands between it."""
+        members = {node for node, each in self.of.items() if each[: len(scope)] == scope}
+        children = {self._outermost(node, scope) for node in members} - {scope}
+        direct = [node for node in members if self._outermost(node, scope) == scope]
+        things = {thing for node in direct for thing in self._things(node, scope)}
+        others = sum(node.kind not in _MINOR and not owned(node) for node in direct)
+        if len(children) == 1 and not things and others <= 1:
+            self.parts -= children  # one class for both, under the outer name
+            children = {self._outermost(node, scope) for node in members} - {scope}
+            enough = True
+        else:
+            enough = len(things) + len(children) > (0 if others > 1 else 1)
+        if not scope or not enough or len(members) == len(self._nodes):
+            return
+        between = self._after(members) & self._before(members) - members
+        if any(owned(node) or self.of[node] != scope[: len(self.of[node])] for node in between):
+            return
+        self.of.update(dict.fromkeys(between, scope))
+        self.parts.add(scope)
+
+    def _outermost(self, node: Node, scope: Scope) -> Scope:
+        inside = self.of[node]
+        return next(
+            (
+                inside[:i]
+                for i in range(len(scope) + 1, len(inside) + 1)
+                if inside[:i] in self.parts
+            ),
+            scope,
+        )
+
+    def _things(self, node: Node, scope: Scope) -> Iterable[Layer | Weight]:
+        for thing in owned(node):
+            if isinstance(thing, Layer):
+                if thing.bound:
+                    yield thing
+            elif owner_length(thing, self.of[node]) >= len(scope):
+                yield thing
+
+    def _after(self, members: set[Node]) -> set[Node]:
+        return _reached(members, lambda n: [u for v in n.outputs for u in self._users.get(v, ())])
+
+    def _before(self, members: set[Node]) -> set[Node]:
+        return _reached(members, lambda n: [v.node for v in n.inputs if v.node.kind not in SOURCES])
+
+
+def _reached(start: set[Node], following: Callable[[Node], list[Node]]) -> set[Node]:
+    seen: set[Node] = set()
+    stack = [each for node in start for each in following(node) if each not in start]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack += following(node)
+    return seen

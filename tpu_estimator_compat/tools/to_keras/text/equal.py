@@ -1,0 +1,288 @@
+"""Classes of the file: parts with equal bodies are of one, with their sizes as arguments."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tpu_estimator_compat.tools.to_keras.classes import Part
+from tpu_estimator_compat.tools.to_keras.graph import Bound, Code
+from tpu_estimator_compat.tools.to_keras.literals import literal
+from tpu_estimator_compat.tools.to_keras.text.body import (
+    TOKEN,
+    Body,
+    Builder,
+    Made,
+    Member,
+    default_of,
+)
+from tpu_estimator_compat.tools.to_keras.text.naming import names_of
+
+_PIECE = re.compile(
+    r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])'
+)
+_MOST_PARAMETERS = 4
+Place = tuple[Any, ...]
+
+
+@dataclasses.dataclass(eq=False)
+class Class:
+    """A class of the file.
+
+    Attributes:
+      body: of the first of its parts.
+      bodies: by part.
+      names: by token of that body.
+      texts: what is written in place of a number or argument that differs among the parts.
+      parameters: by the constructor's argument, its value of each part.
+    """
+
+    name: str
+    body: Body
+    bodies: dict[Part, Body]
+    names: dict[str, str]
+    texts: dict[Place, str]
+    parameters: dict[str, list[Any]]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def weights(self, part: Part) -> Iterator[tuple[str, Bound]]:
+        """By their attributes' path, what the weights of an object are made of."""
+        for member, own in zip(self.body.members, self.bodies[part].members, strict=True):
+            attribute, several = self.names[member.token], own.several is not None
+            for i, bound in enumerate(own.bound):
+                start = f"{attribute}[{i}]" if several else attribute
+                yield from ((f"{start}.{k}".rstrip("."), each) for k, each in bound.items())
+            for i, inner in enumerate(own.parts):
+                start = f"{attribute}[{i}]" if several else attribute
+                yield from ((f"{start}.{k}", each) for k, each in own.cls.weights(inner))
+
+    def constructor(self) -> list[str]:
+        """The lines of `__init__` that make the members."""
+        kept = [text for place, text in self.texts.items() if place[0] == "number"]
+        used = [name for name in self.parameters if any(name in text.split() for text in kept)]
+        return [f"self.{name} = {name}" for name in used] + [
+            f"self.{self.names[member.token]} = {self._made(i, member)}"
+            for i, member in enumerate(self.body.members)
+        ]
+
+    def call(self) -> list[str]:
+        lines = []
+        for i, statement in enumerate(self.body.statements):
+            start = self._named(self._numbers(i, -1, statement.start))
+            target = self.names[statement.targets[0]] if statement.targets else ""
+            if start and start != target:
+                lines.append(f"{target} = {start}")
+            for j, line in enumerate(statement.lines):
+                lines.append(self._named(self._numbers(i, j, line)))
+        return lines
+
+    def _named(self, text: str) -> str:
+        return TOKEN.sub(lambda m: self.names[m[0]], text)
+
+    def _numbers(self, i: int, j: int, line: str) -> str:
+        found = enumerate(_PIECE.finditer(line))
+        places = {m.start(): self.texts.get(("number", i, j, k), "") for k, m in found}
+        texts = {at: re.sub(r"\b(?=[a-z])", "self.", text) for at, text in places.items()}
+        return _PIECE.sub(lambda m: texts[m.start()] or m[0], line)
+
+    def _made(self, i: int, member: Member) -> str:
+        cls = "self.add_weight" if member.cls == "add_weight" else member.cls
+        varying = _varying(member)
+        given = []
+        for k, (name, value) in enumerate(member.arguments.items()):
+            text = self.texts.get((i, name)) or literal(value)
+            if name in varying:
+                text = name if len(varying) > 1 or name.isidentifier() else "each"
+            elif (
+                name in _defaults(member)
+                and text == literal(value)
+                and value == default_of(member.cls, name)
+            ):
+                continue
+            alone = isinstance(member.cls, Class) and len(member.arguments) == 1
+            given.append(text if k < member.positional or alone else f"{name}={text}")
+        if member.cls == "add_weight":
+            given.append(f'name="{self.names[member.token]}"')
+        made = f"{cls}({', '.join(given)})"
+        if member.several is None:
+            return made
+        if not varying:
+            count = self.texts.get((i, "count")) or str(len(member.several))
+            return f"[{made} for _ in range({count})]"
+        elements = self.texts.get((i, "each")) or literal(_elements(member))
+        return f"[{made} for {', '.join(varying)} in {elements}]"
+
+
+def _defaults(member: Member) -> set[str]:
+    return set() if isinstance(member.cls, Class) else set(member.arguments)
+
+
+def _varying(member: Member) -> list[str]:
+    """The arguments that differ among the elements of a list."""
+    several = member.several or []
+    return [n for n in member.arguments if any(_differ(each[n], several[0][n]) for each in several)]
+
+
+def _differ(a: Any, b: Any) -> bool:
+    return literal(a) != literal(b)
+
+
+def _elements(member: Member) -> tuple[Any, ...]:
+    rows = [tuple(each[name] for name in _varying(member)) for each in member.several or ()]
+    return tuple(row[0] if len(row) == 1 else row for row in rows)
+
+
+def classes_of(root: Part, made: dict[Part, Made]) -> list[Class]:
+    """The classes of all parts but the whole, the inner ones first; fills `made`."""
+    found: list[Class] = []
+    heights: dict[Part, int] = {}
+    for part in root.parts():
+        inner = [heights[item] for item in part.items if isinstance(item, Part)]
+        heights[part] = 1 + max(inner, default=0)
+    for height in range(1, heights[root]):
+        groups: dict[Any, list[Body]] = {}
+        for part in (part for part in root.parts() if heights[part] == height):
+            body = Builder(part, made).body
+            groups.setdefault(_skeleton(body), []).append(body)
+        for bodies in groups.values():
+            for group in _alike(bodies):
+                found.append(_class(group, made, {each.name for each in found}))
+    return found
+
+
+def single(body: Body, name: str) -> Class:
+    """The class of one part."""
+    return Class(name, body, {body.part: body}, names_of(body), {}, {})
+
+
+def _class(bodies: list[Body], made: dict[Part, Made], taken: set[str]) -> Class:
+    texts, parameters = _parameters(bodies)
+    scopes = [body.part.scope for body in bodies]
+    bases = [_camel(scope[-1]) for scope in scopes]
+    name = max(dict.fromkeys(bases), key=bases.count)
+    longer = [_camel(each) for each in reversed(scopes[bases.index(name)][:-1])]
+    while name in taken:
+        name = (longer.pop(0) if longer else "Other") + name
+    body = bodies[0]
+    cls = Class(name, body, {b.part: b for b in bodies}, names_of(body), texts, parameters)
+    for i, each in enumerate(bodies):
+        made[each.part] = Made(cls, {name: values[i] for name, values in parameters.items()})
+    return cls
+
+
+def _camel(name: str) -> str:
+    name = re.sub(r"_?\d*$", "", re.sub(r"\W", "_", name))
+    return "".join(p[0].upper() + p[1:] for p in name.split("_") if p) or "Part"
+
+
+def _skeleton(body: Body) -> Any:
+    """What equal bodies have in common: all but numbers and names."""
+    order: dict[str, str] = {token: f"p{i}" for i, token in enumerate(body.params)}
+
+    def plain(line: str) -> str:
+        line = TOKEN.sub(lambda m: order.setdefault(m[0], f"t{len(order)}"), line)
+        return _PIECE.sub(lambda m: m[0] if m[0][0] in "\"'" else "#", line)
+
+    lines = [plain(line) for each in body.statements for line in each.all_lines()]
+    members = [
+        (
+            order.get(m.token),
+            m.cls,
+            m.positional,
+            tuple(sorted(m.bound[0])) if m.bound else (),
+            m.several is not None,
+            tuple(_varying(m)),
+        )
+        for m in body.members
+    ]
+    return len(body.params), tuple(lines), tuple(members)
+
+
+def _alike(bodies: list[Body]) -> list[list[Body]]:
+    """Bodies that one class serves: all of them, or only equal ones if it had many arguments."""
+    arguments = _parameters(bodies)[1]
+    if len(arguments) <= _MOST_PARAMETERS:
+        return [bodies]
+    groups: dict[str, list[Body]] = {}
+    for i, body in enumerate(bodies):
+        groups.setdefault(literal([values[i] for values in arguments.values()]), []).append(body)
+    return list(groups.values())
+
+
+def _parameters(bodies: list[Body]) -> tuple[dict[Place, str], dict[str, list[Any]]]:
+    """What is written at each place where bodies differ, and the arguments that this takes."""
+    texts: dict[Place, str] = {}
+    parameters: dict[str, list[Any]] = {}
+    for place, base, *rest in _places(bodies):
+        (values,) = rest
+        if not any(_differ(value, values[0]) for value in values):
+            continue
+        texts[place] = _same(values, parameters) or _new(base, values, parameters)
+    return texts, parameters
+
+
+def _same(values: Sequence[Any], parameters: dict[str, list[Any]]) -> str:
+    """The text of values that are those of an argument already, or a multiple of it."""
+    for name, others in parameters.items():
+        if literal(list(others)) == literal(list(values)):
+            return name
+        if all(type(x) is int and x > 0 for x in (*values, *others)):
+            factors = {a / b for a, b in zip(values, others, strict=True)}
+            if len(factors) == 1 and (factor := factors.pop()).is_integer():
+                return f"{int(factor)} * {name}"
+    return ""
+
+
+def _new(base: str, values: Sequence[Any], parameters: dict[str, list[Any]]) -> str:
+    name, i = base, 1
+    while name in parameters:
+        i += 1
+        name = f"{base}_{i}"
+    parameters[name] = list(values)
+    return name
+
+
+def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
+    """Each argument and number: where it is, what it is called, and its value in each body."""
+    first = bodies[0]
+    for i, member in enumerate(first.members):
+        others = [body.members[i] for body in bodies]
+        names = list(dict.fromkeys(name for other in others for name in other.arguments))
+        for name in names:
+            for other in others:
+                for given in [other.arguments, *(other.several or [])]:
+                    given.setdefault(name, default_of(member.cls, name))
+            if name not in _varying(member):
+                yield (i, name), name, [other.arguments[name] for other in others]
+        if member.several is not None and _varying(member):
+            yield (i, "each"), f"all_{_varying(member)[0]}", [_elements(o) for o in others]
+        elif member.several is not None:
+            yield (i, "count"), "count", [len(other.several or ()) for other in others]
+    for i, statement in enumerate(first.statements):
+        for j, line in [(-1, statement.start), *enumerate(statement.lines)]:
+            texts = [_line(body, i, j) for body in bodies]
+            for k, found in enumerate(_PIECE.finditer(line)):
+                if found[0][0] not in "\"'":
+                    values = [_number([*_PIECE.finditer(text)][k][0]) for text in texts]
+                    yield ("number", i, j, k), _keyword(line[: found.start()]), values
+
+
+def _line(body: Body, i: int, j: int) -> str:
+    return body.statements[i].start if j < 0 else body.statements[i].lines[j]
+
+
+def _number(text: str) -> Any:
+    return int(text) if text.isdigit() else Code(text)
+
+
+def _keyword(before: str) -> str:
+    found = re.search(r"(\w+)=\(?(?:[\d, ]*)$", before)
+    return found[1] if found else "size"
+
+
+def signature(cls: Class) -> str:
+    return ", ".join(["self", *cls.parameters, "**kwargs"])

@@ -1,0 +1,78 @@
+"""Lays lines of code out within 100 columns, with double quotes, as a formatter would."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+WIDTH = 100
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'([^\'"\\]*)\'')
+_OPEN, _CLOSE = "([{", ")]}"
+_OPERATORS = ((" or ",), (" and ",), (" + ", " - "), (" * ", " / "))
+
+
+def lay_out(lines: list[str]) -> list[str]:
+    """Breaks those lines that are too long; each begins with its indentation."""
+    return [part for line in lines for part in _broken(_quoted(line))]
+
+
+def _quoted(line: str) -> str:
+    return _STRING.sub(lambda m: m[0] if m[1] is None else f'"{m[1]}"', line)
+
+
+def _broken(line: str, indent: str = "", comma: str = "") -> list[str]:
+    text = line.lstrip()
+    indent = indent or line[: len(line) - len(text)]
+    if len(indent + text + comma) <= WIDTH:
+        return [indent + text + comma]
+    head = re.match(r"(?:return |[\w.\[\], ]+ = |\w+=|\"\w+\": |yield )?", text)
+    start = head.end() if head else 0
+    for signs in _OPERATORS:
+        cuts = [i for i in _top_level(text, signs) if i > start]
+        if cuts and not text.startswith("def "):
+            pieces = [text[a:b].strip() for a, b in _between(start, cuts, len(text))]
+            inside = [line for piece in pieces for line in _broken(piece, indent + "    ")]
+            return [f"{indent}{text[:start]}(", *inside, f"{indent}){comma}"]
+    return _in_brackets(text, indent, comma)
+
+
+def _in_brackets(text: str, indent: str, comma: str) -> list[str]:
+    """Breaks within the last brackets that hold something."""
+    groups = [(a, b) for a, b in _groups(text) if b - a > 1]
+    if not groups:
+        return [indent + text + comma]
+    first, last = max(groups, key=lambda each: (each[1] - each[0] > len(text) / 3, each[1]))
+    body, inner = text[first + 1 : last], indent + "    "
+    around = [indent + text[: first + 1], indent + text[last:] + comma]
+    if len(inner + body) <= WIDTH:
+        return [around[0], inner + body, around[1]]
+    loops = list(_top_level(body, (" for ",)))
+    cuts = loops or list(_top_level(body, (", ",)))
+    pieces = [text for a, b in _between(0, cuts, len(body)) if (text := body[a:b].strip(", "))]
+    end = "" if loops or body.startswith("*") else ","
+    return [around[0], *(x for p in pieces for x in _broken(p, inner, end)), around[1]]
+
+
+def _between(start: int, cuts: list[int], end: int) -> list[tuple[int, int]]:
+    return list(zip([start, *cuts], [*cuts, end], strict=True))
+
+
+def _depths(text: str) -> Iterator[tuple[int, int]]:
+    """Each position outside of strings with its depth of brackets."""
+    inside = {i for m in _STRING.finditer(text) for i in range(m.start(), m.end())}
+    depth = 0
+    for i, letter in enumerate(text):
+        if i not in inside:
+            depth -= letter in _CLOSE
+            yield i, depth
+            depth += letter in _OPEN
+
+
+def _top_level(text: str, signs: tuple[str, ...]) -> Iterator[int]:
+    return (i for i, depth in _depths(text) if depth == 0 and text.startswith(signs, i))
+
+
+def _groups(text: str) -> list[tuple[int, int]]:
+    """The outermost brackets, by their places."""
+    edges = [i for i, depth in _depths(text) if depth == 0 and text[i] in _OPEN + _CLOSE]
+    return list(zip(edges[::2], edges[1::2], strict=False))
