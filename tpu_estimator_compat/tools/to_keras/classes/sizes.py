@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tpu_estimator_compat.tools.to_keras.graph import (
@@ -18,17 +20,18 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 )
 from tpu_estimator_compat.tools.to_keras.simplify import is_size
 
-_OF_FIRST = """
+_FIRST = """
 BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd Cast Conv2D Conv3D DepthwiseConv2dNative MatMul
 AvgPool MaxPool Softmax LogSoftmax Relu Relu6 Tanh Sigmoid Exp Log Rsqrt Sqrt Square Neg Abs
 FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 Erf OneHot
-""".split()
+"""
 """Operations whose result has the first dimension of their first input."""
-_OF_ANY = """
+_ANY = """
 Add AddV2 Sub Mul RealDiv Maximum Minimum SquaredDifference Pow Equal NotEqual Less LessEqual
 Greater GreaterEqual LogicalAnd LogicalOr SelectV2 AddN
-""".split()
+"""
 """Those whose result has it of any input of the same rank."""
+_OF_FIRST, _OF_ANY = frozenset(_FIRST.split()), frozenset(_ANY.split())
 
 
 def localize(program: Program) -> None:
@@ -106,5 +109,5 @@ def _keeps_rows(node: Node, given: bool, batched: dict[Value, bool]) -> bool:
             first.kind == SIZE and first.attrs["axis"] == 0 and batched.get(first.inputs[0], False)
         )
     rows = [(value.shape or ())[1:] for value in (node.inputs[0], node.outputs[0])]
-    known = all(None not in row for row in rows)
-    return given and known and np.prod(rows[0]) == np.prod(rows[1])
+    products = [None if None in row else math.prod(size or 0 for size in row) for row in rows]
+    return given and products[0] == products[1] is not None
