@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tokenize
+from collections.abc import Callable
 from typing import Any
 
 from support import TESTS, python_path
+from support.forks import Forks
 
 HERE = pathlib.Path(__file__).parent
 PROGRAMS = (
@@ -37,6 +39,9 @@ PROGRAMS = (
 )
 NEED_CLIENTS = ("bert", "albert")
 """Programs of installed packages."""
+
+
+FORKS = Forks(modules=("tensorflow", "tpu_estimator_compat", "keras"))
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -77,6 +82,7 @@ def lead_out(
     """`to-keras` of a program's SavedModel ("saved") or of its script; gives the exit status."""
     home = folder_of(folder, name)
     out = home / kind
+    shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
     program, *changed = name.split(":")
     sources: dict[str, list[Any]] = {
@@ -85,7 +91,9 @@ def lead_out(
     }
     path = python_path.joined(TESTS.parent, TESTS, *([clients] if clients else []))
     command = ["-m", "tpu_estimator_compat", "to-keras", "--out", out / "model.py"]
-    return call([*command, *sources[kind]], out / "log", PYTHONPATH=path)
+    done = FORKS.run(*command, *sources[kind], env=environment(PYTHONPATH=path))
+    (out / "log").write_text(done.stdout + done.stderr)
+    return done.returncode
 
 
 def run_alone(folder: pathlib.Path, names: list[str], backend: str, **env: str) -> None:
@@ -113,28 +121,29 @@ def code_lines(text: str) -> int:
     return len(lines - strings)
 
 
-def author_lines(name: str) -> int:
+def author_lines(name: str, clients: pathlib.Path | None = None) -> int:
     """Lines of a program's model code: without its data, imports and parameters."""
-    path = HERE / "programs" / f"{name.partition(':')[0]}.py"
-    tree = ast.parse(path.read_text())
-    kept = [
-        ast.get_source_segment(path.read_text(), node) or ""
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name not in ("input_fn", "sources")
-    ]
-    if any(isinstance(node, ast.FunctionDef) and node.name == "sources" for node in tree.body):
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        kept += module.sources()
+    source = (HERE / "programs" / f"{name.partition(':')[0]}.py").read_text()
+    kept = _definitions(source, lambda name: name != "input_fn")
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "OF_PACKAGE":
+            assert clients is not None
+            file, names = ast.literal_eval(node.value)
+            kept += _definitions((clients / file).read_text(), names.split().__contains__)
     return sum(map(code_lines, kept))
 
 
-def ratio(folder: pathlib.Path, name: str, kind: str) -> float:
+def _definitions(source: str, is_wanted: Callable[[str], bool]) -> list[str]:
+    return [
+        ast.get_source_segment(source, node) or ""
+        for node in ast.parse(source).body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and is_wanted(node.name)
+    ]
+
+
+def ratio(folder: pathlib.Path, name: str, kind: str, clients: pathlib.Path | None = None) -> float:
     written = (folder_of(folder, name) / kind / "model.py").read_text()
-    return code_lines(written) / author_lines(name)
+    return code_lines(written) / author_lines(name, clients)
 
 
 def main() -> None:
@@ -142,22 +151,24 @@ def main() -> None:
     names = names or list(PROGRAMS)
     cache = pathlib.Path.home() / ".cache/tpu_estimator_compat/clients-py311"
     clients = cache if {*names} & {*NEED_CLIENTS} else None
-    if clients:
-        sys.path.append(str(clients))
     folder.mkdir(exist_ok=True)
     new = [name for name in names if not folder_of(folder, name).exists()]
     if new:
         prepare(folder, new, clients)
-    for name in names:
-        for kind in ("saved", "script"):
-            lead_out(folder, name, kind, clients)
+    kinds = ("saved", "script")
+    statuses = {(n, kind): lead_out(folder, n, kind, clients) for n in names for kind in kinds}
+    done = [name for name in names if not all(statuses[name, kind] for kind in kinds)]
     for backend in ("tensorflow", "jax"):
-        run_alone(folder, names, backend)
-    for name in names:
-        for kind in ("saved", "script"):
-            print(name, kind, "lines", round(ratio(folder, name, kind), 2))
-            for backend in ("tensorflow", "jax"):
-                print("   ", backend, found(folder, name, kind, backend))
+        run_alone(folder, done, backend)
+    for (name, kind), status in statuses.items():
+        log = (folder_of(folder, name) / kind / "log").read_text()
+        if status:
+            print(f"{name} {kind}: status {status}", *log.splitlines()[-12:], sep="\n    | ")
+            continue
+        print(f"{name} {kind}: {ratio(folder, name, kind, clients):.2f} of the lines")
+        for backend in ("tensorflow", "jax"):
+            told = found(folder, name, kind, backend)
+            print(f"    {backend}:", *(f"{k}={v}" for k, v in told.items()))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ if __name__ == "__main__":
     parser.add_argument("changed", nargs="*")
     parser.add_argument("--model_dir")
     parser.add_argument("--steps", type=int, default=20)
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     estimator, input_fn = make(given.program, given.model_dir, parsed(given.changed))
     estimator.train(input_fn, max_steps=given.steps)
     print("loss", estimator.evaluate(input_fn, steps=2)["loss"])

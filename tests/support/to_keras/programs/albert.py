@@ -1,7 +1,5 @@
 """ALBERT of the installed `albert-tensorflow` 1.1, as a classifier: shared layers."""
 
-import inspect
-
 import numpy as np
 import tensorflow as tf
 from albert import modeling
@@ -65,11 +63,12 @@ def input_fn():
     return tf.data.Dataset.from_tensor_slices((features, labels)).repeat().batch(16)
 
 
-def sources():
-    """Further code of the model."""
-    names = "AlbertModel gelu dropout layer_norm layer_norm_and_dropout create_initializer"
-    names += " get_timing_signal_1d_given_position get_shape_list embedding_lookup"
-    names += " embedding_postprocessor einsum_via_matmul dense_layer_3d dense_layer_3d_proj"
-    names += " dense_layer_2d dot_product_attention attention_layer attention_ffn_block"
-    names += " transformer_model create_attention_mask_from_input_mask"
-    return [inspect.getsource(getattr(modeling, n)) for n in names.split() if hasattr(modeling, n)]
+OF_PACKAGE = (
+    "albert/modeling.py",
+    "AlbertModel gelu dropout layer_norm layer_norm_and_dropout create_initializer "
+    "get_timing_signal_1d_given_position get_shape_list embedding_lookup "
+    "embedding_postprocessor einsum_via_matmul dense_layer_3d dense_layer_3d_proj "
+    "dense_layer_2d dot_product_attention attention_layer attention_ffn_block "
+    "transformer_model create_attention_mask_from_input_mask",
+)
+"""Further code of the model: its file and names there."""

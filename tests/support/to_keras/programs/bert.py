@@ -1,7 +1,5 @@
 """Google's BERT as a classifier, of the installed `bert-tensorflow` 1.0.4."""
 
-import inspect
-
 import numpy as np
 import tensorflow as tf
 from bert import modeling, optimization
@@ -80,10 +78,11 @@ def input_fn():
     return tf.data.Dataset.from_tensor_slices((features, labels)).repeat().batch(16)
 
 
-def sources():
-    """Further code of the model."""
-    names = "BertModel gelu dropout layer_norm layer_norm_and_dropout create_initializer"
-    names += " embedding_lookup embedding_postprocessor create_attention_mask_from_input_mask"
-    names += " attention_layer transformer_model get_shape_list reshape_to_matrix"
-    names += " reshape_from_matrix"
-    return [inspect.getsource(getattr(modeling, name)) for name in names.split()]
+OF_PACKAGE = (
+    "bert/modeling.py",
+    "BertModel gelu dropout layer_norm layer_norm_and_dropout create_initializer "
+    "embedding_lookup embedding_postprocessor create_attention_mask_from_input_mask "
+    "attention_layer transformer_model get_shape_list reshape_to_matrix "
+    "reshape_from_matrix",
+)
+"""Further code of the model: its file and names there."""
