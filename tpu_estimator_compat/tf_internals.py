@@ -96,6 +96,7 @@ from tensorflow.python.util import compat  # names of files as bytes
 
 # Export.
 from tensorflow.python.framework import function as framework_function  # functions of TensorFlow 1
+from tensorflow.python.saved_model.loader_impl import SavedModelLoader  # without a warning
 from tensorflow.python.saved_model.model_utils import export_utils  # signatures
 from tensorflow.python.saved_model.model_utils.export_output import (  # outputs that a spec exports
     ClassificationOutput,

@@ -41,9 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--signature",
-        default="serving_default",
         metavar="NAME",
-        help="the signature of a SavedModel; default: serving_default",
+        help="the signature of a SavedModel; default: its only one, or serving_default",
     )
     parser.add_argument(
         "--tags",

@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import pathlib
 import pickle
+import re
 import sys
 
 import keras
@@ -20,11 +21,11 @@ import tensorflow as tf
 
 
 def variable_at(model, path):
-    """The variable at a path such as "encoder.blocks.0.kernel"."""
-    steps = path.split(".")
-    return functools.reduce(
-        lambda at, step: at[int(step)] if step.isdigit() else getattr(at, step), steps, model
-    )
+    """The variable at a path such as "encoder.blocks[0].kernel"."""
+    found = model
+    for step in re.findall(r"\w+", path):
+        found = found[int(step)] if step.isdigit() else getattr(found, step)
+    return found
 
 
 def fill(model, given):

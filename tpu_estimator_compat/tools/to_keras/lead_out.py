@@ -44,7 +44,7 @@ def targets(out: str, *, replace: bool) -> tuple[pathlib.Path, pathlib.Path]:
 def saved_model(
     source: str,
     out: str,
-    signature: str = "serving_default",
+    signature: str | None = None,
     tags: Sequence[str] = ("serve",),
     tolerance: float = 1e-5,
     *,

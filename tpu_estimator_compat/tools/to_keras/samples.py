@@ -45,7 +45,9 @@ class Samples:
     )
 
 
-def of_signature(path: str, signature: str, tags: Sequence[str], program: Program) -> Samples:
+def of_signature(
+    path: str, signature: str | None, tags: Sequence[str], program: Program
+) -> Samples:
     """Of a SavedModel, on data drawn for the signature, whose program is `program`.
 
     Raises ValueError where no data can be drawn on which the signature runs.
@@ -127,7 +129,8 @@ def of_modes(modes: Modes) -> Samples:
         for m in (modes.modes.get(k) for k in (ModeKeys.PREDICT, ModeKeys.EVAL, ModeKeys.TRAIN))
         if m is not None and m.predictions
     )
-    outputs = predicting.run(predicting.predictions)
+    with predicting.captured.in_graph():
+        outputs = _session(predicting, modes).run(predicting.predictions, predicting.batch)
     found = Samples([modes.features], [outputs], _names(modes), modes.labels)
     for mode, training in ((ModeKeys.EVAL, False), (ModeKeys.TRAIN, True)):
         if mode in modes.modes and modes.modes[mode].captured.spec.loss is not None:
@@ -164,13 +167,24 @@ def _loss_and_gradients(mode: Mode, modes: Modes) -> tuple[float, dict[str, np.n
             for name, gradient in zip(variables, gradients, strict=True)
             if gradient is not None
         }
+        session = _session(mode, modes)  # a session that has run would not have the gradients
     chance = _chance([loss.op])
     if any(op.type not in _UNIFORM for op in chance):
         return None
-    shapes = mode.session.run({op.outputs[0]: op.inputs[0] for op in chance}, mode.batch)
+    shapes = session.run({op.outputs[0]: op.inputs[0] for op in chance}, mode.batch)
     kept = {tensor: np.full(shape, _KEPT, np.float32) for tensor, shape in shapes.items()}
-    value, arrays = mode.session.run((loss, wanted), {**mode.batch, **kept})
+    value, arrays = session.run((loss, wanted), {**mode.batch, **kept})
     return float(value), arrays
+
+
+def _session(mode: Mode, modes: Modes) -> tf.compat.v1.Session:
+    """A new session with the weights that all modes have."""
+    session = tf.compat.v1.Session(graph=mode.captured.graph)
+    session.run(mode.captured.functions.scaffold.local_init_op)
+    for variable in mode.captured.graph.get_collection("variables"):
+        given = {variable.initializer.inputs[1]: modes.weights[variable.op.name].value}
+        session.run(variable.initializer, given)
+    return session
 
 
 def _chance(ops: list[tf.Operation]) -> list[tf.Operation]:

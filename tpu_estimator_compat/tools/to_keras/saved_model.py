@@ -10,12 +10,15 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.graph.graph_ops import is_variable_handle
+from tpu_estimator_compat.tf_internals import SavedModelLoader
 from tpu_estimator_compat.tools.to_keras.graph import Program, Weight
 from tpu_estimator_compat.tools.to_keras.reading import read
 
+DEFAULT = "serving_default"
+
 
 def of_saved_model(
-    path: str, signature: str = "serving_default", tags: Sequence[str] = ("serve",)
+    path: str, signature: str | None = None, tags: Sequence[str] = ("serve",)
 ) -> Program:
     """Reads a signature with its weights; raises what `opened` does."""
     with opened(path, signature, tags) as (session, inputs, outputs):
@@ -24,18 +27,22 @@ def of_saved_model(
 
 @contextlib.contextmanager
 def opened(
-    path: str, signature: str, tags: Sequence[str]
+    path: str, signature: str | None, tags: Sequence[str]
 ) -> Iterator[tuple[tf.compat.v1.Session, dict[str, tf.Tensor], dict[str, tf.Tensor]]]:
     """A session of a SavedModel, with the inputs and outputs of a signature, by name.
 
+    None stands for the only signature, or for "serving_default".
     Raises ValueError where it has no graph with these tags, or no signature of that name.
     """
     graph = tf.Graph()
     with graph.as_default(), tf.compat.v1.Session(graph=graph) as session:
         try:
-            meta = tf.compat.v1.saved_model.load(session, list(tags), user_files.readable(path))
+            meta = SavedModelLoader(user_files.readable(path)).load(session, list(tags))
         except RuntimeError as error:
             raise ValueError(f"{error} Name them by --tags.") from error
+        if signature is None:
+            only = list(meta.signature_def) if len(meta.signature_def) == 1 else []
+            signature = next(iter(only), DEFAULT)
         if signature not in meta.signature_def:
             raise ValueError(
                 f"{path} has no signature {signature!r}; it has {sorted(meta.signature_def)}. "
