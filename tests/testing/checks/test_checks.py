@@ -14,7 +14,6 @@ from .. import any_order
 
 V1 = pathlib.Path(__file__).parents[1] / "v1_checks.py"
 ANY_ORDER = pathlib.Path(any_order.__file__)
-TODAY = str(datetime.date.today())
 
 
 @pytest.mark.slow
@@ -24,11 +23,17 @@ def test_graphs_of_tensorflow_1(forks):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [TODAY])
 @pytest.mark.parametrize(
-    "words", ["", "-m unittest", "-m pytest -s", "-m tpu_estimator_compat run"]
+    "words",
+    [
+        pytest.param("", marks=pytest.mark.parity),
+        "-m unittest",
+        "-m pytest -s",
+        "-m tpu_estimator_compat run",
+    ],
 )
-def test_any_order_in(words, seed, tmp_path):
+def test_any_order_in(words, tmp_path):
+    order = os.environ.get("ORDER", str(datetime.date.today()))
     path = tmp_path / "test_any_order.py"
     if words.endswith("run"):
         path = path.with_suffix(".ipynb")
@@ -40,7 +45,7 @@ def test_any_order_in(words, seed, tmp_path):
     done = subprocess.run(
         [sys.executable, *words.split(), path.name],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": python_path, "ORDER": seed},
+        env={**os.environ, "PYTHONPATH": python_path, "ORDER": order},
         capture_output=True,
         text=True,
         timeout=600,

@@ -1,6 +1,5 @@
 import json
 import sys
-from collections.abc import Callable
 
 import pytest
 
@@ -57,19 +56,6 @@ def test_environment_that_cannot_be_made(capsys, script, monkeypatch):
     monkeypatch.setattr(environment, "find_or_make", unavailable)
     assert compare("--original", "1.15", script) == 2
     assert "needs python3.7" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("made", [True, False])
-def test_the_environment_is_told_of_while_it_is_made(capsys, script, monkeypatch, made):
-    def find_or_make(*_: object, progress: Callable[[float], None]) -> str:
-        if made:
-            progress(0.0)
-        return sys.executable
-
-    monkeypatch.setattr(environment, "find_or_make", find_or_make)
-    monkeypatch.setattr(comparing, "with_original", lambda *_: judged(evidence()))
-    assert compare(script) == 0
-    assert ("Making the original's environment, once" in capsys.readouterr().err) is made
 
 
 @pytest.mark.parametrize("form", ["table", "json"])

@@ -53,7 +53,7 @@ def test_half_made_is_made_again(made, monkeypatch):
 
 def test_making_removes_what_was_there(tmp_path, monkeypatch):
     commands: list[list[str]] = []
-    monkeypatch.setattr(environment, "run", lambda command, progress: commands.append(command))
+    monkeypatch.setattr(environment, "run", commands.append)
     home = tmp_path / "parity-tf2.15.1-py3.11"
     home.mkdir()
     (home / "left over").touch()

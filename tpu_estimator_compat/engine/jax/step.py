@@ -21,6 +21,7 @@ from tpu_estimator_compat.engine.jax.module import DynamicShapeError
 from tpu_estimator_compat.engine.jax.step_function import Dispatched, Placed, StepFunction
 from tpu_estimator_compat.engine.jax.topology import JaxTopology
 from tpu_estimator_compat.engine.jax.variables import DeviceStore
+from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.engine.step.host_function import HostFunction
 from tpu_estimator_compat.engine.step.plan import StepPlan
 
@@ -78,7 +79,8 @@ class JaxStep:
 
     @functools.cached_property
     def module(self) -> StepModule:
-        return lowered(self._step, self._shapes)
+        with Activity("Lowering the step to StableHLO"):
+            return lowered(self._step, self._shapes)
 
     def function(self, most: int) -> StepFunction:
         if most not in self._functions:

@@ -6,6 +6,7 @@ variables, as on the cores of a TPU: values that a step does not exchange may di
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from tpu_estimator_compat.engine.jax import meshes
 from tpu_estimator_compat.engine.jax.lowering.step_module import RANDOM_STATE, StepModule
 from tpu_estimator_compat.engine.jax.meshes import REPLICA
 from tpu_estimator_compat.engine.jax.module import ParsedModule
+from tpu_estimator_compat.engine.signals.activity import Activity
 
 _KERAS_SEED = "seed_generator_state"
 """The suffix of the states of Keras 3's seed generators: uint32, a seed and a counter."""
@@ -102,6 +104,7 @@ class StepFunction:
         given = [jax.core.ShapedArray(a.shape, a.dtype) for a in step.feeds]
         self._fetched = [*self._module.fetched, *(given[i] for i in self._returned)]
         self._gathers = gathers
+        self._compiling: contextlib.AbstractContextManager[Any] = Activity("Compiling the step")
         self._of_fetches = [P() if self._gathers else P(None, REPLICA)] * len(self._fetched)
         fetches = [NamedSharding(mesh, spec) for spec in self._of_fetches]
         self.function = jax.jit(
@@ -141,7 +144,8 @@ class StepFunction:
 
     def __call__(self, variables: Sequence[jax.Array], placed: Placed) -> Dispatched:
         """Starts the steps of `placed`; `variables`, in the order of `names`, are donated."""
-        with jax.enable_x64(True):
+        with self._compiling, jax.enable_x64(True):
+            self._compiling = contextlib.nullcontext()  # from the second call on
             return Dispatched(*self.function(list(variables), placed.feeds, placed.numbers))
 
     def lower(self) -> Any:

@@ -1,1 +1,1 @@
-"""Signals while the main thread waits for TensorFlow, and the end of the process."""
+"""Signals and activity while the main thread waits, and the end of the process."""

@@ -20,10 +20,10 @@ import pathlib
 from collections.abc import Iterator
 
 from tpu_estimator_compat.command_path import return_working_directory
+from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
 from tpu_estimator_compat.tools import child_process
-from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.commands.run import add_script_arguments, check_writable
 from tpu_estimator_compat.tools.compare import environment
 from tpu_estimator_compat.tools.compare.report import Report
@@ -211,8 +211,7 @@ def _of_script(arguments: argparse.Namespace) -> Report:
     from tpu_estimator_compat.tools.compare import runs
 
     setting = runs.Setting.parse(arguments.against) if arguments.against else None
-    progress = Progress()
-    original = "" if setting else _original(arguments, progress)
+    original = "" if setting else _original(arguments)
     # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools.compare import comparing
 
@@ -226,7 +225,7 @@ def _of_script(arguments: argparse.Namespace) -> Report:
         (*runs.Script.own_folders, *arguments.own_folder),
         tuple(arguments.modern_package),
     )
-    with _folder(arguments.keep) as folder:
+    with _folder(arguments.keep) as folder, Activity("Comparing") as tell:
         new_script = None
         if arguments.new_script:
             new_script = dataclasses.replace(script, name=arguments.new_script, module=False)
@@ -235,38 +234,28 @@ def _of_script(arguments: argparse.Namespace) -> Report:
             folder,
             arguments.steps,
             arguments.time_limit,
-            lambda run, steps: progress(run, f": step {steps} of {arguments.steps}"),
+            lambda run, steps: tell(run, f": step {steps} of {arguments.steps}"),
             new_script,
             arguments.first_step,
         )
-        try:
-            if setting is not None:
-                report = comparing.against(runner, setting, arguments.against, arguments.checkpoint)
-            else:
-                report = comparing.with_original(runner, original, arguments.checkpoint)
-        finally:
-            progress.clear()
+        if setting is not None:
+            report = comparing.against(runner, setting, arguments.against, arguments.checkpoint)
+        else:
+            report = comparing.with_original(runner, original, arguments.checkpoint)
     return report if arguments.keep else report.without_folders()
 
 
-def _original(arguments: argparse.Namespace, progress: Progress) -> str | environment.Unavailable:
+def _original(arguments: argparse.Namespace) -> str | environment.Unavailable:
     """The original's Python, or why sessions take its place, which they do for the default."""
     if arguments.original_python:
         return environment.check_interpreter(arguments.original_python, "--original-python")
     release = environment.RELEASES[arguments.original]
-    what = "Making the original's environment, once: it takes minutes, and a gigabyte"
-
-    def tell(seconds: float) -> None:
-        progress(what, f" … {seconds:.0f} s")
-
     try:
-        return environment.find_or_make(release, arguments.original_package, progress=tell)
+        return environment.find_or_make(release, arguments.original_package)
     except environment.Unavailable as error:
         if arguments.original != _DEFAULT:
             raise
         return error
-    finally:
-        progress.clear()
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 
+from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "doctor"
@@ -62,8 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
             raise ValueError("--model_dir is empty. Give a folder or a bucket, or leave it out.")
         if arguments.report:
             pathlib.Path(arguments.report).touch()  # before the checks take their minutes
-        examination = Examination(arguments.model_dir, arguments.time_limit, _progress)
-        found = list(examination.results())
+        with Activity("Checking") as tell:
+            examination = Examination(arguments.model_dir, arguments.time_limit, tell)
+            found = list(examination.results())
         if arguments.report:
             text = report.markdown(found, arguments.model_dir)
             pathlib.Path(arguments.report).write_text(text, encoding="utf-8")
@@ -71,7 +73,3 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"python -m tpu_estimator_compat {NAME}: error: {error}", error=True)
         return _UNKNOWN
     return report.document(found).show(json=arguments.json)
-
-
-def _progress(what: str) -> None:
-    say(f"{what} …", error=True)

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     migration = _Run(arguments, arguments.color or are_colors_shown())
     try:
-        with scan_command.each_file(_WORK) as rewrite:
+        with scan_command.each_file(_WORK, len(files)) as rewrite:
             for file in files:
                 migration.migrate(rewrite, file)
     finally:  # an interrupted run, too, says what it has written

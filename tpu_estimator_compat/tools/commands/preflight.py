@@ -18,8 +18,8 @@ from typing import Any
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.command_path import return_working_directory
+from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.old_names.legacy import locating
-from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.commands.run import (
     add_script_arguments,
     check_writable,
@@ -166,8 +166,7 @@ def _checker(arguments: argparse.Namespace, results: list[Any]) -> Callable[...,
 def _check(
     estimator: Any, mode: str, input_fn: Callable[..., Any], arguments: argparse.Namespace
 ) -> Any:
-    progress = Progress()
-    try:
+    with Activity() as tell:
         return estimator.preflight(
             input_fn,
             _topologies(arguments),
@@ -176,7 +175,5 @@ def _check(
             largest_batch=arguments.largest_batch,
             time_limit=arguments.time_limit,
             memory_share=arguments.memory_share,
-            progress=lambda what, seconds: progress(what, f" … {seconds:.0f} s"),
+            progress=lambda what, seconds: tell(what),
         )
-    finally:
-        progress.clear()

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tpu_estimator_compat.tools.commands.progress import Progress
+from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.tools.reports.sources import say
 
 if TYPE_CHECKING:
@@ -56,20 +57,17 @@ def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
 
 
 @contextlib.contextmanager
-def each_file(work: tuple[str, str]) -> Iterator[Callable[..., Any]]:
-    """A function that calls `work`, a module and its function, in a child, and shows progress."""
+def each_file(work: tuple[str, str], files: int) -> Iterator[Callable[..., Any]]:
+    """A function that calls `work`, a module and its function, in a child, for each of files."""
     from tpu_estimator_compat.tools.scan.each_file import EachFile
 
-    progress = Progress()
-    read = EachFile(work, lambda file, seconds: progress(f"Reading {file}", f" … {seconds:.0f} s"))
+    numbers = itertools.count(1)
+    with EachFile(work) as read, Activity() as tell:
 
-    def done(*arguments: Any) -> Any:
-        try:
-            return read(*arguments)
-        finally:
-            progress.clear()
+        def done(file: str, *others: Any) -> Any:
+            tell("Reading", f" {next(numbers)} of {files}: {file}")
+            return read(file, *others)
 
-    with read:
         yield done
 
 
@@ -89,6 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     from tpu_estimator_compat.tools.scan.findings import report
 
-    with each_file(_WORK) as read:
+    with each_file(_WORK, len(files)) as read:
         findings = [finding for file in files for finding in _findings(read, file)]
     return report(findings, len(files)).show(json=arguments.json)

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat.command_path import return_working_directory
+from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.old_names.legacy import locating
-from tpu_estimator_compat.tools.commands.progress import Progress
 from tpu_estimator_compat.tools.commands.run import (
     add_script_arguments,
     check_writable,
@@ -67,7 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
     is_folder = os.path.isdir(arguments.script) and not arguments.module
     if not is_folder and "://" not in arguments.script:
         locating.check(arguments.script, module=arguments.module)
-    progress = Progress()
     # The script's output must not mix with the JSON.
     redirected = (
         contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext()
@@ -75,33 +76,34 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         check_writable(arguments.html)
         with redirected:
-            report = _led_out(arguments, progress)
+            report = _led_out(arguments)
     except (OSError, ValueError) as error:
         say(f"{NAME}: error: {error}", error=True)
         return _UNKNOWN
-    finally:
-        progress.clear()
     shown: int = report.document.show(json=arguments.json, html=arguments.html)
     return shown
 
 
-def _led_out(arguments: argparse.Namespace, progress: Progress) -> Any:
+def _led_out(arguments: argparse.Namespace) -> Any:
     # The import takes seconds.
     from tpu_estimator_compat.tools.to_keras import lead_out, script
 
-    def tell(what: str, seconds: float) -> None:
-        progress(what, f" … {seconds:.0f} s")
-
-    given = {"tolerance": arguments.tolerance, "replace": arguments.replace, "progress": tell}
     out = os.path.abspath(arguments.out)  # the script may leave the folder
     lead_out.targets(out, replace=arguments.replace)
     if os.path.isdir(arguments.script) or "://" in arguments.script:
-        tags = arguments.tags.split(",")
-        return lead_out.saved_model(arguments.script, out, arguments.signature, tags, **given)
-    try:
-        found = script.first_training(lambda: run_script(arguments))
-    except SystemExit as left:
-        raise ValueError(f"the script exited with status {left.code}.") from None
-    if found is None:
-        raise ValueError("the script ended without a call of train(); nothing was written.")
-    return lead_out.estimator(*found, out, **given)
+        given = arguments.script, out, arguments.signature, arguments.tags.split(",")
+        make: Callable[..., Any] = functools.partial(lead_out.saved_model, *given)
+    else:
+        try:
+            found = script.first_training(lambda: run_script(arguments))
+        except SystemExit as left:
+            raise ValueError(f"the script exited with status {left.code}.") from None
+        if found is None:
+            raise ValueError("the script ended without a call of train(); nothing was written.")
+        make = functools.partial(lead_out.estimator, *found, out)
+    with Activity("Writing the Keras model") as tell:
+        return make(
+            tolerance=arguments.tolerance,
+            replace=arguments.replace,
+            progress=lambda what, seconds: tell(what),
+        )

@@ -15,15 +15,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tpu_estimator_compat.engine.files import cache_files, removal
+from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.tools import child_process
 
 _ORIGINALS = pathlib.Path(__file__).with_name("originals")
-
-Progress = Callable[[float], None]
-"""Called with the seconds that the current work has taken so far."""
 
 
 class Unavailable(Exception):
@@ -56,13 +54,11 @@ def find_or_make(
     release: Release,
     packages: Sequence[str] = (),
     cache: pathlib.Path | None = None,
-    progress: Progress = lambda seconds: None,
 ) -> str:
     """The interpreter of the environment with a release; makes the environment if need be.
 
     Args:
       packages: more requirements for pip, such as "tensorflow-datasets".
-      progress: called about once a second, with the seconds that the current part has taken.
     """
     base, version = find_python(release)
     wanted = "\n".join((*release.requirements, *sorted(packages))) + "\n"
@@ -76,7 +72,8 @@ def find_or_make(
         marker = home / "finished"
         pinned = pins(f"tf{release.tensorflow}-py{version[0]}.{version[1]}")
         if not marker.exists() or damage(home, pinned):
-            make(base, home, pinned, packages, progress)
+            with Activity("Making the original's environment: it takes minutes, and a gigabyte"):
+                make(base, home, pinned, packages)
             marker.write_text(wanted)
     return str(home / "bin" / "python")
 
@@ -118,29 +115,28 @@ def make(
     home: pathlib.Path,
     pinned: pathlib.Path,
     packages: Sequence[str] = (),
-    progress: Progress = lambda seconds: None,
 ) -> None:
     """Makes a virtual environment in place of any earlier one.
 
     `pinned` is a file of requirements with hashes; its versions hold for `packages`, too.
     """
     removal.remove(home, "environment")
-    run([python, "-m", "venv", str(home)], progress)
+    run([python, "-m", "venv", str(home)])
     pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
     install = [*pip, "install", "--quiet", "--prefer-binary"]
-    run([*install, "--require-hashes", "-r", str(pinned)], progress)
+    run([*install, "--require-hashes", "-r", str(pinned)])
     if packages:
         versions = home / "constraints.txt"
         found = re.findall(r"^[\w.-]+==\S+", pinned.read_text(), re.MULTILINE)
         versions.write_text("\n".join(found) + "\n")
-        run([*install, "-c", str(versions), *packages], progress)
+        run([*install, "-c", str(versions), *packages])
 
 
-def run(command: list[str], progress: Progress = lambda seconds: None) -> str:
+def run(command: list[str]) -> str:
     """Returns a command's output; Unavailable where it fails."""
     with child_process.temporary_folder("compare_log_") as folder:
         process = child_process.start(command, folder / "log")
-        ending = child_process.wait(process, progress=progress)
+        ending = child_process.wait(process)
         written = (folder / "log").read_text(errors="replace")
     if ending.code != 0:
         # The last lines of pip's output carry the reason.

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -27,7 +26,6 @@ _MEMORY = 4 << 30
 _STACK, _DEPTH = 512 << 20, 100_000
 """Bytes of the stack, and Python's recursion limit: a sum nests as deeply as it has terms."""
 
-_QUIET = 2.0  # seconds before progress is shown
 _GRACE = 15.0  # seconds beyond its limit for a child that waits in the kernel
 
 
@@ -36,19 +34,12 @@ class EachFile:
 
     Args:
       work: names of a module and of a function in it.
-      progress: called with the file and the elapsed seconds, once a second after two seconds.
       limit: seconds for one file.
     """
 
-    def __init__(
-        self,
-        work: tuple[str, str],
-        progress: Callable[[str, float], None] = lambda file, seconds: None,
-        limit: float = 60.0,
-    ):
+    def __init__(self, work: tuple[str, str], limit: float = 60.0):
         self._work = work
         self._limit = limit
-        self._progress = progress
         self._child: tuple[subprocess.Popen[bytes], Connection] | None = None
 
     def __enter__(self) -> EachFile:
@@ -61,14 +52,10 @@ class EachFile:
         """Returns the result for one file; CannotRead where there is none, with the reason."""
         self._child = self._child or self._start()
         connection = self._child[1]
-        started = time.monotonic()
         try:
             connection.send((file, *others))
-            while not connection.poll(1.0 if time.monotonic() - started > 1 else _QUIET):
-                seconds = time.monotonic() - started
-                self._progress(file, seconds)
-                if seconds > self._limit + _GRACE:
-                    raise EOFError
+            if not connection.poll(self._limit + _GRACE):
+                raise EOFError
             result, why = connection.recv()
         except (EOFError, ConnectionError):
             raise CannotRead(self._said(self._end())) from None
