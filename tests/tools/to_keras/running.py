@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.reading import read
+from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.simplify import compute, simplify
 
 Specs = Mapping[str, tuple[str, tuple[int | None, ...]]]
@@ -57,6 +58,7 @@ def program_of(
         results = session.run(outputs, {given[k]: v for k, v in feeds.items()})
         program = read(graph, given, outputs, weights)
     simplify(program)
+    find_scans(program)
     return program, weights, feeds, results
 
 
@@ -77,7 +79,7 @@ def run(program: g.Program, feeds: Mapping[str, Any], training: bool = False) ->
         elif node.kind == g.CONSTANT:
             results = [node.attrs["value"]]
         elif node.kind == g.LAYER:
-            results = [_called(node, given, made, training)]
+            results = _called(node, given, made, training)
         elif node.kind == g.FUNCTION:
             function = getattr(keras.ops, node.attrs["function"].removeprefix("ops."))
             results = [function(*given, **node.attrs["options"])]
@@ -101,7 +103,7 @@ def _weight_of(node: g.Node, made: dict[g.Layer, Any], program: g.Program) -> An
     return node.attrs["weight"].value
 
 
-def _called(node: g.Node, given: list[Any], made: dict[g.Layer, Any], training: bool) -> Any:
+def _called(node: g.Node, given: list[Any], made: dict[g.Layer, Any], training: bool) -> list[Any]:
     layer = node.layer
     if layer not in made:
         cls = getattr(keras.layers, layer.cls.removeprefix("layers."))
@@ -114,10 +116,7 @@ def _called(node: g.Node, given: list[Any], made: dict[g.Layer, Any], training: 
             variable.assign(bound.value())
         assert len(keras_layer.weights) >= len(layer.bound)
     call = {k: training if v == g.TRAINING else v for k, v in layer.call.items()}
-    call = {
-        k: given[node.inputs.index(v)] if isinstance(v, g.Value) else v for k, v in call.items()
-    }
-    extra = [
-        v for i, v in zip(node.inputs[1:], given[1:], strict=True) if i not in layer.call.values()
-    ]
-    return made[layer](given[0], *extra, **call)
+    values = dict(zip(node.inputs, given, strict=True))
+    call = {k: values[v] if isinstance(v, g.Value) else v for k, v in call.items()}
+    result = made[layer](given[0], **call)
+    return list(result) if isinstance(result, (list, tuple)) else [result]

@@ -298,6 +298,76 @@ ROWS = {
 """By case: a graph, its inputs, and what is made of it, in order."""
 
 
+cells = tf1.nn.rnn_cell
+STEPS = {"x": (F, (None, 5, 3))}
+LENGTHS = {**STEPS, "lengths": ("int32", (None,))}
+
+
+def run_cell(cell, **options):
+    def build(x, lengths=None):
+        outputs, state = v1.nn.dynamic_rnn(cell(), x, lengths, dtype=F)
+        kept = dict(enumerate([*v1.nest.flatten(state), outputs]))
+        return {str(i): kept[i] for i in options.get("kept", kept)}
+
+    return build
+
+
+def both_ways(x, lengths):
+    ways = [cells.GRUCell(2), cells.GRUCell(2)]
+    outputs, _ = v1.nn.bidirectional_dynamic_rnn(*ways, x, lengths, dtype=F)
+    return v1.concat(outputs, 2)
+
+
+def shared_cell(x, lengths):
+    cell = cells.GRUCell(2)
+    return sum(v1.nn.dynamic_rnn(cell, x, lengths, dtype=F)[1] for _ in range(2))
+
+
+MASK = "Range; ExpandDims; Less; "
+ALL = "return_sequences=True, return_state=True"
+OF_A_CELL = "[cell.kernel, cell.recurrent_kernel, cell.bias]"
+RECURRENT = {
+    "LSTM": (
+        run_cell(lambda: cells.LSTMCell(2)),
+        STEPS,
+        f"rnn/lstm_cell: LSTM(2, {ALL}){OF_A_CELL}",
+    ),
+    "GRU of lengths": (
+        run_cell(lambda: cells.GRUCell(2)),
+        LENGTHS,
+        f"{MASK}rnn/gru_cell: GRU(2, reset_after=False, {ALL}, zero_output_for_mask=True)"
+        f"{OF_A_CELL}",
+    ),
+    "last output": (
+        run_cell(lambda: cells.BasicLSTMCell(2, forget_bias=0.0), kept=[1]),
+        LENGTHS,
+        f"{MASK}rnn/basic_lstm_cell: LSTM(2){OF_A_CELL}",
+    ),
+    "outputs": (
+        run_cell(lambda: cells.BasicRNNCell(2), kept=[1]),
+        STEPS,
+        f"rnn/basic_rnn_cell: SimpleRNN(2, return_sequences=True){OF_A_CELL}",
+    ),
+    "stack": (
+        run_cell(lambda: cells.MultiRNNCell([cells.GRUCell(3), cells.GRUCell(2)]), kept=[2]),
+        STEPS,
+        "rnn/multi_rnn_cell/cell_0/gru_cell: GRU(3, reset_after=False, return_sequences=True)"
+        f"{OF_A_CELL}; rnn/multi_rnn_cell/cell_1/gru_cell: "
+        f"GRU(2, reset_after=False, return_sequences=True){OF_A_CELL}",
+    ),
+    "both ways": (
+        both_ways,
+        LENGTHS,
+        f"{MASK}bidirectional_rnn/fw/gru_cell: GRU(2, reset_after=False, return_sequences=True, "
+        f"zero_output_for_mask=True){OF_A_CELL}; {MASK}bidirectional_rnn/bw/gru_cell: GRU(2, "
+        "reset_after=False, return_sequences=True, zero_output_for_mask=True, go_backwards=True)"
+        f"{OF_A_CELL}; ReverseV2; ConcatV2",
+    ),
+    "peepholes": (run_cell(lambda: cells.LSTMCell(2, use_peepholes=True)), STEPS, "Scan"),
+    "of others too": (shared_cell, LENGTHS, "Scan; Scan"),
+}
+
+
 def described(program):
     found = {}
     for node in program.nodes():
@@ -306,17 +376,18 @@ def described(program):
             name = "/".join([*layer.scope, layer.name])
             text = f"{name}: {_call(layer.cls, layer.args, layer.options)}"
             text += f"[{', '.join(layer.bound)}]" if layer.bound else ""
-            text += (
-                f"({', '.join(f'{k}={v.text}' for k, v in layer.call.items())})"
-                if layer.call
-                else ""
-            )
+            text += _arguments(layer.call)
             found[layer] = text
         elif node.kind == g.FUNCTION:
             found[node] = _call(node.attrs["function"], [], node.attrs["options"])
         elif node.kind not in g.SOURCES | {g.SIZE, g.SIZES}:
             found[node] = node.kind
     return "; ".join(found.values())
+
+
+def _arguments(call):
+    shown = [f"{k}={v.text}" for k, v in call.items() if isinstance(v, g.Code)]
+    return f"({', '.join(shown)})" if shown else ""
 
 
 def _call(name, args, options):
@@ -333,6 +404,34 @@ def test_recognized(case):
     made = running.run(program, feeds, training="training=" in expected)
     for name, result in results.items():
         np.testing.assert_allclose(made[name], result, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("case", RECURRENT)
+def test_recurrent(case):
+    build, specs, expected = RECURRENT[case]
+    program, weights, feeds, results = running.program_of(build, specs)
+    recognize(program, weights)
+    if "Scan" in expected:
+        assert not running.layers_of(program)
+        assert expected.count("Scan") == described(program).count("Scan")
+        return
+    assert described(program) == expected
+    made = running.run(program, feeds)
+    for name, result in results.items():
+        np.testing.assert_allclose(made[name], result, rtol=2e-5, atol=2e-5)
+
+
+def test_dropouts_of_a_cell_stand_before_and_after_it():
+    def build(x):
+        cell = cells.DropoutWrapper(cells.GRUCell(2), input_keep_prob=0.75, output_keep_prob=0.5)
+        return v1.nn.dynamic_rnn(cell, x, dtype=F)[0]
+
+    program, weights, *_ = running.program_of(build, STEPS)
+    recognize(program, weights)
+    assert described(program) == (
+        "rnn/dropout: Dropout(0.25)(training=training); rnn/gru_cell: GRU(2, reset_after=False, "
+        f"return_sequences=True){OF_A_CELL}; rnn/dropout: Dropout(0.5)(training=training)"
+    )
 
 
 @pytest.mark.parametrize(

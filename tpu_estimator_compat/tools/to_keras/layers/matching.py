@@ -4,7 +4,8 @@
 kind, with values of attributes as keywords; `+ - * / **` are TensorFlow's operations, sums and
 products in any order and nesting; a name is a value, the same wherever it stands, or the pattern
 that the rules have of that name; `_` is any value; `weight.gamma` is made of one variable alone,
-`number.rate` is a constant of one element and `array.axes` any constant; `a | b` is one of them.
+`number.rate` is a constant of one element and `array.axes` any constant; `Split(1, x)[2]` is an
+output by its number; `a | b` is one of them.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ class Rules:
                 wanted = {str(each.arg): ast.literal_eval(each.value) for each in keywords}
                 inputs = [self._matcher(argument) for argument in arguments]
                 return _operation(_KINDS.get(kind, (kind,)), inputs, wanted)
+            case ast.Subscript(ast.Call(ast.Name(kind), arguments), ast.Constant(int(index))):
+                inputs = [self._matcher(argument) for argument in arguments]
+                return _operation((kind,), inputs, {}, index)
         raise ValueError(f"No pattern: {ast.unparse(tree)}")
 
 
@@ -142,10 +146,12 @@ def _either(left: Matcher, right: Matcher) -> Matcher:
     return match
 
 
-def _operation(kinds: Sequence[str], inputs: Sequence[Matcher], attrs: Found) -> Matcher:
+def _operation(
+    kinds: Sequence[str], inputs: Sequence[Matcher], attrs: Found, index: int = 0
+) -> Matcher:
     def match(value: Value, found: Found) -> Iterator[Found]:
         node = value.node
-        if node.kind not in kinds or value.index or len(node.inputs) != len(inputs):
+        if node.kind not in kinds or value.index != index or len(node.inputs) != len(inputs):
             return
         if all(node.attrs.get(name) == wanted for name, wanted in attrs.items()):
             found = _with(node, found)

@@ -42,6 +42,19 @@ RULES = Rules(
         "uniform": "drawn * 1 + 0 | drawn",
         "kept_ones": "GreaterEqual(uniform, number.rate)",
         "grown": "x * number.scale | x / number.keep",
+        "dropped": "Select(kept_ones, grown, 0) | grown * Cast(kept_ones)",
+        # a step of a recurrent cell: its gates, and the states that it makes
+        "gates": "BiasAdd(MatMul(ConcatV2(element, hidden, 1), weight.kernel), weight.bias)",
+        "forget": "Sigmoid(Split(1, gates)[2] + number.forget_bias) | Sigmoid(Split(1, gates)[2])",
+        "written": "Sigmoid(Split(1, gates)[0]) * Tanh(Split(1, gates)[1])",
+        "next_memory": "memory * forget + written",
+        "lstm": "Tanh(next_memory) * Sigmoid(Split(1, gates)[3])",
+        "both": "Sigmoid(gates)",
+        "reset": "ConcatV2(element, Split(1, both)[0] * hidden, 1)",
+        "candidate": "Tanh(BiasAdd(MatMul(reset, weight.last_kernel), weight.last_bias))",
+        "gru": "Split(1, both)[1] * hidden + (1 - Split(1, both)[1]) * candidate",
+        "simple": "Tanh(gates)",
+        "finished": "GreaterEqual(index, lengths)",
         # functions
         "cube": "x ** 3 | x * x * x | x * Square(x)",
         "bent": "Tanh(0.7978845608 * (x + 0.044715 * cube))",
@@ -61,7 +74,7 @@ ROWS: list[tuple[str, Callable[..., b.Call | None]]] = [
     ("Transpose(LogSoftmax(Transpose(x, array.order)), array.order)", b.softmax("ops.log_softmax")),
     # layers
     ("GatherV2(weight.embeddings, ids, 0)", b.embedding),
-    ("Select(kept_ones, grown, 0) | grown * Cast(kept_ones)", b.dropout),
+    ("dropped", b.dropout),
     ("x / number.keep * Floor(number.keep + uniform)", b.dropout),
     ("normalized", b.normalization),
     ("x * rms_root * weight.scale", b.rms_normalization),

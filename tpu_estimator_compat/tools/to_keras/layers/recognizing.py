@@ -24,6 +24,7 @@ from tpu_estimator_compat.tools.to_keras.layers.building import Call
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
 from tpu_estimator_compat.tools.to_keras.layers.naming import name_layers, without_number
 from tpu_estimator_compat.tools.to_keras.layers.patterns import PATTERNS
+from tpu_estimator_compat.tools.to_keras.layers.recurrent import find_recurrent
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
 
 _ACTIVATIONS = {
@@ -47,6 +48,7 @@ def recognize(program: Program, variables: Mapping[str, Weight] | None = None) -
       variables: all variables by name. A batch normalization of training is a layer only with
         these: its program does not use the averages.
     """
+    find_recurrent(program)
     _Recognizer(program, variables or {}).run()
 
 
@@ -62,6 +64,10 @@ class _Recognizer:
         for each in self._programs:
             for node in each.nodes():
                 self._add(node)
+                if node.kind == LAYER:
+                    self._calls[node.layer].append(node)
+                    weights = [w for bound in node.layer.bound.values() for w in bound.weights]
+                    self._owners.update(dict.fromkeys(weights, node.layer))
             for value in each.outputs.values():
                 self._users[value].append(each)
 
@@ -113,6 +119,8 @@ class _Recognizer:
         if call.pads:
             inputs = [self._padded(inputs[0], call.pads, layer, old)]
         node = Node(LAYER, old.name, inputs, {"layer": layer}, place=old.place)
+        if old.attrs.get("is_training"):  # its average of variances is another than Keras'
+            node.attrs["fused"] = True
         self._calls[layer].append(node)
         self._replace(old.outputs[0], node)
         return True
@@ -221,7 +229,7 @@ class _Recognizer:
         return made.reshaped(made.size) if fits else None
 
     def _fold_activation(self, layer: Layer) -> None:
-        if "kernel" not in "".join(layer.bound):
+        if not any(name in layer.cls for name in ("Dense", "Conv")):
             return
         nodes = self._calls[layer]
         users = [self._only_user(node) for node in nodes]
