@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -243,6 +244,6 @@ def _texts(labels: Any) -> dict[str, tf.Tensor]:
     if labels is None:
         return {}
     return {
-        "y" + "".join(f"[{part!r}]" for part in path): tensor
+        "y" + "".join(f"[{json.dumps(part)}]" for part in path): tensor
         for path, tensor in nest.flatten_with_tuple_paths(labels)
     }

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.refs import resource_graph
@@ -15,7 +14,7 @@ from tpu_estimator_compat.tools.to_keras.graph import LAYER, WEIGHT, Bound, Code
 from tpu_estimator_compat.tools.to_keras.script import Mode, Modes
 from tpu_estimator_compat.tools.to_keras.training import Metric, Training, metrics, optimizers
 from tpu_estimator_compat.tools.to_keras.training.losses import Cut, write_loops
-from tpu_estimator_compat.tools.to_keras.training.merging import Merged
+from tpu_estimator_compat.tools.to_keras.training.merging import Merged, unify
 
 
 def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
@@ -49,7 +48,8 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
     for name, each in found.items():
         assert evaluation is not None  # which has metrics
         outputs = {k: merged.value(evaluation.outputs[_key(name, k)]) for k in each.arguments}
-        made = Code(f'{each.made}(name="{name}")')
+        given = ", ".join(filter(None, [each.options, f'name="{name}"']))
+        made = Code(f"{each.cls}({given})")
         training.metrics.append(Metric(name, made, cut.program(outputs)))
     training.program = _program(cut.outputs)
     if ModeKeys.TRAIN in modes.modes:
@@ -86,6 +86,7 @@ def _programs(
             }
         programs[name] = mode.read(outputs, modes.weights)
         prepare(programs[name])
+        unify(programs[name])
     return found, programs
 
 
@@ -127,7 +128,7 @@ def _set_momentum(mode: Mode, program: Program) -> None:
     decays: dict[str, Any] = {}
     for op in graph_ops.ancestors([operation(target) for target in targets], ()):
         if op.type == "AssignSubVariableOp" and op.inputs[1].op.type == "Mul":
-            numbers = [tf.get_static_value(t) for t in op.inputs[1].op.inputs]
+            numbers = [optimizers.number(t) for t in op.inputs[1].op.inputs]
             decays[op.inputs[0].op.name] = next((n for n in numbers if n is not None), None)
     for node in program.nodes():
         if node.kind == LAYER and "moving_mean" in node.layer.bound and node.layer.call:

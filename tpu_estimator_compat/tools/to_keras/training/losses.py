@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import json
 from typing import Any
 
 import numpy as np
@@ -74,10 +75,10 @@ class Cut:
         if self._is_output(value):
             name = self._name(value)
             self.outputs[name] = value
-            self._made[value] = _source(value, INPUT, name, f"y_pred[{_quoted(name)}]")
+            self._made[value] = _source(value, INPUT, name, f"y_pred[{json.dumps(name)}]")
         elif node.kind in (INPUT, LABEL):
             key = node.attrs["key"]
-            text = key if node.kind == LABEL else f"x[{_quoted(key)}]"
+            text = key if node.kind == LABEL else f"x[{json.dumps(key)}]"
             self._made[value] = _source(value, node.kind, key, text)
         else:
             inputs = [self._moved(each) for each in node.inputs]
@@ -114,10 +115,6 @@ def _source(value: Value, kind: str, key: str, text: str) -> Value:
     return node.output(value.shape, value.dtype)
 
 
-def _quoted(text: str) -> str:
-    return '"' + repr(text)[1:-1].replace('"', '\\"') + '"'
-
-
 @functools.cache
 def _assignments(file: str) -> dict[int, str]:
     """By line, the name that a statement gives to its value."""
@@ -145,7 +142,7 @@ def _tidy(program: Program) -> None:
     same: dict[Value, Value] = {}
     for node in program.nodes():
         node.inputs = [same.get(value, value) for value in node.inputs]
-        for rule in (_nothing, _mean, _present, _binary_cross_entropy):
+        for rule in (_nothing, _mean, _present, _binary_cross_entropy, _sparse_cross_entropy):
             found = rule(node)
             if found is not None:
                 same[node.outputs[0]] = found
@@ -185,7 +182,7 @@ def _mean(node: Node) -> Value | None:
         return _function(node, "ops.mean", [summed])
     counted, shape = _counted(by)
     if counted is not None and counted.constant is not None and shape == summed.shape:
-        return _function(node, "ops.mean", [summed]) if counted.constant else None
+        return _function(node, "ops.mean", [summed])
     return None
 
 
@@ -203,9 +200,14 @@ def _present(node: Node) -> Value | None:
 def _counted(node: Node) -> tuple[Value | None, Any]:
     """The weights whose number `node` is, with the shape they are broadcast to.
 
-    A constant stands for weights that are all, or none, of zero.
+    A constant stands for the weight 1 of all.
     """
-    if not _is_full_sum(node) or node.inputs[0].node.kind != "Mul":
+    if not _is_full_sum(node):
+        return None, None
+    if _is_filled(node.inputs[0], 1):
+        everything = Node(CONSTANT, node.name, attrs={"value": np.bool_(True)})
+        return everything.output((), "bool"), node.inputs[0].shape
+    if node.inputs[0].node.kind != "Mul":
         return None, None
     chosen, ones = node.inputs[0].node.inputs
     if not _is_filled(ones, 1) or chosen.node.kind not in ("Select", "SelectV2"):
@@ -213,9 +215,6 @@ def _counted(node: Node) -> tuple[Value | None, Any]:
     is_zero, zero, one = chosen.node.inputs
     if not _is_filled(zero, 0) or not _is_filled(one, 1):
         return None, None
-    if is_zero.constant is not None and is_zero.rank == 0:
-        from_constant = Node(CONSTANT, node.name, attrs={"value": np.logical_not(is_zero.constant)})
-        return from_constant.output((), "bool"), ones.shape
     equal = is_zero.node
     compared = equal.inputs[1].constant if equal.kind == "Equal" else None
     if compared is None or np.any(compared):
@@ -254,6 +253,31 @@ def _binary_cross_entropy(node: Node) -> Value | None:
         return None
     labels = product.inputs[1] if product.inputs[0] is x else product.inputs[0]
     return _function(node, "ops.binary_crossentropy", [labels, x], from_logits=True)
+
+
+def _sparse_cross_entropy(node: Node) -> Value | None:
+    """A cross entropy whose inputs are made flat before, and which has their shape after."""
+    made = node.inputs[0].node if node.kind == "Reshape" else node
+    if made is node or made.kind != "SparseSoftmaxCrossEntropyWithLogits":
+        return None
+    if any(value.node.kind != "Reshape" for value in made.inputs):
+        return None
+    logits, labels = (value.node.inputs[0] for value in made.inputs)
+    if not logits.shape or labels.shape != logits.shape[:-1] or labels.shape != _shaped(node):
+        return None
+    flat = _shaped(made.inputs[0].node)
+    if flat is None or flat[-1] != logits.shape[-1]:
+        return None
+    name = "ops.sparse_categorical_crossentropy"
+    return _function(node, name, [labels, logits], from_logits=True)
+
+
+def _shaped(node: Node) -> tuple[int | None, ...] | None:
+    """The shape that a reshape gives; None for unknown sizes."""
+    sizes = node.inputs[1].constant
+    if sizes is None:
+        return node.outputs[0].shape
+    return tuple(None if size < 0 else int(size) for size in sizes)
 
 
 def _function(node: Node, name: str, inputs: list[Value], **options: Any) -> Value:
@@ -344,8 +368,8 @@ def _test(names: set[str], bound: dict[str, dict[str, Bound]]) -> str | None:
         return None
     chosen, operator = (inside, "==") if len(inside) <= len(outside) else (outside, "!=")
     if len(chosen) == 1:
-        return f" if v.name {operator} {_quoted(chosen[0])}"
-    among = ", ".join(map(_quoted, chosen))
+        return f" if v.name {operator} {json.dumps(chosen[0])}"
+    among = ", ".join(map(json.dumps, chosen))
     return f" if v.name {'in' if operator == '==' else 'not in'} ({among})"
 
 

@@ -30,7 +30,9 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 
 _NOISE = ("Dropout", "GaussianNoise")
 _SUMS = frozenset({"Add", "AddN", "AddV2", "Mul", "Sub"})
-_FUNCTIONS = frozenset({"body", "branches", "cond", "else_branch", "output_shapes", "then_branch"})
+_IGNORED = frozenset(
+    {"body", "branches", "cond", "else_branch", "output_shapes", "shared_name", "then_branch"}
+)
 
 
 def is_noise(node: Node) -> bool:
@@ -74,12 +76,13 @@ def operation(node: Node) -> Hashable:
     if node.kind == WEIGHT:
         return node.kind, node.attrs["weight"].name
     if node.kind == LAYER:
-        return node.kind, _layer(node)
+        return node.kind, _layer(node), node.name if is_noise(node) else ""
     attrs = {k: v for k, v in node.attrs.items() if not k.startswith("_")}
-    drawn = node.name if {"seed", "seed2"} & set(attrs) else ""
+    # Random numbers and tables are the same by name alone.
+    named = node.name if {"seed", "seed2", "shared_name"} & set(attrs) else ""
     bodies = [(k, Numbers().of_program(body)) for k, body in sorted(node.bodies.items())]
-    given = sorted((k, _frozen(v)) for k, v in attrs.items() if k not in _FUNCTIONS)
-    return node.kind, drawn, len(node.outputs), *given, *bodies
+    given = sorted((k, _frozen(v)) for k, v in attrs.items() if k not in _IGNORED)
+    return node.kind, named, len(node.outputs), *given, *bodies
 
 
 def _layer(node: Node) -> Hashable:
@@ -102,6 +105,17 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, (list, tuple)):
         return tuple(map(_frozen, value))
     return repr(value)
+
+
+def unify(program: Program) -> None:
+    """Computes once what a program computes several times; noise is drawn each time anew."""
+    numbers, first = Numbers(), dict[Any, Value]()
+    for node in program.nodes():
+        node.inputs = [first[numbers[value]] for value in node.inputs]
+        numbers.add([node])
+        for value in node.outputs:
+            first.setdefault(numbers[value], value)
+    program.outputs = {key: first[numbers[value]] for key, value in program.outputs.items()}
 
 
 class Merged:
@@ -160,15 +174,16 @@ class Merged:
             train, other = stack.pop()
             a, b = train.node, other.node
             known = a in self._else or self._numbers[train] in self._other_of
+            taken = self._train_of.get(self._numbers[other], train)
             if is_noise(a) and not is_noise(b) and a not in self._else:
                 self._else[a] = [other], [other]
                 stack.append((a.inputs[0], other))
-            elif known or self._numbers[other] in self._train_of:
+            elif known or self._numbers[taken] != self._numbers[train]:
                 continue
             elif train.index == other.index and _same(a, b):
                 self._else[a] = b.outputs, b.inputs
                 for mine, its in zip(a.outputs, b.outputs, strict=True):
-                    self._train_of[self._numbers[its]] = mine
+                    self._train_of.setdefault(self._numbers[its], mine)
                 stack += zip(a.inputs, b.inputs, strict=True)
             elif a.kind in _SUMS:
                 stack += [(v, other) for v in a.inputs if _same(v.node, b)][:1]

@@ -18,10 +18,11 @@ _ADDS = ("AssignAddVariableOp", "AssignVariableOp")
 
 @dataclasses.dataclass
 class Found:
-    """A metric: the constructor's text without the name, and the arguments of `update_state`."""
+    """A metric of Keras, the arguments of its `update_state`, and of its constructor."""
 
-    made: str
+    cls: str
     arguments: dict[str, tf.Tensor]
+    options: str = ""
 
 
 def find(mode: Mode) -> tuple[dict[str, Found], list[str]]:
@@ -73,48 +74,103 @@ def _mean(value: tf.Tensor, added: dict[str, tf.Tensor]) -> Found | None:
     divided = _uncopied(root.inputs[0]).op if is_root else root
     if total.type != "Sum" or divided.type not in ("DivNoNan", "RealDiv", "Select", "SelectV2"):
         return None
-    values, weights = total.inputs[0], None
+    values, weighted = total.inputs[0], {}
     if count.type == "Sum":
         product = values.op
         if product.type != "Mul" or _uncopied(product.inputs[1]) is not _uncopied(count.inputs[0]):
             return None
-        values, weights = product.inputs[0], product.inputs[1]
-    elif count.type != "Size" and tf.get_static_value(count.outputs[0]) is None:
+        values, weighted = product.inputs[0], _weighted(product.inputs[1])
+    elif count.type != "Size":
         return None
-    weighted = {} if weights is None else {"sample_weight": weights}
-    compared = _uncopied(values).op
-    if compared.type == "Equal" and not is_root:
-        prediction, label = compared.inputs
-        return Found("keras.metrics.Accuracy", {"y_true": label, "y_pred": prediction, **weighted})
-    if is_root and compared.type in ("Square", "SquaredDifference"):
-        pair = compared if compared.type == "SquaredDifference" else compared.inputs[0].op
-        if pair.type in ("Sub", "SquaredDifference") and not weighted:
-            label, prediction = pair.inputs
-            arguments = {"y_true": label, "y_pred": prediction}
-            return Found("keras.metrics.RootMeanSquaredError", arguments)
-    return None if is_root else Found("keras.metrics.Mean", {"values": values, **weighted})
+    mean = Found("keras.metrics.Mean", {"values": values, **weighted})
+    computed = _uncopied(values).op
+    cls = _MEANS.get((computed.type, is_root))
+    if computed.type == "Abs":
+        computed = computed.inputs[0].op
+    if cls is None or (weighted and cls != "Accuracy") or len(computed.inputs) != 2:
+        return None if is_root else mean
+    prediction, label = map(_uncopied, computed.inputs)
+    if prediction.shape.rank != label.shape.rank:
+        return None if is_root else mean
+    return Found(f"keras.metrics.{cls}", {"y_true": label, "y_pred": prediction, **weighted})
 
 
-def _positives(cls: str) -> Callable[[tf.Tensor, dict[str, tf.Tensor]], Found | None]:
+_MEANS = {
+    ("Equal", False): "Accuracy",
+    ("Abs", False): "MeanAbsoluteError",
+    ("SquaredDifference", False): "MeanSquaredError",
+    ("SquaredDifference", True): "RootMeanSquaredError",
+}
+"""The metric by the operation of which it is the mean, or the root of the mean."""
+
+
+def _weighted(weights: tf.Tensor) -> dict[str, tf.Tensor]:
+    """The weights as an argument, before they are broadcast; none where all are 1."""
+    weights = _uncopied(weights)
+    while weights.op.type == "Mul" and (ones := [t for t in weights.op.inputs if _is_one(t)]):
+        weights = _uncopied(next((t for t in weights.op.inputs if t is not ones[0]), ones[0]))
+    return {} if _is_one(weights) else {"sample_weight": weights}
+
+
+def _is_one(tensor: tf.Tensor) -> bool:
+    op = _uncopied(tensor).op
+    value = tf.get_static_value(op.inputs[1] if op.type == "Fill" else op.outputs[0])
+    return op.type == "OnesLike" or (value is not None and bool((value == 1).all()))
+
+
+def _counts(cls: str) -> Callable[[tf.Tensor, dict[str, tf.Tensor]], Found | None]:
     """Of true positives, and false ones or false negatives."""
 
     def rule(value: tf.Tensor, added: dict[str, tf.Tensor]) -> Found | None:
-        total = _uncopied(added["true_positives"]).op
-        both = _uncopied(total.inputs[0]).op if total.type == "Sum" else total
-        if both.type != "LogicalAnd" or any(t.op.type != "Equal" for t in both.inputs):
+        found = _conditions(added["true_positives"])
+        if found is None or any(t.op.type != "Equal" for t in found[0]):
             return None
-        label, prediction = (t.op.inputs[0] for t in both.inputs)
-        return Found(f"keras.metrics.{cls}", {"y_true": label, "y_pred": prediction})
+        label, prediction = (t.op.inputs[0] for t in found[0])
+        return Found(f"keras.metrics.{cls}", {"y_true": label, "y_pred": prediction, **found[1]})
 
     return rule
 
 
+def _conditions(tensor: tf.Tensor) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]] | None:
+    """The two conditions of which `tensor` counts where both are true, and the weights."""
+    summed = _uncopied(tensor).op
+    both = _uncopied(summed.inputs[0]).op if summed.type == "Sum" else summed
+    weighted: dict[str, tf.Tensor] = {}
+    if both.type == "Mul":
+        weighted = _weighted(_made_of(both.inputs[1]))
+        both = _uncopied(both.inputs[0]).op
+    return (list(both.inputs), weighted) if both.type == "LogicalAnd" else None
+
+
+def _area(value: tf.Tensor, added: dict[str, tf.Tensor]) -> Found | None:
+    """The area under a curve, where Keras sums it up alike."""
+    found = _conditions(added["true_positives"])
+    thresholds = added["true_positives"].shape.as_list()
+    behind = graph_ops.ancestors([value.op], ())
+    names = {op.inputs[0].op.name for op in behind if op.type == "ReadVariableOp"}
+    is_roc = any("true_negatives" in name for name in names)
+    if found is None or not (is_roc or "interpolate_pr_auc" in value.op.name) or found[1]:
+        return None
+    label, positive = (_made_of(t) for t in found[0])
+    if positive.op.type != "Greater" or len(thresholds) != 1:
+        return None
+    arguments = {"y_true": label, "y_pred": _made_of(positive.op.inputs[0])}
+    options = [] if thresholds == [200] else [f"num_thresholds={thresholds[0]}"]
+    options += [] if is_roc else ['curve="PR"']
+    return Found("keras.metrics.AUC", arguments, ", ".join(options))
+
+
+def _made_of(tensor: tf.Tensor) -> tf.Tensor:
+    """Before it was repeated for each threshold."""
+    while tensor.op.type in (*_COPIES, "Reshape", "Tile", "Transpose"):
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
 _RULES = {
     ("total", "count"): _mean,
-    ("true_positives", "false_positives"): _positives("Precision"),
-    ("true_positives", "false_negatives"): _positives("Recall"),
+    ("true_positives", "false_positives"): _counts("Precision"),
+    ("true_positives", "false_negatives"): _counts("Recall"),
+    ("true_positives", "false_negatives", "true_negatives", "false_positives"): _area,
 }
-_KINDS_OF_VARIABLES = frozenset(name for names in _RULES for name in names) | {
-    "true_negatives",
-    "total_confusion_matrix",
-}
+_KINDS_OF_VARIABLES = frozenset(name for names in _RULES for name in names)

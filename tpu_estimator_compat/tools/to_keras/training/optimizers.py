@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,9 @@ from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Code, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
+from tpu_estimator_compat.tools.to_keras.reading import read
 from tpu_estimator_compat.tools.to_keras.script import Mode
+from tpu_estimator_compat.tools.to_keras.simplify import simplify
 from tpu_estimator_compat.tools.to_keras.training import Training
 from tpu_estimator_compat.tools.to_keras.training.schedules import schedule
 
@@ -160,13 +163,12 @@ def describe(mode: Mode, weights: dict[str, Weight], training: Training) -> None
     try:
         updates = _updates(writes, weights)
         _describe(mode, weights, updates, training)
-        known = {u.variable for u in updates} | {_STEP}
-        known |= {handle.op.name for u in updates for handle in graph_ops.written(u.op)}
-        known |= {_variable(t) for u in updates for k, t in u.inputs.items() if "power" in k}
     except UnlikeKerasError as error:
         training.notes.append(f"The file has no optimizer: {error}")
-        known = {weight.name for weight in weights.values() if weight.trainable} | {_STEP}
-    _note_others(writes, known, training)
+        return
+    known = {_STEP} | {handle.op.name for u in updates for handle in graph_ops.written(u.op)}
+    known |= {_variable(t) for u in updates for k, t in u.inputs.items() if "power" in k}
+    _note_others([op for op in writes if op.inputs[0].op.name in weights], known, training)
 
 
 def _variable(tensor: tf.Tensor) -> str:
@@ -183,8 +185,20 @@ def _copied(tensor: tf.Tensor) -> tf.Tensor:
     return tensor
 
 
-def _number(tensor: tf.Tensor) -> Any:
-    return tf.get_static_value(_copied(tensor))
+@functools.lru_cache(maxsize=64)
+def number(tensor: tf.Tensor) -> Any:
+    """The number that a tensor always is; None if it depends on anything."""
+    found = tf.get_static_value(_copied(tensor))
+    if found is None and not tensor.shape.rank and tensor.dtype.is_floating:
+        behind = _near(tensor, "")
+        if {op.type for op in behind} <= _ARITHMETIC:
+            program = read(tensor.graph, {}, {"number": tensor}, {})
+            simplify(program)
+            found = program.outputs["number"].constant
+    return found
+
+
+_ARITHMETIC = frozenset({"Add", "AddV2", "Cast", "Const", "Identity", "Mul", "RealDiv", "Sub"})
 
 
 def _updates(writes: Sequence[tf.Operation], weights: dict[str, Weight]) -> list[_Update]:
@@ -254,7 +268,7 @@ def _describe(
         for u, n in zip(updates, numbers, strict=True)
     )
     origins = {
-        _copied(rate).name if _number(rate) is None else float(_number(rate)) for rate in rates
+        _copied(rate).name if number(rate) is None else float(number(rate)) for rate in rates
     }
     if not same or len(origins) > 1:
         kinds = sorted({update.row.cls for update in updates})
@@ -301,7 +315,7 @@ def _numbers(update: _Update) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
     for name, option in update.row.numbers.items():
         if name in update.inputs:
-            value = _number(update.inputs[name])
+            value = number(update.inputs[name])
             if value is None:
                 raise UnlikeKerasError(f"{option} is computed in each step ({_place(update.op)}).")
             numbers[option] = value
@@ -339,7 +353,7 @@ def _steps(
     if weight is None or weight.value is None or not weight.value > 0:
         return training.step
     taken = (
-        round(math.log(float(weight.value)) / math.log(float(_number(update.inputs["beta1"])))) - 1
+        round(math.log(float(weight.value)) / math.log(float(number(update.inputs["beta1"])))) - 1
     )
     if taken != training.step and not is_constant:
         training.notes.append(
@@ -374,14 +388,14 @@ def _clip_of(gradient: tf.Tensor) -> tuple[str, Any, int | None]:
         norms = {t.op for each in behind for t in each.inputs if t.op.type == "RealDiv"}
         squares = _near(scale, "L2Loss")
         if behind and norms and squares:
-            clip = [_number(t) for o in _near(scale, "Mul") for t in o.inputs]
+            clip = [number(t) for o in _near(scale, "Mul") for t in o.inputs]
             return (
                 "global_clipnorm",
                 next(c for c in clip if c is not None and c != 2),
                 len(squares),
             )
     if op.type == "RealDiv" and inputs[1].op.type == "Maximum":
-        numbers = [_number(t) for t in inputs[1].op.inputs]
+        numbers = [number(t) for t in inputs[1].op.inputs]
         if _near(inputs[1], "Sqrt"):
             return "clipnorm", next(n for n in numbers if n is not None), None
     low, high = _range(op)
@@ -394,15 +408,15 @@ def _clip_of(gradient: tf.Tensor) -> tuple[str, Any, int | None]:
 
 def _range(op: tf.Operation) -> tuple[Any, Any]:
     if op.type == "ClipByValue":
-        return _number(op.inputs[1]), _number(op.inputs[2])
+        return number(op.inputs[1]), number(op.inputs[2])
     inner = _copied(op.inputs[0]).op if op.type == "Maximum" else None
     if inner is not None and inner.type == "Minimum":
-        return _number(op.inputs[1]), _number(inner.inputs[1])
+        return number(op.inputs[1]), number(inner.inputs[1])
     return None, None
 
 
 def _near(tensor: tf.Tensor, kind: str, depth: int = 12) -> list[tf.Operation]:
-    """The operations of a kind on which a scalar depends, not behind large tensors."""
+    """The operations of a kind, of any if empty, on which a scalar depends, the nearest ones."""
     seen: dict[tf.Operation, None] = {}
     stack = [(tensor.op, 0)]
     while stack:
@@ -410,7 +424,7 @@ def _near(tensor: tf.Tensor, kind: str, depth: int = 12) -> list[tf.Operation]:
         if op not in seen and level <= depth:
             seen[op] = None
             stack += [(t.op, level + 1) for t in op.inputs if op.type != "L2Loss"]
-    return [op for op in seen if op.type == kind]
+    return [op for op in seen if kind in ("", op.type)]
 
 
 def _note_others(writes: Sequence[tf.Operation], known: set[str], training: Training) -> None:

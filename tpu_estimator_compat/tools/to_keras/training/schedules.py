@@ -77,7 +77,7 @@ def _statements(program: Program) -> list[str]:
         first = node.outputs[0]
         if node.kind in SOURCES:
             is_step = node.kind == WEIGHT
-            texts[first] = 'ops.cast(step, "int64")' if is_step else literal(node.attrs["value"])
+            texts[first] = "step" if is_step else literal(node.attrs["value"])
             continue
         text = expression(node, [texts[value] for value in node.inputs])
         name = assigned_name(node.place)
@@ -201,9 +201,10 @@ def _piecewise(mode: Mode, rate: tf.Tensor, program: Program) -> str:
 
 def _rates(mode: Mode, rate: tf.Tensor, steps: list[int]) -> list[Any]:
     """The rate at some steps."""
-    captured = mode.captured.graph.get_tensor_by_name(rate.name)
     step = tf.compat.v1.train.get_global_step(mode.captured.graph)
     with mode.captured.in_graph():
+        # A branch's own tensor cannot be fetched.
+        captured = tf.identity(mode.captured.graph.get_tensor_by_name(rate.name))
         before = mode.session.run(step.read_value())
         found = []
         for number in [*steps, before]:
