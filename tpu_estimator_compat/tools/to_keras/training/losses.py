@@ -96,6 +96,9 @@ class Cut:
         if is_open["labelled"] or not (is_open["fed"] and is_open["weighed"]) or value.rank == 0:
             return False
         weights = any(each.node.kind == WEIGHT for each in node.inputs)
+        fed = [each for each in node.inputs if self._flags["fed"][each.node]]
+        if node.kind != LAYER and not weights and all(each in self._names for each in fed):
+            return False  # computed of outputs
         selected = node.kind == EXPRESSION and "training" in node.attrs["text"]
         return node in self._of_model or node.kind == LAYER or weights or selected
 

@@ -198,7 +198,9 @@ def number(tensor: tf.Tensor) -> Any:
     return found
 
 
-_ARITHMETIC = frozenset({"Add", "AddV2", "Cast", "Const", "Identity", "Mul", "RealDiv", "Sub"})
+_ARITHMETIC = frozenset(
+    {"Add", "AddV2", "Cast", "Const", "Identity", "Maximum", "Minimum", "Mul", "RealDiv", "Sub"}
+)
 
 
 def _updates(writes: Sequence[tf.Operation], weights: dict[str, Weight]) -> list[_Update]:
