@@ -83,7 +83,6 @@ def process_given_back(monkeypatch):
     with flagsaver.flagsaver():
         yield
     flags.FLAGS.unparse_flags()
-    vars(tf.get_logger()).pop("callHandlers", None)
     tf.compat.v1.reset_default_graph()
     tf.compat.v1.enable_v2_behavior()
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from multiprocessing import spawn
 from typing import Any
 
-from tpu_estimator_compat.old_names.legacy import locating, log_lines
+from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.old_names.legacy.behavior import Behavior
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, Shown
 from tpu_estimator_compat.old_names.legacy.imports import LegacyImports, SharedBuiltins, compiled
@@ -52,7 +52,6 @@ def begin(
     sys.meta_path.insert(0, imports)
     plain = runpy._run_code  # type: ignore[attr-defined]
     runpy._run_code = functools.partial(_run_code, imports, plain)  # type: ignore[attr-defined]
-    log_lines.tell_once()
     return imports, chosen
 
 
