@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+from textwrap import wrap
 
 from tpu_estimator_compat.tools.to_keras.classes import Part, divide
-from tpu_estimator_compat.tools.to_keras.graph import Bound, Program
+from tpu_estimator_compat.tools.to_keras.graph import Bound, Program, Value
 from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.text.body import Builder, Made
-from tpu_estimator_compat.tools.to_keras.text.equal import Class, classes_of, signature, single
+from tpu_estimator_compat.tools.to_keras.text.body import Body, Made
+from tpu_estimator_compat.tools.to_keras.text.builder import Builder
+from tpu_estimator_compat.tools.to_keras.text.equal import Class, classes_of, single
 from tpu_estimator_compat.tools.to_keras.text.layout import lay_out
+from tpu_estimator_compat.tools.to_keras.text.naming import identifier
+from tpu_estimator_compat.tools.to_keras.training import Training
+
+_TITLE = "A Keras model, written of a TensorFlow graph by to-keras."
 
 
 @dataclasses.dataclass
@@ -21,71 +28,115 @@ class Written:
     weights: dict[str, Bound]
 
 
-def write(
-    program: Program, title: str = "A model that was led out of a TensorFlow graph."
-) -> Written:
+def write(program: Program, training: Training | None = None, title: str = _TITLE) -> Written:
+    """Writes the file of a program, and of what trains it."""
     root = divide(program)
     made: dict[Part, Made] = {}
     classes = classes_of(root, made)
-    builder = Builder(root, made, program.inputs)
-    returned = [f"{literal(k)}: {builder.ref(v)}" for k, v in program.outputs.items()]
-    builder.finish(f"{{{', '.join(returned)}}}")
-    model = single(builder.body, "Model")
-    code = [line for cls in classes for line in _class(cls, "layers.Layer", _doc(cls))]
+    builder = Builder(root, made)
+    body = builder.as_model(program)
+    methods = _methods(builder, training) if training else []
+    model = single(body, "Model")
+    code = [line for cls in classes for line in _class(cls, "layers.Layer")]
+    for source in training.classes if training else ():
+        code += ["", "", *source.strip().splitlines()]
     code += ["", "", '@keras.saving.register_keras_serializable("model")']
-    code += _class(model, "keras.Model", "")[2:]
-    code += _functions(program)
+    code += _class(model, "keras.Model", training)[2:]
+    for head, method in methods:
+        code += ["", f"    {head}", *(f"        {line}" for line in single(method, "").call())]
+    code += _functions(program, training)
+    return Written(_file(code, title, training), dict(model.weights(root)))
+
+
+def _methods(builder: Builder, training: Training) -> list[tuple[str, Body]]:
+    """The heads and bodies of what computes the loss and updates the metrics."""
+    found = []
+    if training.loss is not None:
+        head = (
+            "def compute_loss("
+            "self, x=None, y=None, y_pred=None, sample_weight=None, training=True):"
+        )
+        found.append((head, builder.as_method(training.loss, ["return {loss}"])))
+    if training.metrics:
+        outputs: dict[str, Value] = {}
+        ends = []
+        for i, metric in enumerate(training.metrics):
+            given = [f"metric_{i}_{name}" for name in metric.program.outputs]
+            outputs.update(zip(given, metric.program.outputs.values(), strict=True))
+            texts = [f"{name.split('_', 2)[2]}={{{name}}}" for name in given]
+            ends.append(f"self.{identifier(metric.name)}.update_state({', '.join(texts)})")
+        inputs = {k: v for each in training.metrics for k, v in each.program.inputs.items()}
+        labels = {k: v for each in training.metrics for k, v in each.program.labels.items()}
+        program = Program(inputs, outputs, labels)
+        body = builder.as_method(program, [*ends, "return self.get_metrics_result()"])
+        found.append(("def compute_metrics(self, x, y, y_pred, sample_weight=None):", body))
+    return found
+
+
+def _file(code: list[str], title: str, training: Training | None) -> str:
     text = "\n".join(lay_out(code)) + "\n"
-    head = [f'"""{title}"""', "", "import keras"]
+    notes = [
+        line for note in (training.notes if training else ()) for line in ["", *wrap(note, 98)]
+    ]
+    head = [f'"""{title}', *notes, '"""'] if notes else [f'"""{title}"""']
     used = [name for name in ("layers", "ops") if re.search(rf"\b{name}\.", text)]
+    modules = [
+        name for name in ("math", "numpy as np") if re.search(rf"\b{name.split()[-1]}\.", text)
+    ]
+    head += ["", *(f"import {name}" for name in modules), *[""] * bool(modules), "import keras"]
     head += ["import tensorflow as tf"] if re.search(r"\btf\.", text) else []
     head += [f"from keras import {', '.join(used)}"] if used else []
-    return Written("\n".join(head) + "\n" + text, dict(model.weights(root)))
+    return "\n".join(head) + "\n" + text
 
 
-def _class(cls: Class, base: str, doc: str) -> list[str]:
+def _class(cls: Class, base: str, training: Training | None = None) -> list[str]:
     lines, call = cls.constructor(), cls.call()
-    training = ", training=False" if any(re.search(r"\btraining\b", x) for x in call) else ""
+    takes = ", training=False" if any(re.search(r"\btraining\b", x) for x in call) else ""
     given = [cls.names[token] for token in cls.body.params] or ["inputs"]
     if any("self.seed_generator" in line for line in call):
         lines.append("self.seed_generator = keras.random.SeedGenerator()")
+    for metric in training.metrics if training else ():
+        lines.append(f"self.{identifier(metric.name)} = {metric.made.text}")
     if base == "keras.Model":
         lines.append("self(inputs())  # makes the weights")
     return [
         "",
         "",
         f"class {cls.name}({base}):",
-        *([f'    """{doc}"""', ""] if doc else []),
-        f"    def __init__({signature(cls)}):",
+        *([] if base == "keras.Model" else [f'    """{_place(cls)}"""', ""]),
+        f"    def __init__({', '.join(['self', *cls.parameters, '**kwargs'])}):",
         "        super().__init__(**kwargs)",
         *(f"        {line}" for line in lines),
         "",
-        f"    def call(self, {', '.join(given)}{training}):",
+        f"    def call(self, {', '.join(given)}{takes}):",
         *(f"        {line}" for line in call),
     ]
 
 
-def _doc(cls: Class) -> str:
-    nodes = [n for n in cls.body.part.nodes() if n.place]
-    scope = "/".join(cls.body.part.scope)
-    return f"{scope} ({nodes[0].place})." if nodes else f"{scope}."
+def _place(cls: Class) -> str:
+    """Where in the author's program a class comes from."""
+    places = [node.place for node in cls.body.part.nodes() if node.place]
+    at = f", {os.path.basename(places[0])}" if places else ""
+    return f"{'/'.join(cls.body.part.scope)}{at}."
 
 
-def _functions(program: Program) -> list[str]:
+def _functions(program: Program, training: Training | None) -> list[str]:
     inputs = []
     for key, value in program.inputs.items():
         shape = value.shape or ()
         given = literal(shape[1:]) if shape[:1] == (None,) else f"batch_shape={literal(shape)}"
         dtype = "" if value.dtype == "float32" else f', dtype="{value.dtype}"'
         inputs.append(f"{literal(key)}: keras.Input({given}{dtype}, name={literal(key)})")
+    lines = ["", "", "def inputs():", f"    return {{{', '.join(inputs)}}}", "", ""]
+    if training is None:
+        return [*lines, "def make_model():", "    return Model()"]
+    optimizer = training.optimizer.text if training.optimizer else "None"
     return [
-        "",
-        "",
-        "def inputs():",
-        '    """The features by name."""',
-        f"    return {{{', '.join(inputs)}}}",
-        "",
-        "",
-        "def make_model():",
-        "    return Model()",
+        *lines,
+        "def make_model(compiled=False):",
+        "    model = Model()",
+        "    if compiled:",
+        f"        model.compile({optimizer})",
+        *["        model.optimizer.build(model.trainable_variables)"] * bool(training.optimizer),
+        "    return model",
     ]

@@ -10,14 +10,8 @@ from typing import Any
 from tpu_estimator_compat.tools.to_keras.classes import Part
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Code
 from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.text.body import (
-    TOKEN,
-    Body,
-    Builder,
-    Made,
-    Member,
-    default_of,
-)
+from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Made, Member
+from tpu_estimator_compat.tools.to_keras.text.builder import Builder, default_of
 from tpu_estimator_compat.tools.to_keras.text.naming import names_of
 
 _PIECE = re.compile(
@@ -54,10 +48,10 @@ class Class:
         for member, own in zip(self.body.members, self.bodies[part].members, strict=True):
             attribute, several = self.names[member.token], own.several is not None
             for i, bound in enumerate(own.bound):
-                start = f"{attribute}[{i}]" if several else attribute
+                start = f"{attribute}.{i}" if several else attribute
                 yield from ((f"{start}.{k}".rstrip("."), each) for k, each in bound.items())
             for i, inner in enumerate(own.parts):
-                start = f"{attribute}[{i}]" if several else attribute
+                start = f"{attribute}.{i}" if several else attribute
                 yield from ((f"{start}.{k}", each) for k, each in own.cls.weights(inner))
 
     def constructor(self) -> list[str]:
@@ -70,14 +64,16 @@ class Class:
         ]
 
     def call(self) -> list[str]:
-        lines = []
+        """The lines of the call."""
+        lines: list[str] = []
         for i, statement in enumerate(self.body.statements):
             start = self._named(self._numbers(i, -1, statement.start))
             target = self.names[statement.targets[0]] if statement.targets else ""
             if start and start != target:
                 lines.append(f"{target} = {start}")
             for j, line in enumerate(statement.lines):
-                lines.append(self._named(self._numbers(i, j, line)))
+                if line or (lines and lines[-1]):  # no two blank lines
+                    lines.append(self._named(self._numbers(i, j, line)))
         return lines
 
     def _named(self, text: str) -> str:
@@ -146,7 +142,7 @@ def classes_of(root: Part, made: dict[Part, Made]) -> list[Class]:
     for height in range(1, heights[root]):
         groups: dict[Any, list[Body]] = {}
         for part in (part for part in root.parts() if heights[part] == height):
-            body = Builder(part, made).body
+            body = Builder(part, made).as_part()
             groups.setdefault(_skeleton(body), []).append(body)
         for bodies in groups.values():
             for group in _alike(bodies):
@@ -282,7 +278,3 @@ def _number(text: str) -> Any:
 def _keyword(before: str) -> str:
     found = re.search(r"(\w+)=\(?(?:[\d, ]*)$", before)
     return found[1] if found else "size"
-
-
-def signature(cls: Class) -> str:
-    return ", ".join(["self", *cls.parameters, "**kwargs"])

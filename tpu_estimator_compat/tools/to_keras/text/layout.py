@@ -13,7 +13,7 @@ _OPERATORS = ((" or ",), (" and ",), (" + ", " - "), (" * ", " / "))
 
 def lay_out(lines: list[str]) -> list[str]:
     """Breaks those lines that are too long; each begins with its indentation."""
-    return [part for line in lines for part in _broken(_quoted(line))]
+    return [part for line in lines for part in _broken(_quoted(line.rstrip()))]
 
 
 def _quoted(line: str) -> str:
@@ -27,11 +27,13 @@ def _broken(line: str, indent: str = "", comma: str = "") -> list[str]:
         return [indent + text + comma]
     head = re.match(r"(?:return |[\w.\[\], ]+ = |\w+=|\"\w+\": |yield )?", text)
     start = head.end() if head else 0
-    for signs in _OPERATORS:
+    for signs in ((", ",), *_OPERATORS):
         cuts = [i for i in _top_level(text, signs) if i > start]
-        if cuts and not text.startswith("def "):
+        if cuts and not re.match(r"def |lambda ", text):
             pieces = [text[a:b].strip() for a, b in _between(start, cuts, len(text))]
-            inside = [line for piece in pieces for line in _broken(piece, indent + "    ")]
+            end = "," if signs == (", ",) else ""
+            pieces = [piece.removeprefix(", ") for piece in pieces]
+            inside = [x for piece in pieces for x in _broken(piece, indent + "    ", end)]
             return [f"{indent}{text[:start]}(", *inside, f"{indent}){comma}"]
     return _in_brackets(text, indent, comma)
 

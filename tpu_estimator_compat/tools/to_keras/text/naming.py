@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import keras
 
-from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Member
+from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Member, Statement
 
 _TAKEN = {"self", "inputs", "training", "keras", "layers", "ops", "tf", "x_", *keyword.kwlist}
 _OF_KERAS = {*dir(keras.Model), *dir(keras.layers.Layer), "self", "seed_generator", "metrics"}
@@ -62,12 +62,22 @@ class _Locals:
         made = {token for statement in body.statements for token in statement.targets}
         for token in body.params:
             self._give(token, body.hints.get(token, ""))
-        for token in dict.fromkeys(itertools.chain(*self._uses)):
-            if token not in made and token not in self.names:  # a local of a function
-                self._give(token, body.hints.get(token, ""))
-                self._last[token] = len(body.statements)
+        self._features.update(t for t in body.params if self.names[t] not in _GENERAL)
+        self._uses = [[t for t in uses if t in made or t in self.names] for uses in self._uses]
         for i, statement in enumerate(body.statements):
             self._name(i, statement.targets)
+        for statement in body.statements:
+            self._name_inner(statement)
+
+    def _name_inner(self, statement: Statement) -> None:
+        """Names the locals of a function and what a loop is over, apart from what they use."""
+        tokens = [t for line in statement.lines for t in TOKEN.findall(line) if t[0] != "m"]
+        outer = [token for token in tokens if token in self.names]
+        loop = statement.lines[0].startswith("for ")
+        self._taken = set(self.names.values()) if loop else {self.names[t] for t in outer}
+        for token in dict.fromkeys(tokens):
+            if token not in self.names:
+                self._give(token, self._body.hints.get(token, "").removeprefix("?"))
 
     @staticmethod
     def _used(lines: Iterable[str], targets: list[str]) -> list[str]:

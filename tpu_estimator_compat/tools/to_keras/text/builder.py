@@ -1,0 +1,434 @@
+"""Builds the body of a class: what it makes, and the statements that call it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from tpu_estimator_compat.tools.to_keras.classes import Part, taken
+from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
+from tpu_estimator_compat.tools.to_keras.graph import (
+    INPUT,
+    LAYER,
+    SCAN,
+    SIZES,
+    SOURCES,
+    Bound,
+    Layer,
+    Node,
+    Program,
+    Value,
+    Weight,
+)
+from tpu_estimator_compat.tools.to_keras.literals import literal
+from tpu_estimator_compat.tools.to_keras.operations import FIRST_ALONE, expression
+from tpu_estimator_compat.tools.to_keras.text import flow
+from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Made, Member, Statement
+from tpu_estimator_compat.tools.to_keras.training.losses import assigned_name
+
+_INLINE = 44
+"""The longest expression that is written within another, names of two letters assumed."""
+_DEEPEST = 3
+
+
+def path_within(part: Part, weight: Weight, made: dict[Part, Made]) -> str | None:
+    """The attributes that lead from a part to a weight that is its own or of a layer in it."""
+    for path, bound in made[part].cls.weights(part):
+        if bound.weights == [weight] and bound.make is None:
+            return re.sub(r"\.(\d+)", r"[\1]", path)
+    return None
+
+
+class Builder:
+    """Builds the body of a part, of whose inner parts the classes are known."""
+
+    def __init__(self, part: Part, made: dict[Part, Made]):
+        self.body = Body(part)
+        self.texts: dict[Value, str] = {}
+        self._made = made
+        self._number = itertools.count()
+        self._objects: dict[Any, str] = {}
+        self._uses: dict[Value, list[Node | Part | None]] = {}
+
+    def as_part(self) -> Body:
+        """The body where inputs are the call's arguments."""
+        part = self.body.part
+        self._count(part.items, part.outputs)
+        self.body.params = [self._token(v, _hint_of_input(v)) for v in part.inputs]
+        self._run(part.items)
+        self._return(", ".join(self.ref(v) for v in part.outputs))
+        return self.body
+
+    def as_model(self, program: Program) -> Body:
+        """That of the whole model, with a dict of features."""
+        part = self.body.part
+        self._count(part.items, list(program.outputs.values()))
+        for key, value in program.inputs.items():
+            self.texts[value] = f"inputs[{literal(key)}]"
+            if len(self.users(value)) > 1:
+                self.assign([[value]], self.texts[value], key)
+        self._run(part.items)
+        returned = [f"{literal(k)}: {self.ref(v)}" for k, v in program.outputs.items()]
+        self._return(f"{{{', '.join(returned)}}}")
+        return self.body
+
+    def as_method(self, program: Program, ends: list[str]) -> Body:
+        """Another method of the whole model, of a program on its outputs.
+
+        Args:
+          ends: the last lines, in which "{loss}" stands for the output "loss".
+        """
+        self.body = dataclasses.replace(self.body, params=[], statements=[], hints={})
+        items: list[Node | Part] = [n for n in program.nodes() if n.kind not in SOURCES]
+        self._uses = {}
+        self._count(items, list(program.outputs.values()))
+        for value in (*program.inputs.values(), *program.labels.values()):
+            self.texts[value] = value.node.attrs["text"]
+        self._run(items)
+        given = {name: self.ref(value) for name, value in program.outputs.items()}
+        self.body.statements += [Statement([line.format(**given)]) for line in ends]
+        return self.body
+
+    def _return(self, text: str) -> None:
+        self.body.statements.append(Statement([f"return {text}"]))
+
+    def users(self, value: Value) -> list[Node | Part | None]:
+        """What takes a value: None for the results."""
+        return self._uses.get(value, [])
+
+    def _count(self, items: Sequence[Node | Part], outputs: Sequence[Value]) -> None:
+        for item in reversed(items):
+            for value in taken(item):
+                users = self.users(item.outputs[0]) if _is(item, SIZES) else [item]
+                self._uses.setdefault(value, []).extend(users)
+        for value in outputs:
+            self._uses.setdefault(value, []).append(None)
+
+    def _run(self, items: Sequence[Node | Part]) -> None:
+        items = list(items)
+        while items:
+            chain = self._chain(items)
+            if len(chain) > 1:
+                self._loop(chain)
+            else:
+                self._item(items[0])
+            items = items[len(chain) :]
+
+    def _item(self, item: Node | Part) -> None:
+        special = _FLOW.get(item.kind) if isinstance(item, Node) else None
+        if special is not None and isinstance(item, Node):
+            special(self, item)
+            return
+        text = self._expression(item)
+        if _is_first_alone(item) or len(item.outputs) == 1:
+            used, several = item.outputs[:1], False
+        else:
+            used, several = [v for v in item.outputs if self.users(v)], True
+        if len(used) > 1:
+            self.assign([[v if v in used else None] for v in item.outputs], text)
+            return
+        text = f"{text}[{item.outputs.index(used[0])}]" if several else text
+        if self._fits_inside(item, used[0], text):
+            self.texts[used[0]] = text
+        else:
+            self.assign([used], text, self._hint(item))
+
+    def assign(self, groups: Sequence[Sequence[Value | None]], text: str, hint: str = "") -> None:
+        """A statement that names values, in groups as the expression gives them."""
+        values = [value for group in groups for value in group if value is not None]
+        tokens = {value: self._token(value, hint) for value in values}
+        names = [[tokens[v] if v in tokens and self.users(v) else "_" for v in g] for g in groups]
+        left = ", ".join(flow.tuple_of(group) for group in names)
+        left = "_" if not re.search(r"[^_, ()]", left) else left
+        made = [token for token in tokens.values() if token in left]
+        self.body.statements.append(Statement([f"{left} = {text}"], made))
+
+    def _fits_inside(self, item: Node | Part, value: Value, text: str) -> bool:
+        """Whether a value is written where it is used, instead of being named."""
+        users, length = self.users(value), len(TOKEN.sub("ab", text))
+        if _is(item, SIZES) or len(users) != 1:
+            return _is(item, SIZES)
+        user = users[0]
+        if user is None:
+            alone = len(self.body.part.outputs) == 1 and self.body.part.scope != ()
+            return alone or length < _INLINE
+        if isinstance(user, Node) and user.bodies:
+            return user.kind in BRANCHES and user.inputs[0] is value and length < _INLINE
+        if _is_call(item):
+            return not _is_call(user) and length < _INLINE // 2
+        return length < _INLINE and _depth(text) < _DEEPEST
+
+    # What items are in text.
+
+    def ref(self, value: Value) -> str:
+        """The text of a value."""
+        if value in self.texts:
+            return self.texts[value]
+        if value.weight is not None:
+            self.texts[value] = f"self.{self._path(value.weight)}"
+            return self.texts[value]
+        array = value.constant
+        assert array is not None, value
+        if array.ndim == 0 and array.dtype.kind in "biufSU":
+            return literal(array)
+        return f'ops.convert_to_tensor({literal(array)}, "{value.dtype}")'
+
+    def _expression(self, item: Node | Part) -> str:
+        if isinstance(item, Part):
+            return f"{self._object(item)}({', '.join(self.ref(v) for v in item.inputs)})"
+        if item.kind != LAYER:
+            return expression(item, [self.ref(v) for v in item.inputs])
+        return f"{self._object(item)}({self._call(item)})"
+
+    def _call(self, node: Node) -> str:
+        options = {k: v for k, v in node.layer.call.items() if k != "training"}
+        given = [self.ref(v) for v in node.inputs if v not in options.values()]
+        for key, value in options.items():
+            text = self.ref(value) if isinstance(value, Value) else literal(value)
+            given.append(f"{key}={text}")
+        return ", ".join(given)
+
+    def _object(self, item: Node | Part) -> str:
+        """The attribute of what an item calls."""
+        thing = _thing(item)
+        if thing not in self._objects:
+            self._objects[thing] = f"self.{self._member([item]).token}"
+        return self._objects[thing]
+
+    def _member(self, items: Sequence[Node | Part]) -> Member:
+        """A new attribute for what `items` call: one object, or a list of them."""
+        first = items[0]
+        token = f"m_{next(self._number):06d}"
+        if isinstance(first, Part):
+            made = self._made[first]
+            member = Member(token, _base(first.scope[-1]), made.cls, made.arguments)
+            member.parts = [each for each in items if isinstance(each, Part)]
+            arguments = [self._made[each].arguments for each in member.parts]
+        else:
+            names = _parameters_of(first.layer.cls)[: len(first.layer.args)]
+            layers = [each.layer for each in items if isinstance(each, Node)]
+            arguments = [dict(zip(names, x.args, strict=True)) | x.options for x in layers]
+            member = Member(token, self._layer_name(first.layer), first.layer.cls, arguments[0])
+            member.positional, member.bound = len(names), [layer.bound for layer in layers]
+        if len(items) > 1:
+            member.several, member.name = arguments, _plural(member.name)
+        self.body.members.append(member)
+        return member
+
+    def _layer_name(self, layer: Layer) -> str:
+        """The author's; the scope's where it has this layer alone, whose name says nothing."""
+        name = _base(layer.name)
+        if not (_is_like(name, layer.cls) and layer.scope and layer.bound):
+            return name
+        own = [i.layer for i in self.body.part.items if isinstance(i, Node) and i.kind == LAYER]
+        others = {each for each in own if each is not layer and each.bound}
+        around = [*self.body.part.scope[-1:], *(each.name for each in others)]
+        alone = all(each.scope[: len(layer.scope)] != layer.scope for each in others)
+        return _base(layer.scope[-1]) if alone and layer.scope[-1] not in around else name
+
+    def _path(self, weight: Weight) -> str:
+        """The attribute of a weight, through layers and parts if it is theirs."""
+        for item in self.body.part.items:
+            if isinstance(item, Part):
+                inner = path_within(item, weight, self._made)
+                if inner is not None:
+                    return f"{self._object(item)[5:]}.{inner}"
+            elif item.kind == LAYER:
+                for name, bound in item.layer.bound.items():
+                    if bound.weights == [weight] and bound.make is None:
+                        return f"{self._object(item)[5:]}.{name}"
+        name = weight.name.split("/")[-1]
+        if name == "table":
+            name = weight.name.split("/")[-2]
+        options: dict[str, Any] = {"shape": weight.shape}
+        options |= {} if weight.dtype == "float32" else {"dtype": weight.dtype}
+        options |= {} if weight.trainable else {"trainable": False}
+        token = f"m_{next(self._number):06d}"
+        member = Member(token, _base(name), "add_weight", options, bound=[{"": Bound([weight])}])
+        self.body.members.append(member)
+        return token
+
+    # Loops over layers.
+
+    def _chain(self, items: Sequence[Node | Part]) -> list[Node | Part]:
+        """The calls of equal things from the first item on, each of what the one before gives."""
+        chain, spot, again = [items[0]], None, None
+        for item in items[1:]:
+            last = chain[-1]
+            place = self._follows(last, item)
+            if place is None or spot not in (None, place):
+                break
+            same = _thing(item) == _thing(last)
+            if again not in (None, same) or (not same and _thing(item) in self._objects):
+                break
+            spot, again = place, same
+            chain.append(item)
+        few = 2 if isinstance(items[0], Part) else 3
+        known = _thing(items[0]) in self._objects and not again
+        return chain if len(chain) >= few and not known else chain[:1]
+
+    def _follows(self, last: Node | Part, item: Node | Part) -> int | None:
+        """At which of its inputs `item` takes what `last` gives, all else being equal."""
+        kind = self._kind(last)
+        if kind is None or kind != self._kind(item) or len(last.outputs) != 1:
+            return None
+        if self._uses.get(last.outputs[0]) != [item] or len(last.inputs) != len(item.inputs):
+            return None
+        pairs = enumerate(zip(last.inputs, item.inputs, strict=True))
+        differing = [i for i, (a, b) in pairs if a is not b]
+        one = len(differing) == 1 and item.inputs[differing[0]] is last.outputs[0]
+        return differing[0] if one else None
+
+    def _kind(self, item: Node | Part) -> Any:
+        if isinstance(item, Part):
+            return self._made[item].cls
+        if item.kind != LAYER:
+            return None
+        layer = item.layer
+        return layer.cls, len(layer.args), *layer.options, *layer.bound, str(layer.call)
+
+    def _loop(self, chain: list[Node | Part]) -> None:
+        first, last = chain[0], chain[-1]
+        (carried,) = (v for v, w in zip(first.inputs, chain[1].inputs, strict=True) if v is not w)
+        start = self.ref(carried)
+        token = self._token(last.outputs[0], _hint_of_place(first))
+        self.texts[carried], kept = token, self.texts.get(carried)
+        if _thing(first) == _thing(last):
+            head, call = f"for _ in range({len(chain)}):", self._expression(first)
+        else:
+            member = self._member(chain)
+            for i, item in enumerate(chain):
+                self._objects[_thing(item)] = f"self.{member.token}[{i}]"
+            each = f"v_{next(self._number):06d}"
+            self.body.hints[each] = _base(member.name.removesuffix("s"))
+            call = self._expression(first).replace(f"self.{member.token}[0]", each)
+            head = f"for {each} in self.{member.token}:"
+        if kept is not None:
+            self.texts[carried] = kept
+        lines = [head, f"    {token} = {call}"]
+        self.body.statements.append(Statement(lines, [token], start))
+
+    def function(
+        self, results: list[list[Value]], params: list[list[Value | None]], hint: str
+    ) -> str:
+        """The text of a local function: a lambda, or the name of one that is defined before.
+
+        Args:
+          results, params: in groups, of which each is one result or parameter.
+        """
+        outside, self.body.statements = self.body.statements, []
+        given = []
+        for group in params:
+            tokens = [self._token(v, _hint_of_input(v) if v else "") for v in group]
+            given.append(tokens[0] if len(tokens) == 1 else self._token(None, "given"))
+            if len(tokens) != 1 and tokens:
+                unpack = Statement([f"{', '.join(tokens)} = {given[-1]}"], tokens)
+                self.body.statements.append(unpack)
+        values = [value for group in results for value in group]
+        inner = Program({}, {str(i): value for i, value in enumerate(values)}).nodes()
+        items = [node for node in inner if node.kind not in SOURCES]
+        self._count(items, values)
+        self._run(items)
+        returned = ", ".join(flow.tuple_of([self.ref(v) for v in group]) for group in results)
+        inside, self.body.statements = self.body.statements, outside
+        if not inside and len(results) == 1 and len(given) < 2:
+            return f"lambda{' ' * len(given)}{''.join(given)}: {returned}"
+        name = f"f_{next(self._number):06d}"
+        self.body.hints[name] = hint
+        lines = [line for each in inside for line in each.all_lines()]
+        lines = [f"    {line}" if line else "" for line in [*lines, f"return {returned}"]]
+        before = [""] * bool(outside)
+        lines = [*before, f"def {name}({', '.join(given)}):", *lines, ""]
+        self.body.statements.append(Statement(lines, [name]))
+        return name
+
+    def _token(self, value: Value | None, hint: str = "") -> str:
+        token = f"v_{next(self._number):06d}"
+        if value is not None:
+            self.texts[value] = token
+        if hint:
+            self.body.hints[token] = hint
+        return token
+
+    def _hint(self, item: Node | Part) -> str:
+        hint = _hint_of_place(item)
+        if not hint and _is_call(item):
+            thing = self._objects[_thing(item)]
+            member = next(m for m in self.body.members if m.token in thing)
+            hint = "" if _is_like(member.name, member.cls) else f"?{member.name}"
+        return hint
+
+
+def _is(item: Node | Part | None, kind: str) -> bool:
+    return isinstance(item, Node) and item.kind == kind
+
+
+def _is_call(item: Node | Part | None) -> bool:
+    return isinstance(item, Part) or _is(item, LAYER)
+
+
+def _thing(item: Node | Part) -> Any:
+    """What is called: equal for two calls of one layer or part."""
+    if isinstance(item, Part):
+        return item.identity
+    return item.layer if item.kind == LAYER else item
+
+
+def _is_like(name: str, cls: Any) -> bool:
+    """Whether a name says no more than the class."""
+    return name.replace("_", "") in str(cls).split(".")[-1].lower()
+
+
+def _depth(text: str) -> int:
+    levels = itertools.accumulate((c in "([") - (c in ")]") for c in text)
+    return max(levels, default=0)
+
+
+def _parameters_of(cls: str) -> list[str]:
+    found = getattr(keras.layers, cls.removeprefix("layers."), None)
+    return [*inspect.signature(found).parameters] if found else [str(i) for i in range(9)]
+
+
+def default_of(cls: Any, argument: str) -> Any:
+    """What a layer of Keras takes for an argument that is not given."""
+    found = getattr(keras.layers, str(cls).removeprefix("layers."), None)
+    parameters = inspect.signature(found).parameters if found else {}
+    return parameters[argument].default if argument in parameters else inspect.Parameter.empty
+
+
+def _base(name: str) -> str:
+    """A scope's name in snake case, without its number."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", re.sub(r"\W", "_", name))
+    return re.sub(r"_?\d*$", "", name).strip("_").lower() or "part"
+
+
+def _plural(name: str) -> str:
+    return name if name.endswith("s") else f"{name}s"
+
+
+def _hint_of_input(value: Value) -> str:
+    """For an argument of a call: a feature's name, or a weight's."""
+    if value.weight is not None:
+        return _base(value.weight.name.split("/")[-1])
+    if value.node.kind == INPUT and not value.node.attrs["key"].isdigit():
+        return str(value.node.attrs["key"])
+    return _hint_of_place(value.node)
+
+
+def _hint_of_place(item: Node | Part) -> str:
+    """The variable to which the author's line gives an operation's value."""
+    return assigned_name(item.place).lower() if isinstance(item, Node) else ""
+
+
+def _is_first_alone(item: Node | Part) -> bool:
+    return isinstance(item, Node) and item.kind in FIRST_ALONE
+
+
+_FLOW = dict.fromkeys(BRANCHES, flow.branches) | dict.fromkeys(LOOPS, flow.loop)
+_FLOW[SCAN] = flow.scan

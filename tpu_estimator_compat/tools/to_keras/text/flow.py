@@ -1,0 +1,108 @@
+"""Branches and loops as local functions that `ops.cond`, `ops.while_loop` and `ops.scan` take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpu_estimator_compat.tools.to_keras.graph import Node, Program, Value
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.tools.to_keras.text.builder import Builder
+
+
+def branches(builder: Builder, node: Node) -> None:
+    condition, *given = (builder.ref(value) for value in node.inputs)
+    used = [value for value in node.outputs if builder.users(value)]
+    functions = []
+    for key in ("then_branch", "else_branch"):
+        body = node.bodies[key]
+        builder.texts.update({value: given[int(i)] for i, value in body.inputs.items()})
+        results = [[body.outputs[str(value.index)]] for value in used]
+        functions.append(builder.function(results, [], key))
+    builder.assign([[value] for value in used], f"ops.cond({condition}, {', '.join(functions)})")
+
+
+def loop(builder: Builder, node: Node) -> None:
+    condition, body = node.bodies["cond"], node.bodies["body"]
+    changed = _changed(node, {i for i, v in enumerate(node.outputs) if builder.users(v)})
+    for i, value in enumerate(node.inputs):
+        if i not in changed and value.dtype != "resource":
+            same = [each.inputs[str(i)] for each in (condition, body) if str(i) in each.inputs]
+            builder.texts.update(dict.fromkeys([*same, node.outputs[i]], builder.ref(value)))
+    functions = [
+        builder.function(results, [[each.inputs.get(str(i))] for i in changed], hint)
+        for each, results, hint in (
+            (condition, [[condition.outputs["0"]]], "condition"),
+            (body, [[body.outputs[str(i)]] for i in changed], "body"),
+        )
+    ]
+    start = tuple_of([builder.ref(node.inputs[i]) for i in changed])
+    text = f"ops.while_loop({', '.join(functions)}, {start})"
+    builder.assign([[node.outputs[i]] for i in changed], text)
+
+
+def _changed(node: Node, needed: set[int]) -> list[int]:
+    """The places of values that a loop changes, and that are used, or that it needs itself."""
+    condition, body = node.bodies["cond"], node.bodies["body"]
+    changing = {i for i in range(len(node.inputs)) if not _same(body, str(i))}
+    while True:
+        needed &= changing
+        results = {str(i): body.outputs[str(i)] for i in needed}
+        inside = {*Program({}, results).nodes(), *condition.nodes()}
+        more = {
+            i
+            for i in changing
+            for each in (condition, body)
+            if str(i) in each.inputs and each.inputs[str(i)].node in inside
+        }
+        if more <= needed:
+            return sorted(needed)
+        needed |= more
+
+
+def _same(body: Program, place: str) -> bool:
+    return place in body.inputs and body.outputs[place] is body.inputs[place]
+
+
+def scan(builder: Builder, node: Node) -> None:
+    """A loop over arrays.
+
+    On TensorFlow, what a step gives has the structure of what it carries: a result stands in the
+    place of a carried value of its shape.
+    """
+    body, carried, read = node.bodies["step"], node.attrs["carried"], node.attrs["read"]
+    places: list[Value | None] = [body.inputs.get(str(i)) for i in range(len(node.inputs) + 1)]
+    texts = [builder.ref(value) for value in node.inputs]
+    kept = zip(places[carried + read : -1], texts[carried + read :], strict=True)
+    builder.texts.update({value: text for value, text in kept if value is not None})
+    arrays, elements = texts[carried : carried + read], places[carried : carried + read]
+    index = places[-1]
+    if index is not None and index.node in body.nodes():
+        arrays, elements = [*arrays, f"ops.arange({node.attrs['length']})"], [*elements, index]
+    given = list(body.outputs.values())
+    results, ends = given[carried:], node.outputs
+    if not carried:
+        step = builder.function([[value] for value in results], [elements], "step")
+        builder.assign([[value] for value in ends], f"ops.map({step}, {tuple_of(arrays)})")
+        return
+    stacked, slots = given[:carried], list(ends[:0]) + [None] * carried
+    for result, end in zip(results, ends[carried:], strict=True):
+        free = (
+            i for i, old in enumerate(given[:carried]) if slots[i] is None and _alike(old, result)
+        )
+        place = next(free)
+        stacked[place], slots[place] = result, end
+    step = builder.function([given[:carried], stacked], [places[:carried], elements], "step")
+    start = tuple_of(texts[:carried])
+    length = f", length={node.attrs['length']}" if not arrays else ""
+    given_arrays = f", {tuple_of(arrays)}" if arrays else ""
+    text = f"ops.scan({step}, {start}{given_arrays}{length})"
+    builder.assign([list(ends[:carried]), slots], text)
+
+
+def _alike(value: Value, other: Value) -> bool:
+    return (value.shape, value.dtype) == (other.shape, other.dtype)
+
+
+def tuple_of(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
