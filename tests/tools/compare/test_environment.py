@@ -24,7 +24,6 @@ def made(monkeypatch, tmp_path):
     monkeypatch.delenv(original.OVERRIDE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(environment, "make", make)
-    monkeypatch.setattr(environment, "damage", lambda home, pinned: "")
     monkeypatch.setattr(environment, "find_python", lambda release: (sys.executable, (3, 11)))
     return calls
 
@@ -65,39 +64,6 @@ def test_making_removes_what_was_there(tmp_path, monkeypatch):
     assert not home.exists()
     assert commands[0][1:3] == ["-m", "venv"]
     assert commands[1][-3:] == ["--require-hashes", "-r", str(pinned)]
-
-
-def package(home: pathlib.Path, name: str, version: str) -> pathlib.Path:
-    """A package that is installed in an environment; its file."""
-    site = home / "lib" / "python3.11" / "site-packages"
-    (site / f"{name}-{version}.dist-info").mkdir(parents=True)
-    (site / f"{name}.py").write_text("x = 1\n")
-    about = site / f"{name}-{version}.dist-info"
-    (about / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
-    digest = "nia_NpkRxFwkPGhBR7I_yeHc_PJX0pmhxjIBam_NM_Q"
-    (about / "RECORD").write_text(f"{name}.py,sha256={digest},6\n{about.name}/RECORD,,\n")
-    return site / f"{name}.py"
-
-
-def test_what_is_installed_is_checked_against_pins_and_records(tmp_path):
-    pinned = tmp_path / "pinned.txt"
-    pinned.write_text("a-b==1.0 \\\n    --hash=sha256:0\nc==2\n")
-    file = package(tmp_path, "A_b", "1.0")
-    assert environment.damage(tmp_path, pinned) == "c==2 is not there"
-    package(tmp_path, "c", "2")
-    assert environment.damage(tmp_path, pinned) == ""
-    for text in ("x = 1; import other\n", "x = 2\n"):  # the second of the same size
-        file.write_text(text)
-        assert environment.damage(tmp_path, pinned) == f"{file} is not as it was installed"
-    file.unlink()
-    assert environment.damage(tmp_path, pinned) == f"{file} is not as it was installed"
-
-
-def test_a_damaged_environment_is_made_again(made, monkeypatch):
-    original.find_or_make()
-    monkeypatch.setattr(environment, "damage", lambda home, pinned: "a file is gone")
-    original.find_or_make()
-    assert len(made) == 2
 
 
 @pytest.mark.parametrize("release", environment.RELEASES.values(), ids=environment.RELEASES)

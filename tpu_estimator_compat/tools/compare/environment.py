@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import csv
 import dataclasses
 import fcntl
 import hashlib
-import importlib.metadata
 import os
 import pathlib
 import re
@@ -70,8 +67,8 @@ def find_or_make(
     home = (cache or cache_files.root()) / name
     with lock(home.with_name(home.name + ".lock")):
         marker = home / "finished"
-        pinned = pins(f"tf{release.tensorflow}-py{version[0]}.{version[1]}")
-        if not marker.exists() or damage(home, pinned):
+        if not marker.exists():
+            pinned = pins(f"tf{release.tensorflow}-py{version[0]}.{version[1]}")
             with Activity("Making the original's environment: it takes minutes, and a gigabyte"):
                 make(base, home, pinned, packages)
             marker.write_text(wanted)
@@ -161,40 +158,3 @@ def lock(path: pathlib.Path) -> Iterator[None]:
 def pins(name: str) -> pathlib.Path:
     """The file of all versions and hashes of an environment, written by `uv pip compile`."""
     return _ORIGINALS / f"{name}.txt"
-
-
-def damage(home: pathlib.Path, pinned: pathlib.Path) -> str:
-    """The first package or file that is missing or wrong, in words; empty if all are right.
-
-    No code of the environment runs. This finds damage, not an attack: who can write there can add
-    files, and change the records.
-    """
-    sites = [str(path) for path in home.glob("lib/python*/site-packages")]
-    found = {
-        _key(d.metadata["Name"] or ""): d for d in importlib.metadata.distributions(path=sites)
-    }
-    for name, version in re.findall(r"^([\w.-]+)==(\S+)", pinned.read_text(), re.MULTILINE):
-        distribution = found.get(_key(name))
-        if distribution is None or distribution.version != version:
-            return f"{name}=={version} is not there"
-    for distribution in found.values():
-        # Not `distribution.files`: from Python 3.12 on it leaves out files that are missing.
-        record = (distribution.read_text("RECORD") or "").splitlines()
-        for file, known, _ in csv.reader(record):
-            path = pathlib.Path(str(distribution.locate_file(file)))
-            if not known or path.suffix == ".pyc":  # Python may write these anew
-                continue
-            if not path.is_file() or _digest(path) != known:
-                return f"{path} is not as it was installed"
-    return ""
-
-
-def _digest(path: pathlib.Path) -> str:
-    """The digest of a file in the form of a record of installed files."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").digest()
-    return "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
