@@ -1,7 +1,4 @@
-"""Shows the change of a file's text as a diff, and writes it.
-
-It is written atomically where a new file can have all else of the old one, or else in place.
-"""
+"""Shows the change of a file's text as a diff, and writes it atomically."""
 
 from __future__ import annotations
 
@@ -80,10 +77,6 @@ def _colored(line: str) -> str:
     return line
 
 
-class _HalfWritten(OSError):
-    """The file has a part of its new text, and its old text could not be restored."""
-
-
 def is_below(path: str, roots: Iterable[str]) -> bool:
     """Whether a path, with its links followed, is one of some paths or below one."""
     target = os.path.realpath(path)
@@ -93,8 +86,8 @@ def is_below(path: str, roots: Iterable[str]) -> bool:
 def write(path: str, source: FileText, text: str) -> None:
     """Replaces a file's text; all else stays: encoding, owner, mode, attributes, links to it.
 
-    A symbolic link stays: its target is replaced. Where a new file cannot have all of that, the
-    text is written in place. After an OSError the file is unchanged, except after _HalfWritten.
+    A symbolic link stays: its target is replaced. After an OSError the file is unchanged, for
+    example where a new file cannot have all of that.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
@@ -109,14 +102,12 @@ def write(path: str, source: FileText, text: str) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if _can_stand_for(temporary, target):
-            os.replace(temporary, target)
-        else:
-            _write_in_place(target, before, data)
-            removal.remove(temporary, "unfinished")
-    except _HalfWritten as error:
-        error.add_note(f"The new text is in {temporary}.")
-        raise
+        if not _can_stand_for(temporary, target):
+            raise OSError(
+                "it has several hard links, or an owner or attributes that a new file cannot have. "
+                "Put a copy of yours in its place first"
+            )
+        os.replace(temporary, target)
     except BaseException:
         removal.remove(temporary, "unfinished")
         raise
@@ -141,24 +132,3 @@ def _attributes(path: str) -> dict[str, bytes]:
         return {name: os.getxattr(path, name) for name in os.listxattr(path)}
     except OSError:  # the file system has none
         return {}
-
-
-def _write_in_place(path: str, before: bytes, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with os.fdopen(handle, "wb") as file:
-        try:
-            _overwrite(file.fileno(), data)
-        except BaseException:  # Ctrl-C, too
-            try:
-                _overwrite(file.fileno(), before)
-            except OSError as error:
-                raise _HalfWritten(f"{path} was written only in part: {error}") from error
-            raise
-
-
-def _overwrite(handle: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.pwrite(handle, left, len(data) - len(left)) :]
-    os.ftruncate(handle, len(data))
-    os.fsync(handle)
