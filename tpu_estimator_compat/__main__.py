@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    is_tool = parsed.parser.prog.split()[-1] != "run"
+    is_tool = parsed.parser.prog.split()[-1] != "run" or parsed.dry_run
     try:
         with _ending_in_order() if is_tool else contextlib.nullcontext():
             return int(parsed.run(parsed))

@@ -1,8 +1,7 @@
 """Child processes with a time limit and output in a file; none outlives this process.
 
 Each child runs under a `keeper`, a process that reads a pipe from this one. When the pipe ends,
-even if this process was killed, the keeper kills the child and all its descendants. A
-temporary folder has a keeper, too, which removes it.
+even if this process was killed, the keeper kills the child and all its descendants.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from tpu_estimator_compat.engine.files import removal
 
@@ -72,14 +70,20 @@ def start(
     The command inherits `descriptors`. The result is its keeper, for `wait` or `end`.
     """
     with open(log, "wb") as output:
-        return _keeper(
-            {"run": [os.fspath(word) for word in command]},
+        keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_TOOLS / "keeper.py"), str(os.getpid())],
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
             env=environment,
             cwd=folder,
             pass_fds=descriptors,
+            start_new_session=True,
         )
+    assert keeper.stdin is not None
+    keeper.stdin.write(json.dumps([os.fspath(word) for word in command]).encode() + b"\n")
+    keeper.stdin.flush()  # stays open: its end tells the keeper that this process is gone
+    return keeper
 
 
 def wait(
@@ -118,24 +122,13 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def temporary_folder(prefix: str) -> Iterator[pathlib.Path]:
-    """A new folder, removed at the context's end, or when this process ends, even if killed."""
+    """A new folder, removed at the context's end, which signals bring about in commands."""
     made, own = tempfile.mkdtemp(prefix=prefix), os.getpid()
-    keeper = _keeper({"remove": made}, cwd="/")
     try:
         yield pathlib.Path(made)
     finally:
         if os.getpid() == own:  # a fork of this process must not remove the folder
-            end(keeper)
-            removal.remove(made, "temporary")  # if the keeper was killed
-
-
-def _keeper(asked: Mapping[str, Any], **options: Any) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-I", "-S", str(_TOOLS / "keeper.py"), str(os.getpid())]
-    keeper = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **options)
-    assert keeper.stdin is not None
-    keeper.stdin.write(json.dumps(asked).encode() + b"\n")
-    keeper.stdin.flush()  # stays open: its end tells the keeper that this process is gone
-    return keeper
+            removal.remove(made, "temporary")
 
 
 def _left(started: float, time_limit: float | None) -> float:

@@ -1,9 +1,8 @@
 """Runs a command for a tool and kills it when the tool ends: `python -I -S keeper.py PARENT`.
 
-Standard input has one line of JSON and stays open. `{"run": COMMAND}` runs the command until it
+Standard input has one line, the command's words in JSON, and stays open. The command runs until it
 ends, standard input is closed or has a second line, or the process PARENT is gone. The keeper then
-kills all descendants of the command, in whatever session. With `{"remove": FOLDER}`, it waits for
-the same end of the input or PARENT, and removes the folder.
+kills all descendants of the command, in whatever session.
 """
 
 from __future__ import annotations
@@ -15,15 +14,12 @@ import os
 import pathlib
 import resource
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 
 _EVERY = 1.0  # seconds between checks of the parent, whose own children may keep the pipe open
-_QUIET = 2.0  # seconds that the folder must stay removed before the keeper ends
 _DEATH_SIGNAL, _SUBREAPER = 1, 36  # of prctl(2)
 
 
@@ -52,29 +48,14 @@ def run(parent: int, command: Sequence[str]) -> int:
     return process.returncode if code is None else code
 
 
-def remove(parent: int, folder: str) -> None:
-    """Removes a folder when the parent asks or is gone, and again while its children remake it."""
-    while _wait_while_there(parent):
-        pass
-    is_asked = select.select([0], [], [], 0)[0] and os.read(0, 1)
-    shutil.rmtree(folder, ignore_errors=True)
-    quiet = time.monotonic()
-    while not is_asked and time.monotonic() < quiet + _QUIET:
-        if os.path.isdir(folder):  # made by a process that is being killed
-            shutil.rmtree(folder, ignore_errors=True)
-            quiet = time.monotonic()
-        time.sleep(0.05)
-
-
-def _wait_while_there(parent: int, *others: int) -> bool:
-    """Waits until a descriptor is readable, at most `_EVERY` seconds.
+def _wait_while_there(parent: int, ended: int) -> bool:
+    """Waits for the parent or for `ended`, at most `_EVERY` seconds.
 
     Returns whether the parent runs and has sent nothing.
     """
-    ready, _, _ = select.select([0, *others], [], [], _EVERY)
-    for other in others:
-        if other in ready:
-            os.read(other, 64)
+    ready, _, _ = select.select([0, ended], [], [], _EVERY)
+    if ended in ready:
+        os.read(ended, 64)
     return 0 not in ready and os.getppid() == parent
 
 
@@ -107,8 +88,5 @@ def _end_as(code: int) -> None:
 
 if __name__ == "__main__":
     with open(0, "rb", buffering=0, closefd=False) as lines:  # a second line stays in the pipe
-        asked = json.loads(lines.readline())
-    if "remove" in asked:
-        remove(int(sys.argv[1]), asked["remove"])
-    else:
-        _end_as(run(int(sys.argv[1]), asked["run"]))
+        words = json.loads(lines.readline())
+    _end_as(run(int(sys.argv[1]), words))
