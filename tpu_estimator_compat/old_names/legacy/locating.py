@@ -45,46 +45,19 @@ class Script:
 
 
 def check(name: str, *, module: bool) -> None:
-    """Raises NoScriptError if the script or module cannot exist; imports nothing."""
+    """Raises NoScriptError if there is no script, or no top module; imports nothing."""
     if not module:
         file(name)
         return
-    parts = name.split(".")
-    if parts[0] in {*sys.builtin_module_names, "__main__"} or not all(parts):
+    top = name.partition(".")[0]
+    is_built_in = top in {*sys.builtin_module_names, "__main__"}
+    if is_built_in or not all(name.split(".")) or not _is_there(top):
         raise _no_module(name)
-    spec = _find(parts[0], [os.getcwd(), *sys.path])
-    for end in range(2, len(parts) + 1):
-        if spec is None or _may_set_path(spec):
-            break
-        spec = _find(".".join(parts[:end]), spec.submodule_search_locations or ())
-    if spec is None:
-        raise _no_module(name)
-    inside = spec.submodule_search_locations
-    if inside is not None and not _may_set_path(spec) and _find(f"{name}.__main__", inside) is None:
-        raise _no_main(name, inside)
 
 
-def _find(name: str, path: Iterable[str]) -> importlib.machinery.ModuleSpec | None:
-    """Finds the spec that Python would find below a path, without importing parent packages.
-
-    The path finder gets only the last part of the name: for a dotted name, a namespace package
-    would look its parent up in `sys.modules`. Finders of editable installations get the whole name.
-    """
-    places = list(path)
-    of_folders = importlib.machinery.PathFinder
-    spec = of_folders.find_spec(name.rpartition(".")[2], places)
-    others = [finder for finder in sys.meta_path if finder is not of_folders]
-    found = (finder.find_spec(name, places) for finder in others if hasattr(finder, "find_spec"))
-    return spec or next((each for each in found if each is not None), None)
-
-
-def _may_set_path(package: importlib.machinery.ModuleSpec) -> bool:
-    """Whether a package may set its own `__path__`, which only running it would show."""
-    if not package.has_location or package.origin is None:
-        places = package.submodule_search_locations
-        return places is None or not all(map(os.path.exists, places))
-    loader: Any = package.loader
-    return not hasattr(loader, "get_data") or b"__path__" in loader.get_data(package.origin)
+def _is_there(top: str) -> bool:
+    here = importlib.machinery.PathFinder.find_spec(top, [os.getcwd()])
+    return here is not None or importlib.util.find_spec(top) is not None
 
 
 def file(path: str) -> Script:
