@@ -255,7 +255,7 @@ def test_training_does_not_begin_anew_without_a_word(model_dir, caplog):
     for index in model_dir.glob("*.index"):
         index.unlink()
     assert train(model_dir, 1).get_variable_value("global_step") == 1
-    assert "is not there. It names no older one that is, either" in caplog.text
+    assert "is not there. Nor is an older one" in caplog.text
 
 
 def test_damaged_event_files_are_passed_over(model_dir, caplog):

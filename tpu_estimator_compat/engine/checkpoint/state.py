@@ -95,7 +95,7 @@ def warn_if_older(path: str | None, model_dir: str | None) -> None:
     logging.warning(
         "Checkpoint %s, the newest that `checkpoint` names, is not there. %s.",
         newest,
-        f"Taking the older {path}" if path else "It names no older one that is, either",
+        f"Taking the older {path}" if path else "Nor is an older one",
     )
 
 

@@ -25,7 +25,6 @@ import hmac
 import json
 import re
 import secrets
-import socket
 import threading
 from collections.abc import Coroutine, Sequence
 from typing import Any
@@ -39,8 +38,6 @@ _NAME = "tpu_estimator_compat"
 _PAUSE = 0.1  # seconds between attempts to connect
 _PATIENCE = 5.0  # seconds to wait for the proof of another process
 _LONGEST_LINE = 512
-# Seconds of silence before the first probe, seconds between probes, and lost probes allowed.
-_KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # Linux has them all
 _MOST_REFUSALS = 10  # listed in an error's message
 _DOUBT = (
     " What answered there does not prove that it is the chief: all workers need the same "
@@ -177,7 +174,6 @@ class _Chief:
             _say_proved(*earlier, "refused", why)
             earlier[0].close()
         _say_proved(writer, nonce, "present")
-        _keep_alive(writer)
         self._workers[index] = writer, nonce
         self._came.set()
         try:
@@ -224,7 +220,6 @@ async def _answer(addresses: Sequence[str], index: int) -> str:
         host, port = cluster_addresses.split(chief)
         reader, writer = await asyncio.open_connection(host, port, limit=_LONGEST_LINE)
         with contextlib.closing(writer):
-            _keep_alive(writer)
             async with asyncio.timeout(_PATIENCE):
                 _, nonce = await _heard(reader)
                 own = introduction(addresses, index, nonce)
@@ -240,15 +235,6 @@ async def _answer(addresses: Sequence[str], index: int) -> str:
 
 def _host(writer: asyncio.StreamWriter) -> str:
     return str((writer.get_extra_info("peername") or ["an unknown host"])[0])
-
-
-def _keep_alive(writer: asyncio.StreamWriter) -> None:
-    """Turns on TCP keep-alive, so that the system notices a lost peer."""
-    connection = writer.get_extra_info("socket")
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEP_ALIVE.items():
-        if hasattr(socket, name):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _say(writer: asyncio.StreamWriter, *words: str) -> None:
