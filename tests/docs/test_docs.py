@@ -298,7 +298,23 @@ def test_every_command_is_run_somewhere(page):
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)]+)\)", page.read_text())
     local = [target for target in targets if not target.startswith("http")]
-    assert [target for target in local if not (page.parent / target).exists()] == []
+    assert [target for target in local if not leads_somewhere(page, target)] == []
+
+
+def leads_somewhere(page, target):
+    path, _, section = target.partition("#")
+    lines = (page.parent / path).read_text().splitlines() if section else []
+    headings = (re.sub(r"[^\w -]", "", line.lstrip("# ")) for line in lines if line[:1] == "#")
+    anchors = ["", *(heading.lower().replace(" ", "-") for heading in headings)]
+    return (page.parent / path).exists() and section in anchors
+
+
+def test_readme_says_why_and_the_guide_has_the_sources():
+    assert "(migration_guide/index.md#why-leave-tensorflow-215)" in README.read_text()
+    why = (GUIDE / "index.md").read_text().partition("## Why leave TensorFlow 2.15\n")[2]
+    rows = [row for row in why.partition("\n## ")[0].splitlines() if row.startswith("| ")][1:]
+    assert len(rows) == 5
+    assert all("](https://" in row for row in rows)
 
 
 @pytest.mark.parametrize("page", GUIDE_PAGES, ids=lambda p: p.name)
