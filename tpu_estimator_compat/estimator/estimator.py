@@ -328,11 +328,10 @@ class Estimator(Exporting):
     def to_keras(
         self,
         input_fn: InputFn,
-        out: str,
+        out: str | os.PathLike[str],
         *,
         tolerance: float = 1e-5,
         replace: bool = False,
-        progress: Callable[[str, float], None] | None = None,
     ) -> Report:
         """Writes this estimator's model as Keras 3 code, with its weights and optimizer.
 
@@ -346,7 +345,6 @@ class Estimator(Exporting):
           tolerance: the largest difference of outputs and of the loss, relative for values above 1.
             A hundred times that for gradients, relative to their largest value.
           replace: whether to replace files that are there.
-          progress: called with the current activity and its seconds so far.
 
         Returns:
           The report: print it. Its `exit_code` is 0 if the files were written.
@@ -357,9 +355,7 @@ class Estimator(Exporting):
         """
         from tpu_estimator_compat.tools.to_keras import lead_out
 
-        return lead_out.estimator(
-            self, input_fn, out, tolerance, replace=replace, progress=progress
-        )
+        return lead_out.estimator(self, input_fn, out, tolerance, replace=replace)
 
     def _new_model(self, rules: Rules, topology: Topology) -> ModelFnModel:
         modes = ModelModes(rules, topology, self._warm_start_settings)

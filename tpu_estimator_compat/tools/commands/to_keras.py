@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from tpu_estimator_compat.command_path import return_working_directory
-from tpu_estimator_compat.engine.signals.activity import Activity
+from tpu_estimator_compat.engine.files import removal
 from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.tools.commands.run import (
     add_script_arguments,
@@ -29,6 +27,7 @@ from tpu_estimator_compat.tools.commands.run import (
     run_script,
 )
 from tpu_estimator_compat.tools.reports.sources import say
+from tpu_estimator_compat.tools.to_keras.placing import check_saved_model, targets
 
 NAME = "to-keras"
 _UNKNOWN = 2
@@ -48,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tags",
-        default="serve",
         metavar="TAGS",
         help="the tags of a SavedModel's graph, with commas; default: serve",
     )
@@ -66,15 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     return_working_directory()
-    is_folder = os.path.isdir(arguments.script) and not arguments.module
-    if not is_folder and "://" not in arguments.script:
-        locating.check(arguments.script, module=arguments.module)
     # The script's output must not mix with the JSON.
     redirected = (
         contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext()
     )
     try:
-        check_writable(arguments.html)
+        _check(arguments)
         with redirected:
             report = _led_out(arguments)
     except (OSError, ValueError) as error:
@@ -84,26 +79,41 @@ def run(arguments: argparse.Namespace) -> int:
     return shown
 
 
+def _is_saved_model(arguments: argparse.Namespace) -> bool:
+    given = arguments.script
+    return not arguments.module and (os.path.isdir(given) or not removal.is_local(given))
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raises OSError or ValueError for arguments that cannot work, before TensorFlow is loaded."""
+    if _is_saved_model(arguments):
+        check_saved_model(arguments.script)
+    else:
+        locating.check(arguments.script, module=arguments.module)
+        if arguments.signature or arguments.tags:
+            raise ValueError(
+                f"--signature and --tags are of a SavedModel, and {arguments.script} is a script. "
+                "Leave them out."
+            )
+    if not arguments.tolerance >= 0:
+        raise ValueError(f"--tolerance must be 0 or more, got {arguments.tolerance!r}.")
+    targets(arguments.out, replace=arguments.replace)
+    check_writable(arguments.html)
+
+
 def _led_out(arguments: argparse.Namespace) -> Any:
     # The import takes seconds.
     from tpu_estimator_compat.tools.to_keras import lead_out, script
 
     out = os.path.abspath(arguments.out)  # the script may leave the folder
-    lead_out.targets(out, replace=arguments.replace)
-    if os.path.isdir(arguments.script) or "://" in arguments.script:
-        given = arguments.script, out, arguments.signature, arguments.tags.split(",")
-        make: Callable[..., Any] = functools.partial(lead_out.saved_model, *given)
-    else:
-        try:
-            found = script.first_training(lambda: run_script(arguments))
-        except SystemExit as left:
-            raise ValueError(f"the script exited with status {left.code}.") from None
-        if found is None:
-            raise ValueError("the script ended without a call of train(); nothing was written.")
-        make = functools.partial(lead_out.estimator, *found, out)
-    with Activity("Writing the Keras model") as tell:
-        return make(
-            tolerance=arguments.tolerance,
-            replace=arguments.replace,
-            progress=lambda what, seconds: tell(what),
-        )
+    if _is_saved_model(arguments):
+        tags = (arguments.tags or "serve").split(",")
+        chosen = arguments.signature, tags, arguments.tolerance
+        return lead_out.saved_model(arguments.script, out, *chosen, replace=arguments.replace)
+    try:
+        found = script.first_training(lambda: run_script(arguments))
+    except SystemExit as left:
+        raise ValueError(f"the script exited with status {left.code}.") from None
+    if found is None:
+        raise ValueError("the script ended without a call of train(); nothing was written.")
+    return lead_out.estimator(*found, out, arguments.tolerance, replace=arguments.replace)

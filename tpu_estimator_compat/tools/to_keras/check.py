@@ -6,7 +6,7 @@ import os
 import pathlib
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ def check(
     samples: Samples,
     tolerance: float,
     folder: pathlib.Path,
-    progress: Callable[[float], None],
 ) -> list[Comparison]:
     """Writes `model.py` and `model.weights.h5` to a folder, runs the model, and compares.
 
@@ -43,7 +42,7 @@ def check(
     process = child_process.start(
         [sys.executable, "-P", str(_ALONE), str(folder)], log, environment=environment
     )
-    if child_process.wait(process, progress=progress).code != 0:
+    if child_process.wait(process).code != 0:
         raise DoesNotRunError("\n".join(log.read_text(errors="replace").splitlines()[-30:]))
     found = pickle.loads((folder / "found.pickle").read_bytes())
     return list(_compared(converted.written.weights, samples, found, tolerance))
