@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compat.v1 import logging
 
+from tpu_estimator_compat.engine.checkpoint import diagnosis
 from tpu_estimator_compat.engine.checkpoint.state import CheckpointSource
 from tpu_estimator_compat.engine.files import user_files
 from tpu_estimator_compat.engine.modes import preparation, runtimes
@@ -202,7 +203,8 @@ def _session(captured: CapturedMode, warm_start: Any) -> tf.compat.v1.Session:
     session = tf.compat.v1.Session(graph=captured.graph)
 
     def restore(path: str) -> None:
-        scaffold.saver.restore(session, user_files.readable(path))
+        with diagnosis.explained(captured.graph, scaffold.saver, path):
+            scaffold.saver.restore(session, user_files.readable(path))
 
     if CheckpointSource(None, captured.config.model_dir).restore(restore) is None:
         initializers.put_in_order(captured.graph)

@@ -39,7 +39,7 @@ class Training:
       optimizer: constructs the Keras optimizer; None where there is no exact one.
       classes: sources of the classes that `optimizer` and `metrics` use: schedules, optimizers.
       slots: by the optimizer's attribute, such as "_momentums", the variables' slots by the name
-        of their weight. `optimizers.fill` gives them to a Keras optimizer.
+        of their weight.
       step: the global step of the weights.
       notes: what the file leaves out or does otherwise, each a sentence with what to use instead.
     """

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras.graph import LAYER, WEIGHT, Bound, Code, Program, Value
-from tpu_estimator_compat.tools.to_keras.script import Mode, Modes
+from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.training import Metric, Training, metrics, optimizers
 from tpu_estimator_compat.tools.to_keras.training.losses import Cut, write_loops
 from tpu_estimator_compat.tools.to_keras.training.merging import Merged, unify
@@ -24,18 +23,18 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
       prepare: simplifies a program, and recognizes its layers, in place.
     """
     notes: list[str] = []
-    found, programs = _programs(modes, prepare, notes)
-    train, evaluation = programs.get(ModeKeys.TRAIN), programs.get(ModeKeys.EVAL)
-    if train and ModeKeys.TRAIN in modes.modes:
-        _set_momentum(modes.modes[ModeKeys.TRAIN], train)
+    step = optimizers.step_of(modes.modes[ModeKeys.TRAIN], modes.weights)
+    found, programs = _programs(modes, step.loss, prepare, notes)
+    train, evaluation = programs[ModeKeys.TRAIN], programs.get(ModeKeys.EVAL)
+    _set_momentum(step, train, notes)
     others = [programs[m] for m in (ModeKeys.PREDICT, ModeKeys.EVAL) if m in programs]
     merged = Merged(
-        list(train.outputs.values()) if train else [],
+        list(train.outputs.values()),
         [value for program in others for value in program.outputs.values()],
     )
-    loss = _loss(merged, train, evaluation)
+    loss = train.outputs["loss"]
+    loss = merged.pair(loss, evaluation.outputs["loss"]) if evaluation else merged.value(loss)
     served = programs.get(ModeKeys.PREDICT) or evaluation or train
-    assert served is not None  # TRAIN is always there
     predictions = {
         name.removeprefix(_PREDICTION): merged.value(value)
         for name, value in served.outputs.items()
@@ -43,8 +42,7 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
     }
     cut = Cut(predictions)
     training = Training(Program({}, {}), list(predictions), step=modes.step, notes=notes)
-    if loss is not None:
-        training.loss = cut.program({"loss": loss})
+    training.loss = cut.program({"loss": loss})
     for name, each in found.items():
         assert evaluation is not None  # which has metrics
         outputs = {k: merged.value(evaluation.outputs[_key(name, k)]) for k in each.arguments}
@@ -52,10 +50,13 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
         made = Code(f"{each.cls}({given})")
         training.metrics.append(Metric(name, made, cut.program(outputs)))
     training.program = _program(cut.outputs)
-    if ModeKeys.TRAIN in modes.modes:
-        optimizers.describe(modes.modes[ModeKeys.TRAIN], modes.weights, training)
-    if training.loss is not None:
-        write_loops(training.loss, _bound(training.program))
+    optimizers.describe(modes.modes[ModeKeys.TRAIN], step, modes.weights, training)
+    write_loops(training.loss, _bound(training.program))
+    for node in training.program.nodes():
+        if node.kind == LAYER and node.attrs.get("fused"):
+            node.layer.cls = "FusedBatchNormalization"
+            if _FUSED_CLASS not in training.classes:
+                training.classes.append(_FUSED_CLASS)
     return training
 
 
@@ -67,7 +68,7 @@ def _key(metric: str, argument: str) -> str:
 
 
 def _programs(
-    modes: Modes, prepare: Callable[[Program], None], notes: list[str]
+    modes: Modes, minimized: tf.Tensor, prepare: Callable[[Program], None], notes: list[str]
 ) -> tuple[dict[str, metrics.Found], dict[str, Program]]:
     """The metrics, and each mode's program: predictions, loss, arguments of metrics."""
     programs: dict[str, Program] = {}
@@ -75,7 +76,7 @@ def _programs(
     for name, mode in modes.modes.items():
         outputs = {_PREDICTION + key: tensor for key, tensor in mode.predictions.items()}
         if name != ModeKeys.PREDICT:
-            outputs["loss"] = mode.captured.spec.loss
+            outputs["loss"] = minimized if name == ModeKeys.TRAIN else mode.captured.spec.loss
         if name == ModeKeys.EVAL:
             found, more = metrics.find(mode)
             notes += more
@@ -88,13 +89,6 @@ def _programs(
         prepare(programs[name])
         unify(programs[name])
     return found, programs
-
-
-def _loss(merged: Merged, train: Program | None, evaluation: Program | None) -> Value | None:
-    if train is not None and evaluation is not None:
-        return merged.pair(train.outputs["loss"], evaluation.outputs["loss"])
-    one = train or evaluation
-    return merged.value(one.outputs["loss"]) if one else None
 
 
 def _program(outputs: dict[str, Value]) -> Program:
@@ -121,20 +115,38 @@ def _bound(program: Program) -> dict[str, dict[str, Bound]]:
     return {**found, "": alone} if alone else found
 
 
-def _set_momentum(mode: Mode, program: Program) -> None:
+_FUSED_CLASS = '''\
+@keras.saving.register_keras_serializable("model")
+class FusedBatchNormalization(layers.BatchNormalization):
+    """Averages the unbiased variance of batches, as TensorFlow's fused kernel does."""
+
+    def call(self, inputs, training=None, mask=None):
+        before = ops.copy(self.moving_variance)
+        outputs = super().call(inputs, training=training, mask=mask)
+        if training and self.trainable:
+            count = ops.cast(ops.size(inputs) // inputs.shape[self.axis], before.dtype)
+            biased = self.moving_variance - self.momentum * before
+            self.moving_variance.assign_add(biased / ops.maximum(count - 1, 1))
+        return outputs
+'''
+
+
+def _set_momentum(step: optimizers.Step, program: Program, notes: list[str]) -> None:
     """Sets the momentum of batch normalizations, by what a step does to their averages."""
-    operation = resource_graph.of(mode.captured.graph).operation
-    targets = [graph_ops.as_operation(mode.captured.spec.train_op), *mode.captured.implicit_updates]
     decays: dict[str, Any] = {}
-    for op in graph_ops.ancestors([operation(target) for target in targets], ()):
+    for op in step.writes:
         if op.type == "AssignSubVariableOp" and op.inputs[1].op.type == "Mul":
             numbers = [optimizers.number(t) for t in op.inputs[1].op.inputs]
             decays[op.inputs[0].op.name] = next((n for n in numbers if n is not None), None)
     for node in program.nodes():
-        if node.kind == LAYER and "moving_mean" in node.layer.bound and node.layer.call:
-            [weight] = node.layer.bound["moving_mean"].weights
-            decay = decays.get(weight.name, np.float32(0))  # without updates, averages stay
-            node.layer.options["momentum"] = _one_minus(decay)
+        if node.kind != LAYER or "moving_mean" not in node.layer.bound or not node.layer.call:
+            continue
+        [weight] = node.layer.bound["moving_mean"].weights
+        if decays.get(weight.name) is None:
+            notes.append(f"A training step does not update {weight.name}, nor does the file.")
+        momentum = _one_minus(decays.get(weight.name) or 0.0)
+        if momentum != 0.99:  # Keras' default
+            node.layer.options["momentum"] = momentum
 
 
 def _one_minus(decay: Any) -> float:

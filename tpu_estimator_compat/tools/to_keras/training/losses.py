@@ -48,6 +48,7 @@ class Cut:
         self._names = {value: name for name, value in reversed(predictions.items())}
         self._of_model = set(ordered(value.node for value in predictions.values()))
         self._made: dict[Value, Value] = {}
+        self._logits: set[Value] = set()
         self._flags: dict[str, dict[Node, bool]] = {"fed": {}, "labelled": {}, "weighed": {}}
 
     def program(self, outputs: dict[str, Value]) -> Program:
@@ -60,6 +61,8 @@ class Cut:
         for node in ordered(value.node for value in outputs.values()):
             for name, found in self._flags.items():
                 found[node] = own[name](node) or any(found[v.node] for v in node.inputs)
+            if node.kind.endswith("CrossEntropyWithLogits"):
+                self._logits |= {node.inputs[0], *node.inputs[0].node.inputs[:1]}
         program = Program({}, {name: self._moved(value) for name, value in outputs.items()})
         _tidy(program)
         for node in program.nodes():
@@ -108,6 +111,8 @@ class Cut:
             base = assigned_name(node.place) or (
                 node.layer.name if node.kind == LAYER else (node.scope or (node.name,))[-1]
             )
+            if value in self._logits and "logit" not in base:
+                base = f"{base}_logits" if "logits" in self._names.values() else "logits"
             taken = [n for n in self._names.values() if n.rstrip("_0123456789") == base]
             self._names[value] = f"{base}_{len(taken)}" if taken else base
         return self._names[value]

@@ -90,6 +90,8 @@ def _mean(value: tf.Tensor, added: dict[str, tf.Tensor]) -> Found | None:
     if cls is None or (weighted and cls != "Accuracy") or len(computed.inputs) != 2:
         return None if is_root else mean
     prediction, label = map(_uncopied, computed.inputs)
+    if computed.type == "SquaredDifference":
+        prediction, label = label, prediction
     if prediction.shape.rank != label.shape.rank:
         return None if is_root else mean
     return Found(f"keras.metrics.{cls}", {"y_true": label, "y_pred": prediction, **weighted})

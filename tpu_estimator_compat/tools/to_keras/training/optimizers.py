@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.refs import resource_graph
-from tpu_estimator_compat.tools.to_keras.graph import Bound, Code, Weight
+from tpu_estimator_compat.tools.to_keras.graph import Code, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.reading import read
 from tpu_estimator_compat.tools.to_keras.script import Mode
@@ -84,6 +85,7 @@ _ROWS = {
     "CenteredRMSProp": _CENTERED,
     "Ftrl": _FTRL,
     "FtrlV2": _FTRL,
+    "KerasMomentum": _MOMENTUM,
     "GradientDescent": _Row("SGD", {}, {}),
     "Momentum": _MOMENTUM,
     "RMSProp": _RMS_PROP,
@@ -152,29 +154,94 @@ class _Update:
     inputs: dict[str, tf.Tensor]
     is_sparse: bool = False
 
+    @property
+    def gradient(self) -> tf.Tensor:
+        return self.inputs["grad"] if "grad" in self.inputs else self.inputs["delta"]
 
-def describe(mode: Mode, weights: dict[str, Weight], training: Training) -> None:
-    """Adds the optimizer of a captured training, or a note of why there is none."""
-    train_op = graph_ops.as_operation(mode.captured.spec.train_op)
-    targets = [train_op, *mode.captured.implicit_updates]
+    @property
+    def rate(self) -> tf.Tensor:
+        return self.inputs["lr"] if "lr" in self.inputs else self.inputs["alpha"]
+
+
+@dataclasses.dataclass
+class Step:
+    """What a training step writes.
+
+    Attributes:
+      updates: by gradients; `reason` says why there are none.
+      loss: the scalar that is minimized.
+    """
+
+    writes: list[tf.Operation]
+    loss: tf.Tensor
+    updates: list[_Update] = dataclasses.field(default_factory=list)
+    reason: str = ""
+
+
+def step_of(mode: Mode, weights: dict[str, Weight]) -> Step:
+    """The step of a captured training, and what it minimizes."""
+    targets = [graph_ops.as_operation(mode.captured.spec.train_op), *mode.captured.implicit_updates]
     operation = resource_graph.of(mode.captured.graph).operation
     ops = graph_ops.ancestors([operation(op) for op in targets], ())
     writes = [op for op in graph_ops.in_creation_order(ops) if graph_ops.written(op)]
+    assert mode.captured.spec.loss is not None  # a spec of TRAIN has one
+    step = Step(writes, mode.captured.spec.loss)
     try:
-        updates = _updates(writes, weights)
-        _describe(mode, weights, updates, training)
+        step.updates = _updates(writes, weights)
+        step.loss = _minimized(mode, step.updates)
+    except UnlikeKerasError as error:
+        step.reason = str(error)
+    return step
+
+
+def describe(mode: Mode, step: Step, weights: dict[str, Weight], training: Training) -> None:
+    """Adds the optimizer of a captured training, or a note of why there is none."""
+    try:
+        if step.reason:
+            raise UnlikeKerasError(step.reason)
+        _describe(mode, weights, step.updates, training)
     except UnlikeKerasError as error:
         training.notes.append(f"The file has no optimizer: {error}")
         return
-    known = {_STEP} | {handle.op.name for u in updates for handle in graph_ops.written(u.op)}
-    known |= {_variable(t) for u in updates for k, t in u.inputs.items() if "power" in k}
-    _note_others([op for op in writes if op.inputs[0].op.name in weights], known, training)
+    if step.loss is not mode.captured.spec.loss:
+        training.notes.append(
+            f"The optimizer minimizes {step.loss.op.name}, not the loss of the spec, which is "
+            "reported. In training, compute_loss gives what is minimized."
+        )
+    known = {_STEP} | {handle.op.name for u in step.updates for handle in graph_ops.written(u.op)}
+    known |= {_variable(tensor) for u in step.updates for tensor in u.inputs.values()}
+    _note_others([op for op in step.writes if op.inputs[0].op.name in weights], known, training)
+
+
+def _minimized(mode: Mode, updates: list[_Update]) -> tf.Tensor:
+    """The scalar whose gradients the updates take, as their values for a batch show."""
+    graph = mode.captured.graph
+    assert mode.captured.spec.loss is not None  # a spec of TRAIN has one
+    candidates = [mode.captured.spec.loss]
+    for op in graph.get_operations():
+        if op.name.endswith("/grad_ys_0"):
+            for user in op.outputs[0].consumers():
+                name = user.name.partition("/")[2].partition("_grad/")[0]
+                with contextlib.suppress(KeyError, ValueError):
+                    candidates.append(graph.get_tensor_by_name(f"{name}:0"))
+    dense = [update for update in updates if not update.is_sparse]
+    variables = {v.op.name: v for v in graph.get_collection("trainable_variables")}
+    taken = [graph.get_tensor_by_name(_clip_of(_copied(u.gradient)).inner.name) for u in dense]
+    for loss in dict.fromkeys(each.ref() for each in candidates if each.shape.rank == 0):
+        with mode.captured.in_graph():
+            made = tf.gradients(loss.deref(), [variables[u.variable] for u in dense])
+            given = [tf.convert_to_tensor(g) if g is not None else tf.zeros([]) for g in made]
+        pairs = mode.run(list(zip(taken, given, strict=True)))
+        if all(a.shape == b.shape and np.allclose(a, b, 1e-3, 1e-6) for a, b in pairs):
+            found: tf.Tensor = loss.deref()
+            return found
+    raise UnlikeKerasError("it applies other gradients than those of the loss.")
 
 
 def _variable(tensor: tf.Tensor) -> str:
     """The name of the variable that a tensor is a read of; empty for others."""
     op = _copied(tensor).op
-    return op.inputs[0].op.name if op.type == "ReadVariableOp" else op.name if op.inputs else ""
+    return op.inputs[0].op.name if op.type == "ReadVariableOp" else ""
 
 
 def _copied(tensor: tf.Tensor) -> tf.Tensor:
@@ -263,8 +330,8 @@ def _describe(
     mode: Mode, weights: dict[str, Weight], updates: list[_Update], training: Training
 ) -> None:
     first = updates[0]
-    rates = [u.inputs.get("lr", u.inputs.get("alpha")) for u in updates]
-    numbers = [_numbers(update) for update in updates]
+    rates = [update.rate for update in updates]
+    numbers = [_numbers(update, weights) for update in updates]
     same = all(
         u.row.cls == first.row.cls and n == numbers[0]
         for u, n in zip(updates, numbers, strict=True)
@@ -283,7 +350,7 @@ def _describe(
     options = {k: v for k, v in options.items() if _DEFAULTS.get(k) != v}
     slots = _slots(updates, options, weights)
     base = f"keras.optimizers.{first.row.cls}"
-    if "momentums" in slots and options.get("momentum"):
+    if "momentums" in slots and "KerasMomentum" not in first.op.type:
         if is_constant:
             slots["momentums"] = {k: -float(rate) * v for k, v in slots["momentums"].items()}
         else:
@@ -313,11 +380,14 @@ def _of_rows(base: str, slots: list[str], sparse: list[str]) -> str:
     )
 
 
-def _numbers(update: _Update) -> dict[str, Any]:
+def _numbers(update: _Update, weights: dict[str, Weight]) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
     for name, option in update.row.numbers.items():
         if name in update.inputs:
             value = number(update.inputs[name])
+            variable = weights.get(_variable(update.inputs[name]))
+            if variable is not None and not variable.shape:  # as Keras 2 has them
+                value = variable.value
             if value is None:
                 raise UnlikeKerasError(f"{option} is computed in each step ({_place(update.op)}).")
             numbers[option] = value
@@ -366,55 +436,62 @@ def _steps(
     return taken
 
 
+@dataclasses.dataclass
+class _Clip:
+    """How a gradient is clipped: the argument of Keras, empty for none, and its value.
+
+    Attributes:
+      inner: the gradient before.
+      norms: how many gradients have a part in the norm.
+    """
+
+    inner: tf.Tensor
+    name: str = ""
+    value: Any = None
+    norms: int = 0
+
+
 def _clipping(updates: list[_Update]) -> dict[str, Any]:
     """The argument that clips gradients as all updates do; raises where they differ."""
-    found = [
-        _clip_of(_copied(update.inputs["grad"])) for update in updates if "grad" in update.inputs
-    ]
-    found += [_clip_of(_copied(u.inputs["delta"])) for u in updates if "delta" in u.inputs]
-    if any(each != found[0] for each in found):
+    first, *others = (_clip_of(_copied(update.gradient)) for update in updates)
+    if any((each.name, each.value) != (first.name, first.value) for each in others):
         raise UnlikeKerasError("it clips the gradients of some variables only, or differently.")
-    name, value, norms = found[0] if found else ("", None, None)
-    if name == "global_clipnorm" and norms != len(updates):
+    if first.name == "global_clipnorm" and first.norms != len(updates):
         raise UnlikeKerasError("it clips by the norm of other gradients than those it applies.")
-    return {name: value} if name else {}
+    return {first.name: first.value} if first.name else {}
 
 
-def _clip_of(gradient: tf.Tensor) -> tuple[str, Any, int | None]:
-    """How a gradient is clipped: the argument of Keras, its value, the gradients in a norm."""
+def _clip_of(gradient: tf.Tensor) -> _Clip:
     op = gradient.op
     inputs = [_copied(tensor) for tensor in op.inputs]
     if op.type == "Mul" and any(t.shape.rank == 0 for t in inputs):
         scale = next(t for t in inputs if t.shape.rank == 0)
-        behind = _near(scale, "Minimum")
-        norms = {t.op for each in behind for t in each.inputs if t.op.type == "RealDiv"}
         squares = _near(scale, "L2Loss")
-        if behind and norms and squares:
-            clip = [number(t) for o in _near(scale, "Mul") for t in o.inputs]
-            return (
-                "global_clipnorm",
-                next(c for c in clip if c is not None and c != 2),
-                len(squares),
-            )
-    if op.type == "RealDiv" and inputs[1].op.type == "Maximum":
+        clip = [number(t) for each in _near(scale, "Mul") for t in each.inputs]
+        clip = [each for each in clip if each is not None and each != 2]  # of norm = sqrt(2 * sum)
+        if squares and clip and _near(scale, "Minimum"):
+            inner = next(t for t in inputs if t is not scale)
+            return _Clip(inner, "global_clipnorm", clip[0], len(squares))
+    if op.type == "RealDiv" and inputs[1].op.type == "Maximum" and _near(inputs[1], "Sqrt"):
         numbers = [number(t) for t in inputs[1].op.inputs]
-        if _near(inputs[1], "Sqrt"):
-            return "clipnorm", next(n for n in numbers if n is not None), None
-    low, high = _range(op)
-    if low is not None:
-        if low != -high:
-            raise UnlikeKerasError(f"it clips to [{low}, {high}], which is not symmetric.")
-        return "clipvalue", high, None
-    return "", None, None
+        value = next((n for n in numbers if n is not None), None)
+        if value is not None and inputs[0].op.type == "Mul":
+            return _Clip(_copied(inputs[0].op.inputs[0]), "clipnorm", value)
+    low, high, inner = _range(op)
+    if low is None:
+        return _Clip(gradient)
+    if low != -high:
+        raise UnlikeKerasError(f"it clips to [{low}, {high}], which is not symmetric.")
+    return _Clip(inner, "clipvalue", high)
 
 
-def _range(op: tf.Operation) -> tuple[Any, Any]:
+def _range(op: tf.Operation) -> tuple[Any, Any, Any]:
     if op.type == "ClipByValue":
-        return number(op.inputs[1]), number(op.inputs[2])
+        return number(op.inputs[1]), number(op.inputs[2]), _copied(op.inputs[0])
     inner = _copied(op.inputs[0]).op if op.type == "Maximum" else None
     if inner is not None and inner.type == "Minimum":
-        return number(op.inputs[1]), number(inner.inputs[1])
-    return None, None
+        return number(op.inputs[1]), number(inner.inputs[1]), _copied(inner.inputs[0])
+    return None, None, None
 
 
 def _near(tensor: tf.Tensor, kind: str, depth: int = 12) -> list[tf.Operation]:
@@ -435,7 +512,7 @@ def _note_others(writes: Sequence[tf.Operation], known: set[str], training: Trai
     for op in writes:
         for handle in graph_ops.written(op):
             name = handle.op.name
-            if name not in known and not name.endswith(("moving_mean", "moving_variance")):
+            if name not in known and not name.endswith(("moving_mean", "moving_variance", "/iter")):
                 others.setdefault(name, op)
     for name, op in others.items():
         training.notes.append(
@@ -446,20 +523,3 @@ def _note_others(writes: Sequence[tf.Operation], known: set[str], training: Trai
 
 def _place(op: tf.Operation) -> str:
     return str(sources.of_operation(op) or op.name)
-
-
-def fill(optimizer: Any, training: Training, variables: Sequence[tuple[Any, Bound]]) -> None:
-    """Gives a built Keras optimizer its slots and its step.
-
-    Args:
-      variables: the model's trainable variables, each with what it is made of.
-    """
-    optimizer.iterations.assign(training.step)
-    bound = {id(variable): each for variable, each in variables}
-    for attribute, values in training.slots.items():
-        slots = getattr(optimizer, attribute)
-        for variable in optimizer._trainable_variables:
-            each = bound[id(variable)]
-            arrays = [values[weight.name] for weight in each.weights]
-            made: Callable[..., np.ndarray] = each.make or (lambda array: array)
-            slots[optimizer._get_variable_index(variable)].assign(made(*arrays))
