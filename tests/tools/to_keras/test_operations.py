@@ -75,6 +75,7 @@ ROWS = {
         is_training=False)[0], IMAGE),
     "GatherNd": (lambda x, i: tf.gather_nd(x, tf.stack([i[:, 0] % 2, i[:, 1]], -1)), X, IDS),
     "GatherV2": (lambda x, i: tf.gather(x, i, axis=1), X, IDS),
+    "InTopKV2": (lambda x, i: tf.math.in_top_k(i[0, :2], x[0, :2], 2), X, IDS),
     "L2Loss": (lambda x: tf.nn.l2_loss(x) * 0.1, X),
     "LeakyRelu": (lambda x: tf.nn.leaky_relu(x, 0.3), X),
     "MatMul": (lambda x, y: tf.matmul(x[0], y[1], transpose_b=True), X, Y),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
-from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras import text
-from tpu_estimator_compat.tools.to_keras.graph import Program
+from tpu_estimator_compat.tools.to_keras.graph import Program, Weight
+from tpu_estimator_compat.tools.to_keras.layers import recognize
 from tpu_estimator_compat.tools.to_keras.operations import refused
 from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
 from tpu_estimator_compat.tools.to_keras.training import Training
+from tpu_estimator_compat.tools.to_keras.training.describing import describe
 
 
 class RefusedError(ValueError):
@@ -27,18 +28,30 @@ class Converted:
     training: Training | None = None
 
 
-def convert(program: Program) -> Converted:
-    """Writes the Keras model of a program; RefusedError names all that has no form in Keras."""
+def prepare(program: Program, weights: dict[str, Weight] | None = None) -> None:
+    """Simplifies a program and recognizes its layers, in place; `weights`: see `recognize`."""
     simplify(program)
     find_scans(program)
-    lines = refused(program)
-    if lines:
-        listed = "\n".join(f"  {line}" for line in lines)
-        raise RefusedError(f"{len(lines)} operation(s) have no form in Keras:\n{listed}")
+    recognize(program, weights)
+
+
+def convert(program: Program) -> Converted:
+    """Writes the Keras model of a program; RefusedError names all that has no form in Keras."""
+    prepare(program)
+    _check(program)
     return Converted(program, text.write(program))
 
 
 def of_modes(modes: Modes) -> Converted:
-    """The same of a model_fn."""
-    mode = modes.modes[ModeKeys.PREDICT]
-    return convert(mode.read(mode.predictions, modes.weights))
+    """The same of a model_fn, with what trains."""
+    training = describe(modes, lambda program: prepare(program, modes.weights))
+    parts = [training.program, *([training.loss] if training.loss else [])]
+    _check(*parts, *(metric.program for metric in training.metrics))
+    return Converted(training.program, text.write(training.program, training), training)
+
+
+def _check(*programs: Program) -> None:
+    lines = list(dict.fromkeys(line for program in programs for line in refused(program)))
+    if lines:
+        listed = "\n".join(f"  {line}" for line in lines)
+        raise RefusedError(f"{len(lines)} operation(s) have no form in Keras:\n{listed}")

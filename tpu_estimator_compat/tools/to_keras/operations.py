@@ -164,6 +164,7 @@ def _table() -> dict[str, Rule]:
         "FusedBatchNormV3": e.batch_norm,
         "GatherNd": e.gather_nd,
         "GatherV2": e.take,
+        "InTopKV2": lambda node, t: e.called("in_top_k", t[1], t[0], k=e.Code(e.shape(node, 2, t))),
         "L2Loss": lambda node, t: infix(f"ops.sum(ops.square({t[0]}))", "/", "2"),
         "LeakyRelu": e.attribute_function("leaky_relu", negative_slope="alpha"),
         "MatMul": e.matmul,

@@ -79,22 +79,25 @@ class _Reader:
         self._loops: dict[str, list[Value]] = {}
 
     def read(self, tensors: list[tf.Tensor]) -> list[Value]:
-        order = {op: i for i, op in enumerate(self._graph.get_operations())}
-        for op in sorted(self._needed(tensors), key=order.__getitem__):
+        for op in self._ordered(tensors):
             if all(tensor.ref() not in self.values for tensor in op.outputs):
                 made = self._convert(op, [self.values[tensor.ref()] for tensor in _taken(op)])
                 self.values.update({t.ref(): v for t, v in zip(op.outputs, made, strict=False)})
         return [self.values[tensor.ref()] for tensor in tensors]
 
-    def _needed(self, tensors: list[tf.Tensor]) -> set[tf.Operation]:
-        seen: set[tf.Operation] = set()
-        stack = [tensor.op for tensor in tensors if tensor.ref() not in self.values]
+    def _ordered(self, tensors: list[tf.Tensor]) -> list[tf.Operation]:
+        """The operations to read, each after what it takes; gradients may add to one later."""
+        done: dict[tf.Operation, None] = {}
+        stack = [(tensor.op, False) for tensor in tensors if tensor.ref() not in self.values]
         while stack:
-            op = stack.pop()
-            if op not in seen:
-                seen.add(op)
-                stack += [t.op for t in _taken(op) if t.ref() not in self.values]
-        return seen
+            op, entered = stack.pop()
+            if entered:
+                done[op] = None
+            elif op not in done:
+                stack.append((op, True))
+                taken = [t.op for t in _taken(op) if t.ref() not in self.values]
+                stack += [(each, False) for each in reversed(taken) if each not in done]
+        return list(done)
 
     def _convert(self, op: tf.Operation, inputs: list[Value]) -> list[Value]:
         if is_variable_handle(op):

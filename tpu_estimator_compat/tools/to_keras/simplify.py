@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.tf_internals import op_def_registry
-from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES
+from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
 from tpu_estimator_compat.tools.to_keras.graph import (
     CONSTANT,
     SIZE,
@@ -31,6 +31,8 @@ _LARGEST = 2**16
 _LARGEST_FORMULA = 8
 """The same for `ops.arange` and `ops.full`, which are shorter than their elements."""
 _NOT_FOLDED = ("Random", "Placeholder", "Print", "Py", "Table")
+_RESULTS = ("TensorListSetItem", "TensorArrayWriteV3")
+"""What loops over arrays carry stays: it tells what the loop is."""
 _SIDES = ("else_branch", "then_branch")
 Elements = list[Any]
 """Of a vector of sizes: numbers, and scalars that are known at run time."""
@@ -38,6 +40,7 @@ Elements = list[Any]
 
 def simplify(program: Program) -> None:
     """Shortens a program in place."""
+    prune(program)
     same: dict[Value, Value] = {}
     for node in program.nodes():
         node.inputs = [same.get(value, value) for value in node.inputs]
@@ -47,6 +50,48 @@ def simplify(program: Program) -> None:
             if new is not old:
                 same[old] = same.get(new, new)
     program.outputs = {k: same.get(v, v) for k, v in program.outputs.items()}
+
+
+def prune(program: Program) -> None:
+    """Drops what loops carry, and branches give, for nobody: in training, what gradients need."""
+    users = program.users()
+    taken = {*users, *program.outputs.values()}
+    for node in program.nodes():
+        if node.kind in LOOPS:
+            _prune_loop(node, [i for i, value in enumerate(node.outputs) if value in taken])
+        elif node.kind in BRANCHES:
+            left = [i for i, value in enumerate(node.outputs) if value in taken]
+            for body in node.bodies.values():
+                body.outputs = {str(n): body.outputs[str(i)] for n, i in enumerate(left)}
+            _keep_outputs(node, left)
+
+
+def _prune_loop(node: Node, wanted: list[int]) -> None:
+    condition, body = node.bodies["cond"], node.bodies["body"]
+    needed = {k for k, v in body.outputs.items() if v.node.kind in _RESULTS} | set(map(str, wanted))
+    left = {k for k, v in condition.inputs.items() if _reads(condition, v)}
+    while left - needed:
+        needed |= left
+        part = Program({}, {k: body.outputs[k] for k in needed})
+        left = {k for k, v in body.inputs.items() if _reads(part, v)}
+    kept = [i for i in range(len(node.outputs)) if str(i) in needed]
+    for each in (condition, body):
+        each.inputs = {str(n): each.inputs[str(i)] for n, i in enumerate(kept)}
+        for n, value in each.inputs.items():
+            value.node.attrs["key"] = n
+    body.outputs = {str(n): body.outputs[str(i)] for n, i in enumerate(kept)}
+    node.inputs = [node.inputs[i] for i in kept]
+    _keep_outputs(node, kept)
+
+
+def _reads(program: Program, value: Value) -> bool:
+    return value.node in set(program.nodes())
+
+
+def _keep_outputs(node: Node, kept: list[int]) -> None:
+    node.outputs = [node.outputs[i] for i in kept]
+    for i, value in enumerate(node.outputs):
+        value.index = i
 
 
 def _replaced(node: Node) -> Sequence[Value]:
@@ -208,9 +253,24 @@ def _of_concat(node: Node) -> Elements | None:
 
 def _of_prod(node: Node) -> Any:
     elements = elements_of(node.inputs[0])
-    if elements is None or not all(isinstance(e, int) for e in elements):
+    if elements is None:
         return None
-    return [int(np.prod(elements))], "scalar"
+    known = int(np.prod([e for e in elements if isinstance(e, int)]))
+    unknown = [e for e in elements if not isinstance(e, int)]
+    if not unknown:
+        return [known], "scalar"
+    product = unknown[0]
+    for each in [*unknown[1:], *([] if known == 1 else [constant(np.int32(known))])]:
+        product = Node("Mul", f"{node.name}/product", [product, each]).output((), "int32")
+    return [product], "scalar"
+
+
+def _of_gather(node: Node) -> Any:
+    elements, places = elements_of(node.inputs[0]), node.inputs[1].constant
+    if elements is None or places is None or places.ndim > 1:
+        return None
+    found = [elements[int(i)] for i in np.atleast_1d(places)]
+    return (found, "scalar") if places.ndim == 0 else found
 
 
 def _is_of_sizes(values: Sequence[Value]) -> bool:
@@ -238,6 +298,7 @@ _INT_RULES: dict[str, Callable[[Node], Any]] = {
     "Pack": _of_pack,
     "ConcatV2": _of_concat,
     "Prod": _of_prod,
+    "GatherV2": _of_gather,
 }
 """How sizes come about: a function of a node gives the elements, or None for other values."""
 
