@@ -143,13 +143,12 @@ def _checkpoint(directory):
     "words",
     [
         ["run", "nosuch.py"],
-        ["preflight", "-m", "json.nosuch"],
+        ["preflight", "-m", "nosuch"],
         ["preflight", "--topology", "v9:9x9", "-m", "json.tool"],
         ["to-keras", "--out", "nosuch/a.py", "-m", "json.tool"],
         ["compare", "--dirs", "nosuch", "nosuch"],
         ["compare", "--against", "gpu", "-m", "json.tool"],
         ["compare", "--keep", ".", "-m", "json.tool"],
-        ["map-weights", "nosuch", "json.tool:main"],
     ],
 )
 def test_what_is_wrong_is_told_without_tensorflow(words, tmp_path):

@@ -29,7 +29,7 @@ def test_no_other_module_deletes():
 
 NAMES = {
     "position": ["model.ckpt-7.input-00000-of-00001.index"],
-    "save": [".model.ckpt-7.unfinished-0123abcd", ".model.ckpt-7.unfinished"],
+    "save": [".model.ckpt-7.unfinished-0123abcd"],
     "list": [f"checkpoint.tmp{'0f' * 16}"],
     "unfinished": ["served.unfinished-0123abcd", "a.gz.part-0123abcd"],
     "replaced": ["served.replaced-0123abcd"],
@@ -44,6 +44,7 @@ OTHERS = [
     "model.ckpt-7.input-00000-of-00010.index",
     "checkpoint.tmp",
     "served.unfinished",
+    ".model.ckpt-7.unfinished",
     "temp",
     "2019",
     "notes",

@@ -87,7 +87,6 @@ def leave_unfinished(model_dir):
         f"checkpoint.tmp{'0f' * 16}.tmp{'a1' * 16}",
         f"graph.pbtxt.tmp{'0f' * 16}",
         f"model.ckpt-3.meta.tmp{'0f' * 16}",
-        ".model.ckpt-3.unfinished",
         ".model.ckpt-4.unfinished-0123abcd",
         ".model.ckpt-4.input-00000-of-00001.unfinished-0123abcd",
     ]

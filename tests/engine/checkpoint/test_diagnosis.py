@@ -140,7 +140,9 @@ def test_a_damaged_only_checkpoint_gets_advice(tmp_path):
     estimator = make_estimator(tmp_path, keep_checkpoint_max=1)
     estimator.train(train_input_fn, steps=2)
     damage(tmp_path, 2, "cut")
-    with pytest.raises(tf.errors.DataLossError, match="no older one beside it") as caught:
+    with pytest.raises(
+        tf.errors.DataLossError, match="take another model_dir to begin anew"
+    ) as caught:
         estimator.train(train_input_fn, steps=2)
     assert "Graph execution error" not in str(caught.value)
     assert not hasattr(caught.value, "__notes__")

@@ -109,7 +109,7 @@ def test_whoever_looks_finds_the_newest_checkpoint(tmp_path, how):
 
 
 def test_leftovers_of_killed_saves_are_swept(tmp_path):
-    leftover = tmp_path / ".model.ckpt-7.unfinished"
+    leftover = tmp_path / ".model.ckpt-7.unfinished-0123abcd"
     leftover.mkdir(parents=True)
     (leftover / "model.ckpt-7.data-00000-of-00001").write_bytes(b"x" * 100)
     make_estimator(tmp_path).train(train_input_fn, steps=3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,7 +10,6 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.checkpoint.state import (
     UNREADABLE,
-    candidates,
     damage,
     damaged,
     exists,
@@ -85,14 +83,9 @@ def _what_happened(path: str) -> str:
             "It is a directory. Pass the checkpoint in it, which tf.train.latest_checkpoint(...) "
             "names."
         )
-    if len(candidates(os.path.dirname(path))) < 2:
-        return (
-            "It may be damaged or half written, and there is no older one beside it. Put a copy of "
-            "it there, or take another model_dir to begin anew."
-        )
     return (
         "It may be damaged or half written. Name an older one in the file `checkpoint` beside it, "
-        "or pass checkpoint_path."
+        "pass checkpoint_path, or take another model_dir to begin anew."
     )
 
 

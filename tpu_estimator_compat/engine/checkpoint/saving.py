@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -155,8 +154,8 @@ def remove_unfinished(directory: str) -> None:
         path = os.path.join(directory, name.rstrip("/"))
         if removal.named(name, "list") and not tf.io.gfile.isdir(path):
             removal.remove(path, "list")
-        elif found := removal.named(path, "save"):
-            _remove_if_own(path, found["checkpoint"])
+        elif removal.named(name, "save"):
+            removal.remove(path, "save")
 
 
 def remove_orphans(directory: str) -> None:
@@ -165,13 +164,3 @@ def remove_orphans(directory: str) -> None:
         found = removal.named(name, "position")
         if found and not state.exists(os.path.join(directory, found["checkpoint"])):
             removal.remove(os.path.join(directory, name), "position")
-
-
-def _remove_if_own(folder: str, checkpoint: str) -> None:
-    """Removes a folder that holds nothing but files of a checkpoint."""
-    if user_files.is_link(folder) or not tf.io.gfile.isdir(folder):
-        return
-    with contextlib.suppress(tf.errors.NotFoundError, FileNotFoundError):
-        own = re.compile(re.escape(checkpoint) + r"(\.(index|meta|data-)[^/]*|_temp(_\w+)?/?)")
-        if all(own.fullmatch(name) for name in tf.io.gfile.listdir(folder)):
-            removal.remove(folder, "save")

@@ -15,7 +15,7 @@ import stat
 TOKEN = "[0-9a-f]{8}"
 _INPUT = r"\.input-00000-of-00001"
 KINDS = {
-    "save": rf"\.(?P<checkpoint>.+-\d+({_INPUT})?)\.unfinished(-{TOKEN})?",
+    "save": rf"\..+-\d+({_INPUT})?\.unfinished-{TOKEN}",
     "list": r"(checkpoint(_\w+)?|graph\.pbtxt|.+-\d+\.meta)(\.tmp[0-9a-f]{32}){1,2}",
     "position": rf"(?P<checkpoint>model\.ckpt-\d+){_INPUT}\.(index|data-00000-of-00001)",
     "unfinished": rf".+\.(unfinished|part|shards|new)-{TOKEN}",

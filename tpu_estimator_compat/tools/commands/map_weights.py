@@ -20,7 +20,6 @@ import pathlib
 from typing import Any
 
 from tpu_estimator_compat.command_path import return_working_directory
-from tpu_estimator_compat.engine.files import removal
 from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "map-weights"
@@ -128,23 +127,6 @@ def _check(arguments: argparse.Namespace) -> None:
     known = top.isidentifier() and importlib.util.find_spec(top) is not None
     if not place.endswith(".py") and not known:
         raise SystemExit(f"{NAME}: there is no module {place!r} to import.")
-    for path in (arguments.checkpoint, arguments.saved_model):
-        if path is not None and removal.is_local(path):
-            _check_checkpoint(path)
-
-
-def _check_checkpoint(path: str) -> None:
-    """Raises SystemExit for a path without variables, by file names alone; skips buckets."""
-    if not os.path.isdir(path) and not os.path.exists(f"{path}.index"):
-        raise SystemExit(
-            f"{NAME}: No checkpoint {path}. Give its prefix, such as model_dir/model.ckpt-1000, a "
-            "model_dir, or a SavedModel's directory."
-        )
-    inside = ("checkpoint", "saved_model.pb", os.path.join("variables", "variables.index"))
-    if os.path.isdir(path) and not any(os.path.exists(os.path.join(path, x)) for x in inside):
-        raise SystemExit(
-            f"{NAME}: No checkpoint and no SavedModel in {path}. Train or export first."
-        )
 
 
 def _mapping(path: str) -> Any:
