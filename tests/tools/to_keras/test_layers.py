@@ -274,6 +274,11 @@ ROWS = {
         IMAGE,
         "InstanceNorm: GroupNormalization(groups=-1, epsilon=1e-06)[gamma, beta]",
     ),
+    "group normalization": (
+        lambda x: slim.group_norm(x, 3),
+        {"x": (F, (None, 4, 4, 6))},
+        "GroupNorm: GroupNormalization(groups=3, epsilon=1e-06)[gamma, beta]",
+    ),
     "epsilon outside of the root": (
         lambda x: normalized(x, outside=0.1),
         VECTOR,
@@ -368,6 +373,67 @@ RECURRENT = {
 }
 
 
+def bag(x, combiner="mean"):
+    places = v1.where(v1.not_equal(x, 0))
+    numbers = v1.SparseTensor(places, v1.gather_nd(x, places), v1.shape(x, out_type=v1.int64))
+    table = weight("words", 7, 2)
+    return v1.nn.embedding_lookup_sparse(table, numbers, None, combiner=combiner)
+
+
+def columns(kind, *, of, layer=v1.feature_column.input_layer):
+    def build(numbers, amounts):
+        f = v1.feature_column
+        column = f.categorical_column_with_identity("numbers", 4)
+        if of == "amounts":
+            column = f.bucketized_column(f.numeric_column("amounts", shape=(2,)), [-0.5, 0.5])
+        made = kind(f, column)
+        return layer({"numbers": numbers, "amounts": amounts}, [made])
+
+    return build
+
+
+FEATURES = {"numbers": ("int64", (None, 4)), "amounts": (F, (None, 2))}
+SUM = "Cast; ExpandDims; Mul; Sum; "
+MEAN = f"{SUM}Sum; Maximum; "
+LINEAR = {"layer": v1.feature_column.linear_model}
+BAGS = {
+    "bag": (bag, IDS, f"NotEqual; SelectV2; words: Embedding(7, 2)[embeddings]; {MEAN}RealDiv"),
+    "bag by root": (
+        lambda x: bag(x, "sqrtn"),
+        IDS,
+        f"NotEqual; SelectV2; words: Embedding(7, 2)[embeddings]; {MEAN}Sqrt; RealDiv",
+    ),
+    "embedding column": (
+        columns(lambda f, column: f.embedding_column(column, 3), of="numbers"),
+        FEATURES,
+        "GreaterEqual; SelectV2; input_layer/numbers_embedding: Embedding(4, 3)[embeddings]; "
+        f"{MEAN}RealDiv",
+    ),
+    "embedding column of buckets": (
+        columns(lambda f, column: f.embedding_column(column, 3), of="amounts"),
+        FEATURES,
+        "Bucketize; AddV2; input_layer/amounts_bucketized_embedding: Embedding(6, 3)[embeddings]; "
+        "Sum; RealDiv",
+    ),
+    "indicator column": (
+        columns(lambda f, column: f.indicator_column(column), of="numbers"),
+        FEATURES,
+        "NotEqual; SelectV2; OneHot; Sum",
+    ),
+    "linear": (
+        columns(lambda f, column: column, of="numbers", **LINEAR),
+        FEATURES,
+        f"GreaterEqual; SelectV2; linear_model/numbers: Embedding(4, 1)[embeddings]; {SUM}BiasAdd",
+    ),
+    "linear of buckets": (
+        columns(lambda f, column: column, of="amounts", **LINEAR),
+        FEATURES,
+        "Bucketize; AddV2; linear_model/amounts_bucketized: Embedding(6, 1)[embeddings]; "
+        "Sum; BiasAdd",
+    ),
+}
+
+
 def described(program):
     found = {}
     for node in program.nodes():
@@ -395,9 +461,10 @@ def _call(name, args, options):
     return f"{name.removeprefix('layers.')}({', '.join(texts)})"
 
 
-@pytest.mark.parametrize("case", ROWS)
+@pytest.mark.filterwarnings("ignore:.*add_variable:UserWarning")  # by a linear model
+@pytest.mark.parametrize("case", ROWS | BAGS)
 def test_recognized(case):
-    build, specs, expected = ROWS[case]
+    build, specs, expected = (ROWS | BAGS)[case]
     program, weights, feeds, results = running.program_of(build, specs)
     recognize(program, weights)
     assert described(program) == expected

@@ -26,6 +26,7 @@ class Call:
 
     Attributes:
       pads: zeros that the input needs before and after, by spatial dimension.
+      after: makes what the call stands for of the layer's value.
     """
 
     name: str
@@ -35,9 +36,10 @@ class Call:
     bound: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     call: dict[str, Any] = dataclasses.field(default_factory=dict)
     pads: tuple[tuple[int, int], ...] = ()
+    after: Callable[[Value], Value] | None = None
 
 
-Builder = Callable[[Found, Variables], Call | None]
+Builder = Callable[[Found, Variables], Call | Value | None]
 
 
 def different(**options: tuple[Any, Any]) -> dict[str, Any]:
@@ -262,6 +264,48 @@ def _layer_normalization(
     bound = {k: made.reshaped(*last) for k, made in weights.items()}
     options = different(axis=(_axis(axes, x), -1)) | options
     return Call("layers.LayerNormalization", [x], options=options, bound=bound)
+
+
+def group_normalization(found: Found, _: Variables) -> Call | None:
+    """Of an input that was reshaped to have its groups as a dimension of their own."""
+    parts = found["x"]
+    x = parts.node.inputs[0] if parts.node.kind == "Reshape" else parts
+    rank, shape = x.rank or 0, sizes(parts)
+    over = tuple(i for i in range(1, rank + 1) if i != rank - 1)
+    if rank < 3 or len(shape) != rank + 1 or _numbers(found["axes"], parts) != over:
+        return None
+    if sizes(x)[1:-1] != shape[1:-2] or None in sizes(x)[1:] or None in shape[-2:]:
+        return None
+    if found[NODES][0].outputs[0].shape != x.shape or found["mean"].rank != rank + 1:
+        return None
+    weights = {k: found[k] for k in ("gamma", "beta")}
+    if any(made.shape[-2:] != shape[-2:] or made.size != sizes(x)[-1] for made in weights.values()):
+        return None
+    bound = {k: made.reshaped(made.size) for k, made in weights.items()}
+    options = {"groups": shape[-2], **_affine(found)}
+    return Call("layers.GroupNormalization", [x], options=options, bound=bound)
+
+
+def flat_normalization(found: Found, _: Variables) -> Call | None:
+    """A layer normalization of Keras 2: its rows are the channels of one fused operation."""
+    x, elements, gamma = found["x"], elements_of(found["sizes"]), found["gamma"]
+    node = next(n for n in found[NODES] if n.kind.startswith("FusedBatchNorm"))
+    axes = tuple(range((x.rank or 0) - len(gamma.shape), x.rank or 0))
+    if not node.attrs["is_training"] or node.attrs["data_format"] != "NCHW" or not x.rank:
+        return None
+    if elements is None or elements[-2:] != [gamma.size, 1]:
+        return None
+    if sizes(x)[-len(axes) :] != gamma.shape or found["beta"].shape != gamma.shape:
+        return None
+    if elements[0] != 1 or found[NODES][0].outputs[0].shape != x.shape:
+        return None
+    for value, number in ((node.inputs[1], 1), (node.inputs[2], 0)):
+        filled = value.node.inputs[1] if value.node.kind == "Fill" else value
+        if filled.constant is None or not (filled.constant == number).all():
+            return None
+    weights = {"gamma": gamma, "beta": found["beta"]}
+    options = _affine({**weights, "epsilon": float(f"{node.attrs['epsilon']:.7g}")})
+    return _layer_normalization(x, axes, options, weights)
 
 
 def _moving(found: Found, variables: Variables) -> dict[str, Made] | None:

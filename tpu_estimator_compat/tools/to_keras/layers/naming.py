@@ -47,7 +47,7 @@ def without_number(name: str) -> str:
 def _by_weights(
     names: Sequence[str], layer: Layer, owners: Mapping[str, set[Layer]], variables: object
 ) -> tuple[tuple[str, ...], str]:
-    paths = [name.split("/") for name in names]
+    paths = [re.sub(r"/part_\d+$", "", name).split("/") for name in names]
     scope: list[str] = []
     for parts in zip(*(path[:-1] for path in paths), strict=False):
         if len(set(parts)) > 1:

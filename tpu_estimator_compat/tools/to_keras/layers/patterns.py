@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from tpu_estimator_compat.tools.to_keras.layers import bags, images
 from tpu_estimator_compat.tools.to_keras.layers import building as b
-from tpu_estimator_compat.tools.to_keras.layers import images
 from tpu_estimator_compat.tools.to_keras.layers.matching import Rules
+
+_CHOSEN = "GatherV2(placed, chosen, 0), GatherV2(listed, chosen, 0)"
+_FILLED = f"SparseFillEmptyRows({_CHOSEN}, _, 0)"
+_LOOKED_UP = "GatherV2(weight.embeddings, Unique(numbers), 0), Unique(numbers)[1], rows"
 
 RULES = Rules(
     {
+        # what is sparse of a matrix of numbers: its places, and the numbers themselves
+        "sparse": "Where(NotEqual(ids, number.absent))",
+        "values": "GatherNd(ids, sparse)",
+        "columns": "Tile(_, _)",
+        "places": "sparse | Cast(Transpose(Pack(_, columns), _))",
+        "reshaped": "SparseReshape(places, _, _)",
+        "placed": "reshaped | SparseReshape(reshaped, _, _)",
+        "listed": "values | Reshape(ids, _) + number.count * columns",
+        "chosen": "Reshape(Where(GreaterEqual(listed, 0)), _)",
+        "numbers": f"{_FILLED}[1] | values",
+        "rows": f"StridedSlice({_FILLED}, _, _, _) | StridedSlice(sparse, _, _, _)",
+        "bag": f"SparseSegmentMean({_LOOKED_UP}) | SparseSegmentSum({_LOOKED_UP})"
+        f" | SparseSegmentSqrtN({_LOOKED_UP})",
+        "empty": f"Reshape({_FILLED}[2], _)",
         # normalization by moments of the input, or by the variables that average them
         "kept": "Mean(x, array.axes, keep_dims=True)",
         "mean": "kept | Squeeze(kept) | weight.moving_mean",
@@ -25,6 +41,8 @@ RULES = Rules(
             | (x - mean) / deviation""",
         "normalized": """x * factor + (weight.beta - mean * factor) | x * factor + -mean * factor
             | scaled + weight.beta | scaled""",
+        "grouped": "x * factor + (-mean * root * weight.gamma + weight.beta)",
+        "flat": "Reshape(x, sizes)",
         "squares": "Square(x) | x * x | x ** 2",
         "mean_square": "Mean(squares, array.axes, keep_dims=True)",
         "rms_root": "Rsqrt(mean_square + number.epsilon)",
@@ -62,7 +80,18 @@ RULES = Rules(
     }
 )
 
-ROWS: list[tuple[str, Callable[..., b.Call | None]]] = [
+Row = tuple[str, b.Builder]
+OF_SPARSE: list[Row] = [
+    ("Select(Tile(empty, _), ZerosLike(bag), bag) | Select(empty, ZerosLike(bag), bag)", bags.bag),
+    ("bag", bags.bag),
+    (
+        "SparseToDense(sparse, _, LookupTableFindV2(table, values, _), number.fill)"
+        " | SparseToDense(sparse, _, values, number.fill)",
+        bags.dense,
+    ),
+]
+LOOKUPS: list[Row] = [("GatherV2(weight.embeddings, ids, 0)", b.embedding)]
+OTHERS: list[Row] = [
     # functions of Keras
     ("0.5 * x * (1 + bent)", b.function("ops.gelu")),
     ("0.5 * x * (1 + erf)", b.function("ops.gelu", approximate=False)),
@@ -73,10 +102,14 @@ ROWS: list[tuple[str, Callable[..., b.Call | None]]] = [
     ("Transpose(Softmax(Transpose(x, array.order)), array.order)", b.softmax("ops.softmax")),
     ("Transpose(LogSoftmax(Transpose(x, array.order)), array.order)", b.softmax("ops.log_softmax")),
     # layers
-    ("GatherV2(weight.embeddings, ids, 0)", b.embedding),
     ("dropped", b.dropout),
     ("x / number.keep * Floor(number.keep + uniform)", b.dropout),
     ("normalized", b.normalization),
+    ("Reshape(grouped, _)", b.group_normalization),
+    (
+        "Reshape(FusedBatchNorm(flat, _, _, _, _), _) * weight.gamma + weight.beta",
+        b.flat_normalization,
+    ),
     ("x * rms_root * weight.scale", b.rms_normalization),
     ("FusedBatchNorm(x, gamma, beta, mean, variance)", b.fused_batch_normalization),
     ("Reshape(MatMul(Reshape(x, _), weight.kernel, transpose_a=False), shape)", b.dense),
@@ -93,4 +126,7 @@ ROWS: list[tuple[str, Callable[..., b.Call | None]]] = [
     ("Squeeze(pooled) | pooled", images.pooling),
     ("Mean(x, array.axes) | Max(x, array.axes)", images.global_pooling),
 ]
-PATTERNS = [(RULES.compile(text), build) for text, build in ROWS]
+STAGES = [
+    [(RULES.compile(text), build) for text, build in rows] for rows in (OF_SPARSE, LOOKUPS, OTHERS)
+]
+"""A table belongs to what looks rows up, before it belongs to what multiplies with it."""

@@ -20,10 +20,10 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     constant,
     ordered,
 )
-from tpu_estimator_compat.tools.to_keras.layers.building import Call
-from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
+from tpu_estimator_compat.tools.to_keras.layers.building import Builder, Call
+from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found, Matcher
 from tpu_estimator_compat.tools.to_keras.layers.naming import name_layers, without_number
-from tpu_estimator_compat.tools.to_keras.layers.patterns import PATTERNS
+from tpu_estimator_compat.tools.to_keras.layers.patterns import STAGES
 from tpu_estimator_compat.tools.to_keras.layers.recurrent import find_recurrent
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
 
@@ -56,6 +56,7 @@ class _Recognizer:
     def __init__(self, program: Program, variables: Mapping[str, Weight]):
         self._programs = list(_with_bodies(program))
         self._variables = {**program.weights(), **variables}
+        self._known: set[Node] = set()
         self._users: dict[Value, list[Node | Program]] = collections.defaultdict(list)
         self._layers: dict[Any, Layer] = {}
         self._calls: dict[Layer, list[Node]] = collections.defaultdict(list)
@@ -63,7 +64,7 @@ class _Recognizer:
         self._reordered: dict[Weight | None, Made] = {}
         for each in self._programs:
             for node in each.nodes():
-                self._add(node)
+                self._enter(node)
                 if node.kind == LAYER:
                     self._calls[node.layer].append(node)
                     weights = [w for bound in node.layer.bound.values() for w in bound.weights]
@@ -72,12 +73,11 @@ class _Recognizer:
                 self._users[value].append(each)
 
     def run(self) -> None:
-        for only_embeddings in (True, False):
+        for stage in STAGES:
             for program in self._programs:
                 for node in reversed(program.nodes()):
-                    lookup = node.kind == "GatherV2"
-                    if lookup == only_embeddings and node.kind not in SOURCES:
-                        self._match(node)
+                    if node.kind not in SOURCES:
+                        self._match(node, stage)
         for layer in list(self._calls):
             self._fold_bias(layer)
             self._fold_activation(layer)
@@ -85,14 +85,15 @@ class _Recognizer:
         self._restore_order()
         name_layers(self._calls, self._variables)
 
-    def _match(self, node: Node) -> None:
+    def _match(self, node: Node, stage: Sequence[tuple[Matcher, Builder]]) -> None:
         if not node.outputs or not self._users[node.outputs[0]]:
             return
         if any(self._users[value] for value in node.outputs[1:]):
             return
-        for matcher, build in PATTERNS:
+        for matcher, build in stage:
             for found in matcher(node.outputs[0], {}):
-                call = build(found, self._variables) if self._is_closed(found) else None
+                closed = stage is STAGES[0] or self._is_closed(found)
+                call = build(found, self._variables) if closed else None
                 if call is not None and self._place(call, node):
                     return
 
@@ -106,11 +107,16 @@ class _Recognizer:
             for user in self._users[value]
         )
 
-    def _place(self, call: Call, old: Node) -> bool:
+    def _place(self, call: Call | Value, old: Node) -> bool:
         """Puts a call in an operation's place; False where a weight belongs to another layer."""
+        made = old.outputs[0]
+        if isinstance(call, Value):
+            self._replace(made, call)
+            return True
         if call.name.rpartition(".")[2][0].islower():
             attrs = {"function": call.name, "options": call.options}
-            self._replace(old.outputs[0], Node(FUNCTION, old.name, call.inputs, attrs))
+            node = Node(FUNCTION, old.name, call.inputs, attrs, place=old.place)
+            self._replace(made, node.output(made.shape, made.dtype))
             return True
         layer = self._layer_of(call, old)
         if layer is None:
@@ -122,7 +128,11 @@ class _Recognizer:
         if old.attrs.get("is_training"):  # its average of variances is another than Keras'
             node.attrs["fused"] = True
         self._calls[layer].append(node)
-        self._replace(old.outputs[0], node)
+        if call.after is None:
+            self._replace(made, node.output(made.shape, made.dtype))
+        else:
+            rows = node.output((*(inputs[0].shape or ()), call.args[-1]), made.dtype)
+            self._replace(made, call.after(rows))
         return True
 
     def _layer_of(self, call: Call, old: Node) -> Layer | None:
@@ -243,7 +253,7 @@ class _Recognizer:
         """Lets a layer's calls take the place of the operations after them."""
         for node, user in zip(self._calls[layer], users, strict=True):
             assert user is not None
-            self._replace(user.outputs[0], node, add=False)
+            self._replace(user.outputs[0], self._again(node, user))
 
     def _fold_padding(self, layer: Layer) -> None:
         """Makes a layer of the zeros that a convolution of no padding takes."""
@@ -258,7 +268,7 @@ class _Recognizer:
             spatial = numbers[2:] if first else numbers[1:-1]
             if np.sum(numbers) != np.sum(spatial) or self._only_user(pad) is not node:
                 continue
-            self._replace(pad.outputs[0], None, self._padded(pad.inputs[0], spatial, layer, pad))
+            self._replace(pad.outputs[0], self._padded(pad.inputs[0], spatial, layer, pad))
 
     def _padded(self, x: Value, pads: Any, layer: Layer, old: Node) -> Value:
         first = {k: v for k, v in layer.options.items() if k == "data_format"}
@@ -269,7 +279,6 @@ class _Recognizer:
         padding = Layer(f"layers.ZeroPadding{len(full)}D", "", (), args, first)
         node = Node(LAYER, old.name, [x], {"layer": padding}, place=old.place)
         self._calls[padding].append(node)
-        self._add(node)
         offset = 2 if first else 1
         shape: list[Any] = [*(x.shape or ())]
         for i, (before, after) in enumerate(full, offset):
@@ -278,25 +287,28 @@ class _Recognizer:
 
     # the graph
 
-    def _add(self, node: Node) -> None:
+    def _enter(self, node: Node) -> None:
+        """Counts a new node, and new ones that it takes values of, among the users."""
+        if node in self._known:
+            return
+        self._known.add(node)
         for value in node.inputs:
             self._users[value].append(node)
+            self._enter(value.node)
 
     def _only_user(self, node: Node) -> Node | None:
         """The only one that takes a node's first value, once."""
         users = self._users[node.outputs[0]]
         return users[0] if len(users) == 1 and isinstance(users[0], Node) else None
 
-    def _replace(
-        self, old: Value, node: Node | None, new: Value | None = None, add: bool = True
-    ) -> None:
-        """Gives the users of a value another one: `new`, or the value that `node` makes."""
-        if node is not None:
-            if add:
-                self._add(node)
-            node.outputs = []
-            new = node.output(old.shape, old.dtype)
-        assert new is not None
+    def _again(self, node: Node, like: Node) -> Value:
+        """A new value of a node in place of its old one."""
+        node.outputs = []
+        return node.output(like.outputs[0].shape, like.outputs[0].dtype)
+
+    def _replace(self, old: Value, new: Value) -> None:
+        """Gives the users of a value another one."""
+        self._enter(new.node)
         for user in self._users.pop(old, []):
             if isinstance(user, Program):
                 user.outputs = {k: new if v is old else v for k, v in user.outputs.items()}

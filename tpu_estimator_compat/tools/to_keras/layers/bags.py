@@ -1,0 +1,97 @@
+"""Lookups of several rows of a table at once, by sparse numbers that were dense before.
+
+Feature columns, and `embedding_lookup_sparse` of what is not a number for "none", drop the absent
+numbers of a matrix. In Keras, the lookup takes the matrix, and a mask drops the absent ones' rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tpu_estimator_compat.tools.to_keras.graph import Node, Value, constant
+from tpu_estimator_compat.tools.to_keras.layers.building import Call, Variables, node_of, sizes
+from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
+
+_SUM, _MEAN, _ROOT = (f"SparseSegment{name}" for name in ("Sum", "Mean", "SqrtN"))
+
+
+def bag(found: Found, _: Variables) -> Call | None:
+    ids, table = found["ids"], found["embeddings"]
+    if ids.rank != 2 or len(table.shape) != 2:
+        return None
+    name = found[NODES][0].name
+    if "absent" in found:
+        mask = _mask(found, name)
+        safe = _made("SelectV2", name, [mask, ids, _like(0, ids)], sizes(ids), ids.dtype)
+    else:  # buckets of several numbers have rows of their own
+        mask, columns, count = None, sizes(ids)[1], found["count"]
+        if columns is None or table.shape[0] != columns * count:
+            return None
+        first = constant(np.arange(columns, dtype=ids.dtype) * np.array(count, ids.dtype))
+        safe = ids if columns == 1 else _made("AddV2", name, [ids, first], sizes(ids), ids.dtype)
+    kind = node_of(found, _SUM, _MEAN, _ROOT).kind
+    return Call(
+        "layers.Embedding",
+        [safe],
+        list(table.shape),
+        bound={"embeddings": table},
+        after=lambda rows: _combined(kind, name, rows, mask),
+    )
+
+
+def _mask(found: Found, name: str) -> Value:
+    """Where a matrix has numbers that count."""
+    ids, absent = found["ids"], found["absent"]
+    present = node_of(found, "NotEqual").outputs[0]
+    if "chosen" not in found:
+        return present
+    counts = _made("GreaterEqual", name, [ids, _like(0, ids)], sizes(ids), "bool")
+    if absent < 0:
+        return counts
+    return _made("LogicalAnd", name, [present, counts], sizes(ids), "bool")
+
+
+def _combined(kind: str, name: str, rows: Value, mask: Value | None) -> Value:
+    batch, columns, units = sizes(rows)
+    axis = constant(np.int32(1))
+    number: Value = constant(np.array(columns or 0, rows.dtype))
+    if mask is not None:
+        ones = _made("Cast", name, [mask], sizes(mask), rows.dtype, DstT=rows.dtype, SrcT="bool")
+        last = constant(np.int32(-1))
+        ones = _made("ExpandDims", name, [ones, last], (*sizes(mask), 1), rows.dtype)
+        rows = _made("Mul", name, [rows, ones], sizes(rows), rows.dtype)
+        number = _made("Sum", name, [ones, axis], (batch, 1), rows.dtype, keep_dims=False)
+        number = _made("Maximum", name, [number, _like(1, rows)], (batch, 1), rows.dtype)
+    total = _made("Sum", name, [rows, axis], (batch, units), rows.dtype, keep_dims=False)
+    if kind == _SUM or columns == 1:
+        return total
+    if kind == _ROOT:
+        number = _made("Sqrt", name, [number], sizes(number), rows.dtype)
+    return _made("RealDiv", name, [total, number], (batch, units), rows.dtype)
+
+
+def dense(found: Found, _: Variables) -> Value | None:
+    """A matrix that was made sparse and dense again, with another number for the absent ones."""
+    ids, name, made = found["ids"], found[NODES][0].name, found[NODES][0].outputs[0]
+    values = ids
+    if "table" in found:
+        find = node_of(found, "LookupTableFindV2")
+        default = find.inputs[2]
+        values = _made(find.kind, name, [found["table"], ids, default], sizes(ids), made.dtype)
+        values.node.attrs = find.attrs
+    if values.dtype != made.dtype:
+        return None
+    given = [node_of(found, "NotEqual").outputs[0], values, _like(found["fill"], made)]
+    return _made("SelectV2", name, given, sizes(ids), made.dtype)
+
+
+def _like(number: Any, value: Value) -> Value:
+    return constant(np.array(number, value.dtype))
+
+
+def _made(
+    kind: str, name: str, inputs: list[Value], shape: tuple[Any, ...], dtype: str, **attrs: Any
+) -> Value:
+    return Node(kind, f"{name}/{kind}", inputs, attrs).output(shape, dtype)
