@@ -29,7 +29,7 @@ def part(arrays, prefix):
 def difference(found, expected):
     """Absolute below 1, relative above; of dicts, the largest."""
     if isinstance(expected, dict):
-        assert set(found) == set(expected), (sorted(found), sorted(expected))
+        assert set(found) >= set(expected), (sorted(found), sorted(expected))
         return max(difference(found[key], expected[key]) for key in expected)
     found = np.asarray(keras.ops.convert_to_numpy(found))
     assert found.shape == expected.shape, (found.shape, expected.shape)
@@ -63,7 +63,7 @@ def losses(model, folder):
 
 def run(module, folder):
     yield "steps", None
-    model = module.make_model(compiled=False)
+    model = module.make_model()
     model.load_weights(module.__file__.replace(".py", ".weights.h5"))
     yield "outputs", outputs(model, folder)
     saved = str(pathlib.Path(module.__file__).with_name(f"{keras.backend.backend()}.keras"))
