@@ -30,11 +30,14 @@ def matches(entered: str, scope: str) -> bool:
 
 
 def find(scope: Scope, within: Scope) -> int | None:
-    """Where in `within` all of `scope` ends, at the earliest."""
-    for start in range(len(within) - len(scope) + 1):
-        if all(matches(a, b) for a, b in zip(within[start:], scope, strict=False)):
-            return start + len(scope)
-    return None
+    """Where in `within` all of `scope` has come, other scopes between."""
+    end = 0
+    for each in scope:
+        found = [i for i in range(end, len(within)) if matches(within[i], each)]
+        if not found:
+            return None
+        end = found[0] + 1
+    return end
 
 
 def owned(node: Node) -> list[Layer | Weight]:
@@ -102,7 +105,7 @@ class Scopes:
             children = {self._outermost(node, scope) for node in members} - {scope}
             enough = True
         else:
-            enough = len(things) + len(children) > (0 if others > 1 else 1)
+            enough = len(things) + len(children) > (0 if others > 2 else 1)
         if not scope or not enough or len(members) == len(self._nodes):
             return
         between = self._after(members) & self._before(members) - members

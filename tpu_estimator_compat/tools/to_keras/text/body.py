@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from tpu_estimator_compat.tools.to_keras.classes import Part
-from tpu_estimator_compat.tools.to_keras.graph import Bound
+from tpu_estimator_compat.tools.to_keras.graph import Layer, Weight
 
 TOKEN = re.compile(r"\b[vmf]_\d{6}\b")
 
@@ -23,7 +24,7 @@ class Member:
       arguments: of the constructor, by name.
       positional: how many of them are written without a name.
       several: for a list, the arguments of each element.
-      bound: of a layer or weight, or of each of the list, what its weights are made of.
+      things: of a layer or weight, or of each of the list, itself.
       parts: of a class of the file, the part or parts that it is.
     """
 
@@ -33,20 +34,38 @@ class Member:
     arguments: dict[str, Any]
     positional: int = 0
     several: list[dict[str, Any]] | None = None
-    bound: list[dict[str, Bound]] = dataclasses.field(default_factory=list)
+    things: list[Layer | Weight] = dataclasses.field(default_factory=list)
     parts: list[Part] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
 class Statement:
-    """Lines of code, and the tokens of the values they make; `start` is what a loop begins with."""
+    """A statement.
+
+    Attributes:
+      lines: its code.
+      targets: the tokens of the values or the function that it makes.
+      start: of a loop, what its target is before.
+      params, inner: of a local function, its parameters and statements.
+    """
 
     lines: list[str]
     targets: list[str] = dataclasses.field(default_factory=list)
     start: str = ""
+    params: list[str] = dataclasses.field(default_factory=list)
+    inner: list[Statement] = dataclasses.field(default_factory=list)
 
-    def all_lines(self) -> list[str]:
-        return [f"{self.targets[0]} = {self.start}", *self.lines] if self.start else self.lines
+    def all(self, depth: int = 0) -> Iterator[tuple[int, Statement]]:
+        """Itself and what is within, each with how far it is indented."""
+        yield depth, self
+        for each in self.inner:
+            yield from each.all(depth + 1)
+
+    def tokens(self) -> list[str]:
+        """What it names, makes and takes, but for the members."""
+        lines = [line for _, each in self.all() for line in (each.start, *each.lines)]
+        found = dict.fromkeys(token for line in lines for token in TOKEN.findall(line))
+        return [token for token in found if token[0] != "m"]
 
 
 @dataclasses.dataclass
@@ -58,6 +77,9 @@ class Body:
     members: list[Member] = dataclasses.field(default_factory=list)
     statements: list[Statement] = dataclasses.field(default_factory=list)
     hints: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def all(self) -> list[tuple[int, Statement]]:
+        return [each for statement in self.statements for each in statement.all()]
 
 
 @dataclasses.dataclass(eq=False)

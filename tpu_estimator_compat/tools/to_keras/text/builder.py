@@ -19,7 +19,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     SCAN,
     SIZES,
     SOURCES,
-    Bound,
+    TRAINING,
     Layer,
     Node,
     Program,
@@ -35,13 +35,19 @@ from tpu_estimator_compat.tools.to_keras.training.losses import assigned_name
 _INLINE = 44
 """The longest expression that is written within another, names of two letters assumed."""
 _DEEPEST = 3
+_GIVEN = ("carry", "element")
 
 
-def path_within(part: Part, weight: Weight, made: dict[Part, Made]) -> str | None:
-    """The attributes that lead from a part to a weight that is its own or of a layer in it."""
-    for path, bound in made[part].cls.weights(part):
-        if bound.weights == [weight] and bound.make is None:
-            return re.sub(r"\.(\d+)", r"[\1]", path)
+def _within(part: Part, thing: Layer | Weight, made: dict[Part, Made]) -> str | None:
+    """The attributes that lead from a part to a layer or weight in it."""
+    for path, each in made[part].cls.things(part):
+        of_layer = (
+            [k for k, b in each.bound.items() if thing in b.weights]
+            if isinstance(each, Layer)
+            else []
+        )
+        if each is thing or of_layer:
+            return re.sub(r"\.(\d+)", r"[\1]", ".".join([path, *of_layer[:1]]))
     return None
 
 
@@ -187,18 +193,29 @@ class Builder:
         return f"{self._object(item)}({self._call(item)})"
 
     def _call(self, node: Node) -> str:
-        options = {k: v for k, v in node.layer.call.items() if k != "training"}
-        given = [self.ref(v) for v in node.inputs if v not in options.values()]
+        """The arguments of a layer's call; Keras passes `training` on by itself."""
+        options = {k: v for k, v in node.layer.call.items() if v is not TRAINING}
+        named = [v for given in options.values() for v in (given if _is_list(given) else [given])]
+        given = [self.ref(v) for v in node.inputs if v not in named]
         for key, value in options.items():
-            text = self.ref(value) if isinstance(value, Value) else literal(value)
-            given.append(f"{key}={text}")
+            texts = [
+                self.ref(v) if isinstance(v, Value) else literal(v)
+                for v in (value if _is_list(value) else [value])
+            ]
+            text = ", ".join(texts)
+            given.append(f"{key}=[{text}]" if _is_list(value) else f"{key}={text}")
         return ", ".join(given)
 
     def _object(self, item: Node | Part) -> str:
         """The attribute of what an item calls."""
         thing = _thing(item)
         if thing not in self._objects:
-            self._objects[thing] = f"self.{self._member([item]).token}"
+            path = None
+            for part in self.body.part.items if isinstance(thing, Layer) else ():
+                if isinstance(part, Part) and not path:
+                    path = _within(part, thing, self._made)
+                    path = path and f"{self._object(part)[5:]}.{path}"
+            self._objects[thing] = f"self.{path or self._member([item]).token}"
         return self._objects[thing]
 
     def _member(self, items: Sequence[Node | Part]) -> Member:
@@ -215,7 +232,7 @@ class Builder:
             layers = [each.layer for each in items if isinstance(each, Node)]
             arguments = [dict(zip(names, x.args, strict=True)) | x.options for x in layers]
             member = Member(token, self._layer_name(first.layer), first.layer.cls, arguments[0])
-            member.positional, member.bound = len(names), [layer.bound for layer in layers]
+            member.positional, member.things = len(names), [*layers]
         if len(items) > 1:
             member.several, member.name = arguments, _plural(member.name)
         self.body.members.append(member)
@@ -236,22 +253,20 @@ class Builder:
         """The attribute of a weight, through layers and parts if it is theirs."""
         for item in self.body.part.items:
             if isinstance(item, Part):
-                inner = path_within(item, weight, self._made)
+                inner = _within(item, weight, self._made)
                 if inner is not None:
                     return f"{self._object(item)[5:]}.{inner}"
             elif item.kind == LAYER:
                 for name, bound in item.layer.bound.items():
-                    if bound.weights == [weight] and bound.make is None:
+                    if weight in bound.weights:
                         return f"{self._object(item)[5:]}.{name}"
-        name = weight.name.split("/")[-1]
-        if name == "table":
-            name = weight.name.split("/")[-2]
+        *around, name = weight.name.split("/")
         options: dict[str, Any] = {"shape": weight.shape}
         options |= {} if weight.dtype == "float32" else {"dtype": weight.dtype}
         options |= {} if weight.trainable else {"trainable": False}
         token = f"m_{next(self._number):06d}"
-        member = Member(token, _base(name), "add_weight", options, bound=[{"": Bound([weight])}])
-        self.body.members.append(member)
+        name = around[-1] if name == "table" and around else name
+        self.body.members.append(Member(token, _base(name), "add_weight", options, things=[weight]))
         return token
 
     # Loops over layers.
@@ -323,11 +338,11 @@ class Builder:
           results, params: in groups, of which each is one result or parameter.
         """
         outside, self.body.statements = self.body.statements, []
-        given = []
+        given: list[str] = []
         for group in params:
             tokens = [self._token(v, _hint_of_input(v) if v else "") for v in group]
-            given.append(tokens[0] if len(tokens) == 1 else self._token(None, "given"))
-            if len(tokens) != 1 and tokens:
+            given.append(tokens[0] if len(tokens) == 1 else self._token(None, _GIVEN[len(given)]))
+            if len(tokens) > 1:
                 unpack = Statement([f"{', '.join(tokens)} = {given[-1]}"], tokens)
                 self.body.statements.append(unpack)
         values = [value for group in results for value in group]
@@ -341,11 +356,9 @@ class Builder:
             return f"lambda{' ' * len(given)}{''.join(given)}: {returned}"
         name = f"f_{next(self._number):06d}"
         self.body.hints[name] = hint
-        lines = [line for each in inside for line in each.all_lines()]
-        lines = [f"    {line}" if line else "" for line in [*lines, f"return {returned}"]]
-        before = [""] * bool(outside)
-        lines = [*before, f"def {name}({', '.join(given)}):", *lines, ""]
-        self.body.statements.append(Statement(lines, [name]))
+        inside.append(Statement([f"return {returned}"]))
+        head = f"def {name}({', '.join(given)}):"
+        self.body.statements.append(Statement([head], [name], params=given, inner=inside))
         return name
 
     def _token(self, value: Value | None, hint: str = "") -> str:
@@ -378,6 +391,10 @@ def _thing(item: Node | Part) -> Any:
     if isinstance(item, Part):
         return item.identity
     return item.layer if item.kind == LAYER else item
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, Value) for each in value)
 
 
 def _is_like(name: str, cls: Any) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tpu_estimator_compat.tools.to_keras.classes import Part
-from tpu_estimator_compat.tools.to_keras.graph import Bound, Code
+from tpu_estimator_compat.tools.to_keras.graph import Bound, Code, Layer, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Made, Member
 from tpu_estimator_compat.tools.to_keras.text.builder import Builder, default_of
@@ -43,16 +43,23 @@ class Class:
     def __str__(self) -> str:
         return self.name
 
-    def weights(self, part: Part) -> Iterator[tuple[str, Bound]]:
-        """By their attributes' path, what the weights of an object are made of."""
+    def things(self, part: Part) -> Iterator[tuple[str, Layer | Weight]]:
+        """By the path of attributes, the layers and weights of an object."""
         for member, own in zip(self.body.members, self.bodies[part].members, strict=True):
-            attribute, several = self.names[member.token], own.several is not None
-            for i, bound in enumerate(own.bound):
-                start = f"{attribute}.{i}" if several else attribute
-                yield from ((f"{start}.{k}".rstrip("."), each) for k, each in bound.items())
-            for i, inner in enumerate(own.parts):
-                start = f"{attribute}.{i}" if several else attribute
-                yield from ((f"{start}.{k}", each) for k, each in own.cls.weights(inner))
+            for i, thing in enumerate([*own.things, *own.parts]):
+                path = self.names[member.token] + (f".{i}" if own.several is not None else "")
+                if isinstance(thing, Part):
+                    yield from ((f"{path}.{k}", each) for k, each in own.cls.things(thing))
+                else:
+                    yield path, thing
+
+    def weights(self, part: Part) -> Iterator[tuple[str, Bound]]:
+        """By the path of attributes, what each weight of an object is made of."""
+        for path, thing in self.things(part):
+            if isinstance(thing, Weight):
+                yield path, Bound([thing])
+            else:
+                yield from ((f"{path}.{name}", bound) for name, bound in thing.bound.items())
 
     def constructor(self) -> list[str]:
         """The lines of `__init__` that make the members."""
@@ -66,14 +73,18 @@ class Class:
     def call(self) -> list[str]:
         """The lines of the call."""
         lines: list[str] = []
-        for i, statement in enumerate(self.body.statements):
+        before = 0
+        for i, (depth, statement) in enumerate(self.body.all()):
+            indent = "    " * depth
+            if lines and lines[-1] and (depth < before or statement.inner):
+                lines.append("")
+            before = depth
             start = self._named(self._numbers(i, -1, statement.start))
             target = self.names[statement.targets[0]] if statement.targets else ""
             if start and start != target:
-                lines.append(f"{target} = {start}")
+                lines.append(f"{indent}{target} = {start}")
             for j, line in enumerate(statement.lines):
-                if line or (lines and lines[-1]):  # no two blank lines
-                    lines.append(self._named(self._numbers(i, j, line)))
+                lines.append(indent + self._named(self._numbers(i, j, line)))
         return lines
 
     def _named(self, text: str) -> str:
@@ -183,13 +194,17 @@ def _skeleton(body: Body) -> Any:
         line = TOKEN.sub(lambda m: order.setdefault(m[0], f"t{len(order)}"), line)
         return _PIECE.sub(lambda m: m[0] if m[0][0] in "\"'" else "#", line)
 
-    lines = [plain(line) for each in body.statements for line in each.all_lines()]
+    lines = [
+        depth * " " + plain(line)
+        for depth, each in body.all()
+        for line in (each.start, *each.lines)
+    ]
     members = [
         (
             order.get(m.token),
             m.cls,
             m.positional,
-            tuple(sorted(m.bound[0])) if m.bound else (),
+            tuple(sorted(m.things[0].bound)) if m.things and isinstance(m.things[0], Layer) else (),
             m.several is not None,
             tuple(_varying(m)),
         )
@@ -258,7 +273,7 @@ def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
             yield (i, "each"), f"all_{_varying(member)[0]}", [_elements(o) for o in others]
         elif member.several is not None:
             yield (i, "count"), "count", [len(other.several or ()) for other in others]
-    for i, statement in enumerate(first.statements):
+    for i, (_, statement) in enumerate(first.all()):
         for j, line in [(-1, statement.start), *enumerate(statement.lines)]:
             texts = [_line(body, i, j) for body in bodies]
             for k, found in enumerate(_PIECE.finditer(line)):
@@ -268,7 +283,8 @@ def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
 
 
 def _line(body: Body, i: int, j: int) -> str:
-    return body.statements[i].start if j < 0 else body.statements[i].lines[j]
+    statement = body.all()[i][1]
+    return statement.start if j < 0 else statement.lines[j]
 
 
 def _number(text: str) -> Any:

@@ -13,7 +13,7 @@ _OPERATORS = ((" or ",), (" and ",), (" + ", " - "), (" * ", " / "))
 
 def lay_out(lines: list[str]) -> list[str]:
     """Breaks those lines that are too long; each begins with its indentation."""
-    return [part for line in lines for part in _broken(_quoted(line.rstrip()))]
+    return [part for line in lines for part in _broken(_quoted(line))]
 
 
 def _quoted(line: str) -> str:
@@ -21,10 +21,10 @@ def _quoted(line: str) -> str:
 
 
 def _broken(line: str, indent: str = "", comma: str = "") -> list[str]:
-    text = line.lstrip()
+    text = line.strip()
     indent = indent or line[: len(line) - len(text)]
     if len(indent + text + comma) <= WIDTH:
-        return [indent + text + comma]
+        return [indent + text + comma if text else ""]
     head = re.match(r"(?:return |[\w.\[\], ]+ = |\w+=|\"\w+\": |yield )?", text)
     start = head.end() if head else 0
     for signs in ((", ",), *_OPERATORS):

@@ -6,11 +6,10 @@ import itertools
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable
 
 import keras
 
-from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Member, Statement
+from tpu_estimator_compat.tools.to_keras.text.body import Body, Member, Statement
 
 _TAKEN = {"self", "inputs", "training", "keras", "layers", "ops", "tf", "x_", *keyword.kwlist}
 _OF_KERAS = {*dir(keras.Model), *dir(keras.layers.Layer), "self", "seed_generator", "metrics"}
@@ -20,7 +19,8 @@ _BUILT_IN = set(dir(__builtins__) if not isinstance(__builtins__, dict) else __b
 
 def names_of(body: Body) -> dict[str, str]:
     """By token, the names of a body's members, parameters, values and functions."""
-    return _attributes(body.members, body.part.scope) | _Locals(body).names
+    names = _attributes(body.members, body.part.scope)
+    return _Locals(body, body.statements, body.params, names, set()).names
 
 
 def _attributes(members: list[Member], scope: tuple[str, ...]) -> dict[str, str]:
@@ -49,66 +49,57 @@ def identifier(name: str) -> str:
 
 
 class _Locals:
-    """Gives names in the order of the statements; a value that is used up leaves its name."""
+    """Gives names in the order of the statements; a value that is used up leaves its name.
 
-    def __init__(self, body: Body):
-        self._body = body
-        self.names: dict[str, str] = {}
-        self._taken: set[str] = set()
-        self._features: set[str] = set()
-        self._uses = [self._used([*s.lines, s.start], s.targets) for s in body.statements]
-        self._last = {token: i for i, uses in enumerate(self._uses) for token in uses}
-        self._count = Counter(token for uses in self._uses for token in uses)
-        made = {token for statement in body.statements for token in statement.targets}
-        for token in body.params:
+    Attributes:
+      names: by token; what stands outside of a function is there before.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        statements: list[Statement],
+        params: list[str],
+        names: dict[str, str],
+        taken: set[str],
+    ):
+        self.names, self._taken, self._hints = names, taken, body.hints
+        for token in params:
             self._give(token, body.hints.get(token, ""))
-        self._features.update(t for t in body.params if self.names[t] not in _GENERAL)
-        self._uses = [[t for t in uses if t in made or t in self.names] for uses in self._uses]
-        for i, statement in enumerate(body.statements):
-            self._name(i, statement.targets)
-        for statement in body.statements:
-            self._name_inner(statement)
+        self._kept = {t for t in params if names[t] not in _GENERAL}
+        """Names of features, for these alone."""
+        own = {*params, *(token for each in statements for token in each.targets)}
+        uses = [[t for t in s.tokens() if t in own and t not in s.targets] for s in statements]
+        self._last = {token: i for i, tokens in enumerate(uses) for token in tokens}
+        self._count = Counter(itertools.chain.from_iterable(uses))
+        for i, statement in enumerate(statements):
+            ends = [token for token in uses[i] if self._last[token] == i]
+            if statement.start:  # what a loop takes stays until its end
+                ends = [t for t in ends if not any(t in line for line in statement.lines)]
+            self._taken -= {names[token] for token in ends}
+            for target in statement.targets:
+                self._name(target, ends if len(statement.targets) == 1 else [])
+            if 'inputs["' in statement.lines[0]:
+                self._kept.update(t for t in statement.targets if names[t] not in _GENERAL)
+            self._taken -= {names[t] for t in statement.targets if t not in self._last}
+            if statement.params or statement.inner:
+                outside = {names[token] for token in statement.tokens() if token in names}
+                _Locals(body, statement.inner, statement.params, names, outside)
+            for token in statement.tokens():
+                if token not in names:  # of a lambda, or what a loop is over
+                    self._give(token, body.hints.get(token, "").removeprefix("?"))
+                    self._taken.discard(names[token])
 
-    def _name_inner(self, statement: Statement) -> None:
-        """Names the locals of a function and what a loop is over, apart from what they use."""
-        tokens = [t for line in statement.lines for t in TOKEN.findall(line) if t[0] != "m"]
-        outer = [token for token in tokens if token in self.names]
-        loop = statement.lines[0].startswith("for ")
-        self._taken = set(self.names.values()) if loop else {self.names[t] for t in outer}
-        for token in dict.fromkeys(tokens):
-            if token not in self.names:
-                self._give(token, self._body.hints.get(token, "").removeprefix("?"))
-
-    @staticmethod
-    def _used(lines: Iterable[str], targets: list[str]) -> list[str]:
-        found = [token for line in lines for token in TOKEN.findall(line)]
-        return [token for token in dict.fromkeys(found) if token not in targets and token[0] != "m"]
-
-    def _name(self, i: int, targets: list[str]) -> None:
-        statement = self._body.statements[i]
-        ends = [token for token in self._uses[i] if self._last[token] == i]
-        if statement.start:  # what a loop takes stays until its end
-            inside = self._used(statement.lines, targets)
-            ends = [token for token in ends if token not in inside]
-        self._taken -= {self.names[token] for token in ends}
-        for target in targets:
-            hint = self._body.hints.get(target, "")
-            again = [t for t in ends if t in self.names and self.names[t] not in self._taken]
-            again = [t for t in again if t not in self._features and t[0] == "v"]
-            keeps = (
-                again
-                and len(targets) == 1
-                and (not hint or (hint[0] == "?" and self._count[again[0]] == 1))
-            )
-            if keeps:
-                self.names[target] = self.names[again[0]]
-                self._taken.add(self.names[target])
-            else:
-                self._give(target, hint.removeprefix("?"))
-            if 'inputs["' in statement.lines[0] and self.names[target] not in _GENERAL:
-                self._features.add(target)
-        # What is made and never used leaves its name, too.
-        self._taken -= {self.names[t] for t in targets if t not in self._last}
+    def _name(self, target: str, ends: list[str]) -> None:
+        """Names a value, after one that ends there if the author gave it no name."""
+        hint = self._hints.get(target, "")
+        free = [t for t in ends if t[0] == "v" and t not in self._kept]
+        free = [t for t in free if self.names[t] not in self._taken]
+        if free and (not hint or (hint[0] == "?" and self._count[free[0]] == 1)):
+            self.names[target] = self.names[free[0]]
+            self._taken.add(self.names[target])
+        else:
+            self._give(target, hint.removeprefix("?"))
 
     def _give(self, token: str, hint: str) -> None:
         free = (name for name in _GENERAL if name not in self._taken)
