@@ -1,0 +1,150 @@
+"""A training that is led out goes on as the original would."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tools.to_keras.training.described import led_out, losses, original
+
+import tpu_estimator_compat.v1 as tf1
+from tpu_estimator_compat.spec import EstimatorSpec
+
+v1 = tf.compat.v1
+random = np.random.default_rng(0)
+IMAGES = random.normal(size=(8, 6, 6, 2)).astype("float32")
+LABELS = random.integers(0, 5, 8)
+
+
+def images():
+    return tf.data.Dataset.from_tensors(({"image": IMAGES}, LABELS)).repeat()
+
+
+def spec_of(mode, logits, optimizer, loss=None, clip=None, labels=None, metrics=None):
+    predictions = {"class": tf.argmax(logits, 1), "probabilities": tf.nn.softmax(logits)}
+    if mode == "infer":
+        return EstimatorSpec(mode, predictions=predictions)
+    step = v1.train.get_global_step()
+    optimizer = optimizer(step)
+    pairs = optimizer.compute_gradients(loss)
+    if clip is not None:
+        pairs = clip(pairs)
+    update = v1.get_collection("update_ops")
+    train_op = tf.group(optimizer.apply_gradients(pairs, step), *update)
+    return EstimatorSpec(mode, predictions, loss, train_op, metrics)
+
+
+def clip_by_global_norm(pairs):
+    gradients, variables = zip(*pairs, strict=True)
+    return zip(tf.clip_by_global_norm(gradients, 0.5)[0], variables, strict=True)
+
+
+def clip_each(clip):
+    return lambda pairs: [(clip(gradient), variable) for gradient, variable in pairs]
+
+
+def mlp(optimizer, clip=None, regularized=""):
+    def model_fn(features, labels, mode):
+        x = v1.reshape(features["image"], [-1, 72])
+        x = tf1.layers.dense(x, 8, tf.nn.relu, name="hidden")
+        logits = tf1.layers.dense(x, 5, name="out")
+        loss = None
+        if labels is not None:
+            loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
+            for variable in v1.trainable_variables() if regularized else ():
+                if regularized in variable.name:
+                    loss += 0.01 * v1.nn.l2_loss(variable)
+        return spec_of(mode, logits, optimizer, loss, clip)
+
+    return model_fn
+
+
+def residual(features, labels, mode):
+    def normalized(x):
+        return tf1.layers.batch_normalization(x, momentum=0.9, training=mode == "train")
+
+    x = tf1.layers.conv2d(features["image"], 4, 3, padding="same", use_bias=False)
+    for _ in range(2):
+        before = x
+        x = tf.nn.relu(normalized(x))
+        x = tf1.layers.conv2d(x, 4, 3, padding="same", use_bias=False) + before
+    logits = tf1.layers.dense(v1.reduce_mean(x, [1, 2]), 5)
+    loss = None
+    if labels is not None:
+        loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
+        decayed = [v for v in v1.trainable_variables() if "batch_normalization" not in v.name]
+        loss += 2e-3 * v1.add_n([v1.nn.l2_loss(variable) for variable in decayed])
+    return spec_of(mode, logits, momentum_by_steps, loss)
+
+
+def momentum_by_steps(step):
+    rate = v1.train.piecewise_constant(step, [5, 8], [0.1, 0.02, 0.01])
+    return v1.train.MomentumOptimizer(rate, 0.9)
+
+
+def warmed_up(step):
+    rate = 0.01 * v1.minimum(1.0, v1.cast(step + 1, tf.float32) / 20.0)
+    return v1.train.AdamOptimizer(rate)
+
+
+train = v1.train
+ROWS = {
+    "adam": (mlp(lambda _: train.AdamOptimizer(0.01)), "Adam(learning_rate=0.01, epsilon=1e-08)"),
+    "warm-up": (mlp(warmed_up), "Adam(learning_rate=LearningRate(), epsilon=1e-08)"),
+    "gradient descent": (
+        mlp(
+            lambda step: train.GradientDescentOptimizer(
+                train.exponential_decay(0.1, step, 4, 0.5, staircase=True)
+            )
+        ),
+        "SGD(learning_rate=keras.optimizers.schedules.ExponentialDecay(initial_learning_rate=0.1, "
+        "decay_steps=4, decay_rate=0.5, staircase=True))",
+    ),
+    "polynomial": (
+        mlp(
+            lambda step: train.GradientDescentOptimizer(
+                train.polynomial_decay(0.1, step, 9, 0.01, power=2.0)
+            )
+        ),
+        "SGD(learning_rate=keras.optimizers.schedules.PolynomialDecay(initial_learning_rate=0.1, "
+        "decay_steps=9, end_learning_rate=0.01, power=2.0))",
+    ),
+    "momentum": (
+        mlp(lambda _: train.MomentumOptimizer(0.05, 0.9, use_nesterov=True), None, "kernel"),
+        "SGD(learning_rate=0.05, momentum=0.9, nesterov=True)",
+    ),
+    "rms_prop": (
+        mlp(lambda _: train.RMSPropOptimizer(0.01, 0.8, momentum=0.5, centered=True)),
+        "RMSprop(learning_rate=0.01, centered=True, rho=0.8, momentum=0.5, epsilon=1e-10)",
+    ),
+    "adagrad": (
+        mlp(lambda _: train.AdagradOptimizer(0.1), clip_by_global_norm),
+        "Adagrad(learning_rate=0.1, epsilon=0.0, global_clipnorm=0.5)",
+    ),
+    "adadelta": (
+        mlp(lambda _: train.AdadeltaOptimizer(1.0), clip_each(lambda g: tf.clip_by_norm(g, 0.2))),
+        "Adadelta(learning_rate=1.0, rho=0.95, epsilon=1e-08, clipnorm=0.2)",
+    ),
+    "ftrl": (
+        mlp(
+            lambda _: train.FtrlOptimizer(0.1, l1_regularization_strength=0.01),
+            clip_each(lambda g: tf.clip_by_value(g, -0.1, 0.1)),
+        ),
+        "Ftrl(learning_rate=0.1, l1_regularization_strength=0.01, clipvalue=0.1)",
+    ),
+    "residual": (
+        residual,
+        "Momentum(learning_rate=keras.optimizers.schedules.PiecewiseConstantDecay(boundaries=[5, "
+        "8], values=[0.1, 0.02, 0.01]), momentum=0.9)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_goes_on(name, tmp_path):
+    """50 losses of the Keras model from the checkpoint on, and its predictions after these."""
+    model_fn, optimizer = ROWS[name]
+    modes, training = led_out(model_fn, images, tmp_path)
+    assert training.optimizer.text.removeprefix("keras.optimizers.") == optimizer
+    assert training.notes == []
+    assert training.step == modes.step == 3
+    found = losses(modes, training, 50)
+    np.testing.assert_allclose(found, original(modes, 50), rtol=1e-4)
