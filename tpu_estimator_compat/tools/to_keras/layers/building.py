@@ -364,8 +364,8 @@ def fused_batch_normalization(found: Found, variables: Variables) -> Call | None
         moving = _moving(weights, variables)
         return _batch_normalization(weights, moving, size, options, TRAINING)
     averages: Found = {
-        "moving_mean": Made.of(found["mean"]),
-        "moving_variance": Made.of(found["variance"]),
+        "moving_mean": Made.of(found["averages"]),
+        "moving_variance": Made.of(found["variances"]),
     }
     return (
         None

@@ -111,7 +111,7 @@ OTHERS: list[Row] = [
         b.flat_normalization,
     ),
     ("x * rms_root * weight.scale", b.rms_normalization),
-    ("FusedBatchNorm(x, gamma, beta, mean, variance)", b.fused_batch_normalization),
+    ("FusedBatchNorm(x, gamma, beta, averages, variances)", b.fused_batch_normalization),
     ("Reshape(MatMul(Reshape(x, _), weight.kernel, transpose_a=False), shape)", b.dense),
     ("MatMul(x, weight.kernel, transpose_a=False)", b.dense),
     ("BatchMatMul(x, weight.kernel, adj_x=False)", b.dense),
