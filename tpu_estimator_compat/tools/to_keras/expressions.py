@@ -105,14 +105,18 @@ def of_arguments(name: str, **places: int) -> Rule:
     """A function of the first input, whose other inputs are arguments by name."""
 
     def rule(node: Node, texts: list[str]) -> str:
-        given = {k: argument(node.inputs[i], texts[i]) for k, i in places.items()}
-        return called(name, texts[0], **{k: Code(v) for k, v in given.items()})
+        given = {k: Code(shape(node, i, texts)) for k, i in places.items()}
+        return called(name, texts[0], **given)
 
     return rule
 
 
 def shape(node: Node, index: int, texts: list[str]) -> str:
     return argument(node.inputs[index], texts[index])
+
+
+def expand_dims(node: Node, texts: list[str]) -> str:
+    return called("expand_dims", texts[0], axis=int(_constant(node, 1).item()))
 
 
 def reshape(node: Node, texts: list[str]) -> str:

@@ -156,7 +156,7 @@ def _table() -> dict[str, Rule]:
         "DepthwiseConv2dNative": e.convolution("depthwise_conv"),
         "Einsum": lambda node, t: e.called("einsum", literal(node.attrs["equation"]), *t),
         EXPRESSION: e.written,
-        "ExpandDims": e.of_arguments("expand_dims", axis=1),
+        "ExpandDims": e.expand_dims,
         "Fill": lambda node, t: e.called("full", e.shape(node, 0, t), t[1]),
         FUNCTION: e.keras_function,
         "FusedBatchNorm": e.batch_norm,
