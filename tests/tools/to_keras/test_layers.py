@@ -72,6 +72,11 @@ def normalized(x, epsilon=1e-6, outside=0.0, axis=-1):
     return gamma * (x - mean) / _plus(v1.sqrt(variance + epsilon), outside) + beta
 
 
+def gamma_of_rows(x):
+    mean, variance = v1.nn.moments(x, [2], keepdims=True)
+    return (x - mean) * v1.rsqrt(variance + 1e-6) * weight("gamma", 3, 1)
+
+
 def _plus(x, number):
     return x + number if number else x
 
@@ -254,6 +259,13 @@ ROWS = {
         "BatchNormalization(scale=False)[beta, moving_mean, moving_variance](training=training); "
         "Relu",
     ),
+    "slim's batch normalization of vectors": (
+        lambda x: slim.fully_connected(x, 4, normalizer_fn=slim.batch_norm),
+        VECTOR,
+        "fully_connected: Dense(4, use_bias=False)[kernel]; Reshape; fully_connected/BatchNorm: "
+        "BatchNormalization(scale=False)[beta, moving_mean, moving_variance](training=training); "
+        "Reshape; Relu",
+    ),
     "layer normalization": (
         normalized,
         SEQUENCE,
@@ -288,6 +300,22 @@ ROWS = {
         lambda x: normalized(x, axis=1),
         IMAGE,
         "Mean; Sub; Mul; SquaredDifference; Mean; AddV2; Sqrt; RealDiv; AddV2",
+    ),
+    "gamma of another axis": (
+        gamma_of_rows,
+        {"x": (F, (None, 3, 3))},
+        "layer_normalization: LayerNormalization(epsilon=1e-06, center=False, scale=False); Mul",
+    ),
+    "averages that train": (
+        lambda x: (x - weight("a", 3)) * v1.rsqrt(weight("v", 3) + 1e-3),
+        VECTOR,
+        "Sub; AddV2; Rsqrt; Mul",
+    ),
+    "integers": (lambda x: v1.reduce_max(x, [1, 2]), {"x": ("int32", (None, 4, 4, 3))}, "Max"),
+    "an einsum that sums": (
+        lambda x: v1.einsum("abc,cd->ad", x, weight("p/kernel", 3, 2)),
+        SEQUENCE,
+        "Einsum",
     ),
     "RMS": (by_rms, SEQUENCE, "norm: RMSNormalization()[scale]"),
     "gelu by tanh": (gelu, VECTOR, "ops.gelu()"),
@@ -396,7 +424,16 @@ FEATURES = {"numbers": ("int64", (None, 4)), "amounts": (F, (None, 2))}
 SUM = "Cast; ExpandDims; Mul; Sum; "
 MEAN = f"{SUM}Sum; Maximum; "
 LINEAR = {"layer": v1.feature_column.linear_model}
+
+
+def bag_with_default(x):
+    places = v1.where(v1.not_equal(x, -1))
+    numbers = v1.SparseTensor(places, v1.gather_nd(x, places), v1.shape(x, out_type=v1.int64))
+    return v1.nn.safe_embedding_lookup_sparse(weight("words", 7, 2), numbers, default_id=0)
+
+
 BAGS = {
+    "bag with a row for none": (bag_with_default, {"x": ("int64", (None, 4))}, None),
     "bag": (bag, IDS, f"NotEqual; SelectV2; words: Embedding(7, 2)[embeddings]; {MEAN}RealDiv"),
     "bag by root": (
         lambda x: bag(x, "sqrtn"),
@@ -467,6 +504,9 @@ def test_recognized(case):
     build, specs, expected = (ROWS | BAGS)[case]
     program, weights, feeds, results = running.program_of(build, specs)
     recognize(program, weights)
+    if expected is None:
+        assert "SparseSegment" in described(program)
+        return
     assert described(program) == expected
     made = running.run(program, feeds, training="training=" in expected)
     for name, result in results.items():

@@ -21,7 +21,12 @@ def bag(found: Found, _: Variables) -> Call | None:
     ids, table = found["ids"], found["embeddings"]
     if ids.rank != 2 or len(table.shape) != 2:
         return None
-    name = found[NODES][0].name
+    name, rows = found[NODES][0].name, node_of(found, "StridedSlice")
+    begin, end = (value.constant for value in rows.inputs[1:3])
+    if begin is None or end is None or [*begin, *end] != [0, 0, 0, 1]:
+        return None
+    if "chosen" in found and found[NODES][0].kind not in ("Select", "SelectV2"):
+        return None  # where a row has none, there stands the row of a default number
     if "absent" in found:
         mask = _mask(found, name)
         safe = _made("SelectV2", name, [mask, ids, _like(0, ids)], sizes(ids), ids.dtype)

@@ -128,7 +128,7 @@ def matmul(found: Found, _: Variables) -> Call | None:
     x, outer, node = found["x"], found[NODES][0], found[NODES][1]
     if node.attrs["transpose_b"] or not _keeps_leading(x, outer.outputs[0], found["shape"]):
         return None
-    fits = sizes(found["matrix"])[:1] == sizes(x)[-1:]
+    fits = sizes(found["matrix"])[:1] == sizes(x)[-1:] != (None,)
     return Call("ops.matmul", [x, found["matrix"]]) if fits else None
 
 
@@ -176,6 +176,8 @@ def einsum_dense(found: Found, _: Variables) -> Call | None:
         return None
     if any(len(set(each)) != len(each) for each in (ours, weights, made)):
         return None
+    if {*ours} - {*made} != {*weights} - {*made}:  # an axis of one that is summed alone
+        return None
     if made[:-1] == ours[:-1] and weights == ours[-1] + made[-1]:
         return _dense(x, kernel)
     given_sizes = dict(zip(weights, kernel.shape, strict=True))
@@ -214,9 +216,7 @@ def dropout(found: Found, _: Variables) -> Call | None:
 
 def _vector(made: Made | None, size: int | None) -> Made | None:
     """A weight that broadcasts along the last axis, as an array of one axis."""
-    if made is None or size is None or made.size != size or made.shape[-1] != size:
-        return None
-    return made.reshaped(size)
+    return made.reshaped(size) if made and size and made.trailing == (size,) else None
 
 
 def _affine(found: Found) -> dict[str, Any]:
@@ -232,9 +232,13 @@ def normalization(found: Found, variables: Variables) -> Call | None:
     if not _is_data(x) or ("moving_mean" in found) != ("moving_variance" in found):
         return None
     if "moving_mean" in found:
+        if found["moving_mean"].weight.trainable or found["moving_variance"].weight.trainable:
+            return None
         return _batch_normalization(found, found, sizes(x)[-1], _affine(found))
     axes, rank = _numbers(found["axes"], x) or (), x.rank or 0
     kept = found["mean"].rank == rank
+    if rank < 2 or found["variance"].rank != found["mean"].rank:
+        return None
     if axes == tuple(range(rank - 1)):
         moving = _moving(found, variables)
         affine = _affine(found)
@@ -243,8 +247,10 @@ def normalization(found: Found, variables: Variables) -> Call | None:
         return None
     weights: Found = {k: found[k] for k in ("gamma", "beta") if k in found}
     options = _affine(found)
+    last = sizes(x)[rank - len(axes) :]
     if axes == tuple(range(rank - len(axes), rank)) and all(
-        made.size == math.prod(sizes(x)[rank - len(axes) :]) for made in weights.values()
+        made.shape[-len(last) :] == last and made.size == math.prod(last)
+        for made in weights.values()
     ):
         return _layer_normalization(x, axes, options, weights)
     groups = {tuple(range(1, rank)): 1, tuple(range(1, rank - 1)): -1}.get(axes)

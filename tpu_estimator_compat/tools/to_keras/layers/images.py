@@ -138,6 +138,8 @@ def separable(found: Found, _: Variables) -> Call | None:
         return None
     if set(second.shape[:-2]) != {1} or set(point.attrs["strides"]) != {1}:
         return None
+    if point.attrs["padding"] == "EXPLICIT":
+        return None
     if second.shape[-2] != window.channels * depthwise.shape[-1]:
         return None
     rank = len(window.axes)

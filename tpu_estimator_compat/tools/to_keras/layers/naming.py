@@ -70,7 +70,8 @@ def _by_call(node: Node, layer: Layer) -> tuple[tuple[str, ...], str]:
         if without_number(part) in (default, default.replace("_", "")):
             return node.scope[:i], part
     leaf = node.name.rpartition("/")[2]
-    return node.scope, default if leaf[:1].isupper() else leaf
+    is_given = leaf[:1].islower() and without_number(leaf) not in ("add", "mul", "sub", "truediv")
+    return node.scope, leaf if is_given else default
 
 
 def default_name(cls: str) -> str:

@@ -27,17 +27,7 @@ from tpu_estimator_compat.tools.to_keras.layers.patterns import STAGES
 from tpu_estimator_compat.tools.to_keras.layers.recurrent import find_recurrent
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
 
-_ACTIVATIONS = {
-    "Elu": "elu",
-    "Relu": "relu",
-    "Relu6": "relu6",
-    "Selu": "selu",
-    "Sigmoid": "sigmoid",
-    "Softmax": "softmax",
-    "Softplus": "softplus",
-    "Softsign": "softsign",
-    "Tanh": "tanh",
-}
+_ACTIVATIONS = "Elu Relu Relu6 Selu Sigmoid Softmax Softplus Softsign Tanh"
 _ADDS = ("BiasAdd", "AddV2", "Add")
 
 
@@ -137,7 +127,7 @@ class _Recognizer:
 
     def _layer_of(self, call: Call, old: Node) -> Layer | None:
         dtype = old.outputs[0].dtype
-        if any(made.dtype != dtype for made in call.bound.values()):
+        if "float" not in dtype or any(made.dtype != dtype for made in call.bound.values()):
             return None
         options = call.options if dtype == "float32" else {**call.options, "dtype": dtype}
         key = (call.name, repr(call.args), repr(options), tuple(call.bound.items()))
@@ -188,12 +178,9 @@ class _Recognizer:
     def _fold_bias(self, layer: Layer) -> None:
         if layer.options.get("use_bias", layer.cls != "layers.EinsumDense"):
             return
-        adds = [self._only_user(node) for node in self._calls[layer]]
-        biases = {
-            self._bias_of(layer, node, add)
-            for node, add in zip(self._calls[layer], adds, strict=True)
-        }
-        [bias, *more] = biases
+        nodes = self._calls[layer]
+        adds = [self._only_user(node) for node in nodes]
+        [bias, *more] = {self._bias_of(layer, *pair) for pair in zip(nodes, adds, strict=True)}
         if bias is None or more or bias.weight in self._owners or self._takers(bias) - {*adds}:
             return
         self._bind(layer, "bias", bias)
@@ -226,25 +213,21 @@ class _Recognizer:
         by_name = add.kind == "BiasAdd"
         if by_name and (add.attrs.get("data_format") == "NCHW") != first and len(shape) > 2:
             return None
-        trailing = made.shape
-        while len(trailing) > 1 and trailing[0] == 1:
-            trailing = trailing[1:]
         if layer.cls == "layers.EinsumDense":
-            fits = 0 < len(trailing) < len(shape) and shape[-len(trailing) :] == trailing
-            return made.reshaped(*trailing) if fits else None
+            axes = len(made.trailing)
+            fits = 0 < axes < len(shape) and shape[-axes:] == made.trailing
+            return made.reshaped(*made.trailing) if fits else None
+        wanted: tuple[Any, ...] = (shape[1 if first else -1],)
         if first and not by_name:
-            fits = trailing == (shape[1], *[1] * (len(shape) - 2))
-        else:
-            fits = trailing == (shape[1 if first else -1],)
-        return made.reshaped(made.size) if fits else None
+            wanted += (1,) * (len(shape) - 2)
+        return made.reshaped(made.size) if made.trailing == wanted else None
 
     def _fold_activation(self, layer: Layer) -> None:
         if not any(name in layer.cls for name in ("Dense", "Conv")):
             return
         nodes = self._calls[layer]
         users = [self._only_user(node) for node in nodes]
-        names = {_activation(node, user) for node, user in zip(nodes, users, strict=True)}
-        [name, *more] = names
+        [name, *more] = {_activation(*pair) for pair in zip(nodes, users, strict=True)}
         if name is not None and not more:
             layer.options["activation"] = name
             self._swallow(layer, users)
@@ -347,7 +330,7 @@ def _activation(node: Node, user: Node | None) -> str | None:
         parents = [w.name.split("/")[-2:-1] for b in node.layer.bound.values() for w in b.weights]
         if any(_plain(parent) != _plain(user.scope[-1:]) for parent in parents):
             return None
-    return _ACTIVATIONS.get(user.kind)
+    return user.kind.lower() if user.kind in _ACTIVATIONS.split() else None
 
 
 def _plain(scope: Sequence[str]) -> list[str]:

@@ -225,6 +225,7 @@ class _Scan:
         options |= {"return_sequences": True} if sequences else {}
         options |= {"return_state": True} if states else {}
         options |= {"zero_output_for_mask": True} if mask and sequences else {}
+        options |= {"dtype": x.dtype} if x.dtype != "float32" else {}
         layer = Layer(cls, "", (), [units], options)
         forget = cell.found.get("forget_bias", 0.0)
         layer.bound = {

@@ -53,6 +53,12 @@ class Made:
         return self.weight.dtype
 
     @property
+    def trailing(self) -> tuple[int, ...]:
+        """The shape without leading dimensions of 1, along which it broadcasts."""
+        first = next((i for i, n in enumerate(self.shape) if n != 1), len(self.shape) - 1)
+        return self.shape[max(first, 0) :]
+
+    @property
     def size(self) -> int:
         return math.prod(self.shape)
 
