@@ -9,7 +9,6 @@ import subprocess
 import pytest
 
 from tpu_estimator_compat.__main__ import main
-from tpu_estimator_compat.tools.scan import each_file
 from tpu_estimator_compat.tools.scan.each_file import EachFile
 from tpu_estimator_compat.tools.scan.files import CannotRead
 
@@ -193,11 +192,3 @@ def test_work_that_hangs_dies_swells_or_fails_is_one_files_alone(work, good, bad
         with pytest.raises(CannotRead, match=said):
             of(bad)
         of(good)
-
-
-@pytest.mark.slow
-def test_progress_is_shown_of_a_file_that_takes_long(folder, monkeypatch, capsys):
-    (folder / "a.py").write_text(f"y = {' + '.join(['x'] * 40_000)}\n")
-    monkeypatch.setattr(each_file, "_QUIET", 0.0)
-    main(["scan", "tree"])
-    assert "Reading tree/a.py" in capsys.readouterr().err

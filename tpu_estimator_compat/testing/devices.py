@@ -17,22 +17,20 @@ from tpu_estimator_compat.tf_internals import context
 
 
 def divide(replicas: int) -> None:
-    """Gives TensorFlow and JAX that many logical CPUs, no GPU; RuntimeError once others exist."""
-    try:
+    """Gives TensorFlow and JAX that many logical CPUs, and no GPU, to the end of the process.
+
+    JAX keeps devices that it has made.
+    """
+    if context.context()._context_handle is None:
         tf.config.set_visible_devices([], "GPU")
         local.split_cpu(replicas)
-    except RuntimeError:  # "cannot be modified after being initialized"
-        made = len(tf.config.list_logical_devices("CPU"))
-        if made != replicas or tf.config.list_logical_devices("GPU"):
-            raise RuntimeError(
-                f"TensorFlow has made its devices already, {made} logical CPUs; asked "
-                f"for: {replicas}, and no GPU"
-            ) from None
+    elif _count() != replicas:
+        _enter(_other_context(replicas))
     os.environ["JAX_NUM_CPU_DEVICES"] = str(replicas)
     if jax := sys.modules.get("jax"):  # it has read this variable
-        for name, value in (("jax_platforms", "cpu"), ("jax_num_cpu_devices", replicas)):
-            if getattr(jax.config, name) != value:
-                jax.config.update(name, value)
+        with contextlib.suppress(RuntimeError):
+            jax.config.update("jax_platforms", "cpu")
+            jax.config.update("jax_num_cpu_devices", replicas)
 
 
 @contextlib.contextmanager
@@ -40,22 +38,26 @@ def of_replicas(replicas: int) -> Iterator[None]:
     """Gives TensorFlow at least `replicas` logical CPUs and no GPU, for the time of the block.
 
     A context of TensorFlow makes its devices only once. Where this process's has others, another
-    context takes its place, and everything else of the process stays as it is. Tensors of one
-    context are not for the other.
+    context takes its place, and everything else of the process stays as it is. Tensors, variables
+    and functions of one context can be used in the other; lookup tables cannot.
     """
     check_count(replicas, "replicas")
     own = context.context()
     if own._context_handle is None:  # tests are for CPUs, and GPUs may be other processes'
         tf.config.set_visible_devices([], "GPU")
-    if local.count_logical_cpus() >= replicas and not tf.config.get_visible_devices("GPU"):
+    if _count() >= replicas:
         yield
         return
-    own.ensure_initialized()
-    _enter(_other_context(own, replicas, own.config.SerializeToString(deterministic=True)))
+    _enter(_other_context(replicas))
     try:
         yield
     finally:
         _enter(own)
+
+
+def _count() -> int:
+    """The number of logical CPUs, even before they exist; 0 beside GPUs."""
+    return 0 if tf.config.get_visible_devices("GPU") else local.count_logical_cpus()
 
 
 def _enter(chosen: Any) -> None:
@@ -63,8 +65,14 @@ def _enter(chosen: Any) -> None:
     local.strategy.cache_clear()  # its devices are those of the context that ended
 
 
+def _other_context(replicas: int) -> Any:
+    own = context.context()
+    own.ensure_initialized()
+    return _context_beside(own, replicas, own.config.SerializeToString(deterministic=True))
+
+
 @functools.cache
-def _other_context(own: Any, replicas: int, config: bytes) -> Any:
+def _context_beside(own: Any, replicas: int, config: bytes) -> Any:
     """A context that is kept, since variables of a check may live on, such as in a traceback."""
     made = _OtherContext(tf.compat.v1.ConfigProto.FromString(config))
     made.own = own

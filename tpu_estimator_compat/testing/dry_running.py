@@ -86,7 +86,7 @@ def dry_run(
         words += [f"--own-folder={flag}" for flag in own_folders]
         words += [os.fspath(script), *flags]
         command = child_process.module_command("tpu_estimator_compat", *words)
-        ending = child_process.wait(child_process.start(command, log), time_limit, every=0.1)
+        ending = child_process.wait(child_process.start(command, log), time_limit)
         text = answer.read_text(encoding="utf-8") if answer.exists() else ""
         # The last report that the process wrote, perhaps incomplete.
         found = Report.from_json(text) if text else Report(None)

@@ -90,13 +90,12 @@ def wait(
     process: subprocess.Popen[bytes],
     time_limit: float | None = None,
     progress: Callable[[float], None] = lambda seconds: None,
-    every: float = 1.0,
 ) -> Ending:
     """Waits for a process of `start`, and leaves neither it nor its descendants running.
 
     Args:
       time_limit: seconds after which the process is killed; None for no limit.
-      progress: called with the elapsed seconds, at once and then every `every` seconds.
+      progress: called with the elapsed seconds, at once and then every second.
     """
     started = time.monotonic()
     code = None
@@ -104,7 +103,7 @@ def wait(
         while code is None and _left(started, time_limit) > 0:
             progress(time.monotonic() - started)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(max(0.0, min(every, _left(started, time_limit))))
+                code = process.wait(max(0.0, min(1.0, _left(started, time_limit))))
     finally:
         end(process)
     return Ending(code, is_stuck=process.returncode is None)

@@ -31,7 +31,7 @@ def surroundings(monkeypatch, tmp_path):
 
 def examine(monkeypatch, answers):
     calls = give(monkeypatch, answers)
-    return list(Examination(None, 60.0, lambda what: None).results()), calls
+    return list(Examination(None, 60.0).results()), calls
 
 
 def test_all_is_well(monkeypatch):

@@ -65,14 +65,8 @@ class ReplicaProcess:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        if not session.items:
-            return
-        try:
-            # A conftest may have asked for other devices while it was imported.
+        if session.items:  # a conftest may have asked for other devices while it was imported
             devices.divide(self._request["replicas"])
-        except RuntimeError as error:
-            self._send("failure", f"{error}. They were made while the test was collected.")
-            session.items.clear()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

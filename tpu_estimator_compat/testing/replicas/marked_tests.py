@@ -62,7 +62,11 @@ class ReplicaTests:
             item.config.stash[NUMBER] = number
             return None
         if _debugs(item.config):
-            return _run_here(item, number)
+            from tpu_estimator_compat.testing import devices  # it imports TensorFlow
+
+            devices.divide(number)
+            item.config.stash[NUMBER] = number
+            return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         run = pytest.CallInfo.from_call(
             lambda: self._run_in_process(item, number),
@@ -164,25 +168,3 @@ def _own_basetemp(config: pytest.Config) -> str:
 def _debugs(config: pytest.Config) -> bool:
     """Whether a debugger, which needs the terminal, may stop in a test."""
     return bool(config.getoption("usepdb") or config.getoption("trace"))
-
-
-def _run_here(item: pytest.Item, number: int) -> bool | None:
-    """Sets this process's devices and lets pytest run the test; True if that fails the test."""
-    run = pytest.CallInfo.from_call(lambda: _set_devices_here(number), when="setup")
-    if run.excinfo is None:
-        item.config.stash[NUMBER] = number
-        return None
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    _log(item, run)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
-
-
-def _set_devices_here(number: int) -> None:
-    from tpu_estimator_compat.testing import devices  # it imports TensorFlow
-
-    try:
-        devices.divide(number)
-    except RuntimeError as error:
-        message = f"{error}. A debugger needs the test in this process: run this test alone."
-        pytest.fail(message, pytrace=False)

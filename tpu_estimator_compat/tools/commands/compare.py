@@ -20,7 +20,6 @@ import pathlib
 from collections.abc import Iterator
 
 from tpu_estimator_compat.command_path import return_working_directory
-from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.old_names.legacy.notebooks.cells import is_notebook
 from tpu_estimator_compat.tools import child_process
@@ -225,7 +224,7 @@ def _of_script(arguments: argparse.Namespace) -> Report:
         (*runs.Script.own_folders, *arguments.own_folder),
         tuple(arguments.modern_package),
     )
-    with _folder(arguments.keep) as folder, Activity("Comparing") as tell:
+    with _folder(arguments.keep) as folder:
         new_script = None
         if arguments.new_script:
             new_script = dataclasses.replace(script, name=arguments.new_script, module=False)
@@ -234,7 +233,6 @@ def _of_script(arguments: argparse.Namespace) -> Report:
             folder,
             arguments.steps,
             arguments.time_limit,
-            lambda run, steps: tell(run, f": step {steps} of {arguments.steps}"),
             new_script,
             arguments.first_step,
         )

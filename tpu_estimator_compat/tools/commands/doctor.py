@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import pathlib
 
-from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.tools.reports.sources import say
 
 NAME = "doctor"
@@ -63,9 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise ValueError("--model_dir is empty. Give a folder or a bucket, or leave it out.")
         if arguments.report:
             pathlib.Path(arguments.report).touch()  # before the checks take their minutes
-        with Activity("Checking") as tell:
-            examination = Examination(arguments.model_dir, arguments.time_limit, tell)
-            found = list(examination.results())
+        found = list(Examination(arguments.model_dir, arguments.time_limit).results())
         if arguments.report:
             text = report.markdown(found, arguments.model_dir)
             pathlib.Path(arguments.report).write_text(text, encoding="utf-8")

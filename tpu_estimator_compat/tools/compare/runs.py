@@ -10,9 +10,10 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.environment import JAX, SESSION, TENSORFLOW
 from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, dialect
@@ -21,9 +22,6 @@ from tpu_estimator_compat.tools.compare.report import Failure
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.compare.evidence import Evidence
-
-Progress = Callable[[str, int], None]
-"""Called with the name of a run and its number of training steps so far."""
 
 _SIDES = pathlib.Path(__file__).with_name("sides")
 _HERE = (sys.executable, "-m", "tpu_estimator_compat.tools.compare.sides.ours")
@@ -106,7 +104,6 @@ class Runner:
     folder: pathlib.Path
     steps: int
     time_limit: float
-    progress: Progress = lambda name, steps: None
     new_script: Script | None = None
     first_step: bool = False
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -174,12 +171,13 @@ class Runner:
         self, command: list[str], name: str, folder: pathlib.Path, variables: dict[str, str]
     ) -> Failure | None:
         """Waits for a process; returns a failure that is not in its record, if there is one."""
-        ending = child_process.wait(
-            child_process.start(command, folder / "log", environment=variables),
-            self.time_limit,
-            lambda seconds: self.progress(name, _steps_made(folder)),
-            every=0.2,
-        )
+        process = child_process.start(command, folder / "log", environment=variables)
+        with Activity(name) as tell:
+            ending = child_process.wait(
+                process,
+                self.time_limit,
+                lambda seconds: tell(name, f": step {_steps_made(folder)} of {self.steps}"),
+            )
         if ending.code is None:
             what = f"it took more than {self.time_limit:g} s (--time-limit)"
             return Failure("time", what, _tail(folder))

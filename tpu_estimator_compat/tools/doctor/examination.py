@@ -9,6 +9,7 @@ from typing import Any
 
 from tpu_estimator_compat import environment
 from tpu_estimator_compat.engine.jax import installation as jax_installation
+from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.tools.doctor import (
     caches,
     checkpoints,
@@ -31,7 +32,6 @@ class Examination:
 
     model_dir: str | None
     time_limit: float
-    progress: Callable[[str], None]
 
     def results(self) -> Iterator[CheckResult]:
         """Runs the checks in turn; OSError if processes or temporary files cannot be made."""
@@ -108,8 +108,8 @@ class Examination:
         variables: Variables = _ALONE,
     ) -> probing.Outcome:
         concern = function.__module__.rpartition(".")[2]
-        self.progress(f"{concern} {arguments.get('runtime', '')}".strip())
-        return probing.run(function, arguments, self.time_limit, variables)
+        with Activity(f"{concern} {arguments.get('runtime', '')}".strip()):
+            return probing.run(function, arguments, self.time_limit, variables)
 
 
 def _without_jax() -> CheckResult:
