@@ -8,7 +8,12 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tpu_estimator_compat.tools.to_keras.classes.scopes import Scope, Scopes, owner_length
+from tpu_estimator_compat.tools.to_keras.classes.scopes import (
+    Scope,
+    Scopes,
+    common,
+    owner_length,
+)
 from tpu_estimator_compat.tools.to_keras.classes.sizes import localize
 from tpu_estimator_compat.tools.to_keras.graph import (
     CONSTANT,
@@ -144,15 +149,8 @@ def _give_weights(scopes: Scopes, parts: dict[Scope, Part]) -> None:
     for weight, found in places.items():
         owners = {scopes.inner(place[: owner_length(weight, place)]) for place in found}
         nested = any(a != b and a == b[: len(a)] for a in owners for b in owners)
-        for owner in {scopes.inner(_common(owners))} if nested else owners:
+        for owner in {scopes.inner(common(owners))} if nested else owners:
             parts[owner].weights.append(weight)
-
-
-def _common(scopes: Iterable[Scope]) -> Scope:
-    first, *rest = scopes
-    while any(each[: len(first)] != first for each in rest):
-        first = first[:-1]
-    return first
 
 
 def _sort(part: Part) -> Part | None:

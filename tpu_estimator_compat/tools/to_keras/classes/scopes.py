@@ -40,6 +40,14 @@ def find(scope: Scope, within: Scope) -> int | None:
     return end
 
 
+def common(scopes: Iterable[Scope]) -> Scope:
+    """The innermost scope in which all are."""
+    first, *rest = scopes
+    while any(each[: len(first)] != first for each in rest):
+        first = first[:-1]
+    return first
+
+
 def owned(node: Node) -> list[Layer | Weight]:
     """The layer or the weights that a node uses."""
     if node.kind == LAYER:
@@ -73,6 +81,7 @@ class Scopes:
         self._nodes = [node for node in program.nodes() if node.kind not in SOURCES]
         self._users = program.users()
         self.of = {node: self._place(node) for node in self._nodes}
+        self._hoist()
         self.parts: set[Scope] = set()
         scopes = {scope[:i] for scope in self.of.values() for i in range(len(scope) + 1)}
         for scope in sorted(scopes, key=len, reverse=True):
@@ -92,6 +101,18 @@ class Scopes:
         rest = node.scope[found:]
         named = [i for i, each in enumerate(rest) if matches(each, layer.name)]
         return node.scope[: found + named[0]] if named else node.scope[:found]
+
+    def _hoist(self) -> None:
+        """Moves what needs no weight, and several scopes use, to where they have it in common."""
+        free: set[Node] = set()
+        for node in self._nodes:
+            before = all(v.node.kind in SOURCES or v.node in free for v in node.inputs)
+            if before and not owned(node) and not node.bodies:
+                free.add(node)
+        for node in reversed(self._nodes):
+            users = [self.of[user] for v in node.outputs for user in self._users.get(v, ())]
+            if node in free and users:
+                self.of[node] = common([self.of[node], *users])
 
     def _consider(self, scope: Scope) -> None:
         """Makes `scope` a part if it has enough of its own and nothing stands between it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from collections import Counter
 from textwrap import wrap
 
 from tpu_estimator_compat.tools.to_keras.classes import Part, divide
@@ -37,9 +38,9 @@ def write(program: Program, training: Training | None = None, title: str = _TITL
     body = builder.as_model(program)
     methods = _methods(builder, training) if training else []
     model = single(body, "Model")
-    code = [line for cls in classes for line in _class(cls, "layers.Layer")]
-    for source in training.classes if training else ():
-        code += ["", "", *source.strip().splitlines()]
+    sources = training.classes if training else []
+    code = [line for each in sources for line in ["", "", *each.strip().splitlines()]]
+    code += [line for cls in classes for line in _class(cls, "layers.Layer")]
     code += ["", "", '@keras.saving.register_keras_serializable("model")']
     code += _class(model, "keras.Model", training)[2:]
     for head, method in methods:
@@ -92,7 +93,7 @@ def _file(code: list[str], title: str, training: Training | None) -> str:
 def _class(cls: Class, base: str, training: Training | None = None) -> list[str]:
     lines, call = cls.constructor(), cls.call()
     takes = ", training=False" if any(re.search(r"\btraining\b", x) for x in call) else ""
-    given = [cls.names[token] for token in cls.body.params] or ["inputs"]
+    given = [cls.names[token] for token in cls.body.params] or ["features"]
     if any("self.seed_generator" in line for line in call):
         lines.append("self.seed_generator = keras.random.SeedGenerator()")
     for metric in training.metrics if training else ():
@@ -115,8 +116,11 @@ def _class(cls: Class, base: str, training: Training | None = None) -> list[str]
 
 def _place(cls: Class) -> str:
     """Where in the author's program a class comes from."""
-    places = [node.place for node in cls.body.part.nodes() if node.place]
-    at = f", {os.path.basename(places[0])}" if places else ""
+    places = [node.place.rpartition(":") for node in cls.body.part.nodes() if node.place]
+    at = ""
+    if places:
+        ((file, _),) = Counter(file for file, _, _ in places).most_common(1)
+        at = f", {os.path.basename(file)}:{min(int(n) for each, _, n in places if each == file)}"
     return f"{'/'.join(cls.body.part.scope)}{at}."
 
 

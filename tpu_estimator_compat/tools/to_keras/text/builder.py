@@ -76,7 +76,7 @@ class Builder:
         part = self.body.part
         self._count(part.items, list(program.outputs.values()))
         for key, value in program.inputs.items():
-            self.texts[value] = f"inputs[{literal(key)}]"
+            self.texts[value] = f"features[{literal(key)}]"
             if len(self.users(value)) > 1:
                 self.assign([[value]], self.texts[value], key)
         self._run(part.items)

@@ -48,10 +48,10 @@ def _in_brackets(text: str, indent: str, comma: str) -> list[str]:
     around = [indent + text[: first + 1], indent + text[last:] + comma]
     if len(inner + body) <= WIDTH:
         return [around[0], inner + body, around[1]]
-    loops = list(_top_level(body, (" for ",)))
+    loops = list(_top_level(body, (" for ", " if "))) if " for " in body else []
     cuts = loops or list(_top_level(body, (", ",)))
     pieces = [text for a, b in _between(0, cuts, len(body)) if (text := body[a:b].strip(", "))]
-    end = "" if loops or body.startswith("*") else ","
+    end = "" if loops or not cuts or body.startswith("*") else ","
     return [around[0], *(x for p in pieces for x in _broken(p, inner, end)), around[1]]
 
 

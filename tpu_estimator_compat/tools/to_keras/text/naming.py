@@ -11,7 +11,7 @@ import keras
 
 from tpu_estimator_compat.tools.to_keras.text.body import Body, Member, Statement
 
-_TAKEN = {"self", "inputs", "training", "keras", "layers", "ops", "tf", "x_", *keyword.kwlist}
+_TAKEN = {"self", "features", "training", "keras", "layers", "ops", "tf", "x_", *keyword.kwlist}
 _OF_KERAS = {*dir(keras.Model), *dir(keras.layers.Layer), "self", "seed_generator", "metrics"}
 _GENERAL = ("x", "y", "z", "u", "v", "w")
 _BUILT_IN = set(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
@@ -79,7 +79,7 @@ class _Locals:
             self._taken -= {names[token] for token in ends}
             for target in statement.targets:
                 self._name(target, ends if len(statement.targets) == 1 else [])
-            if 'inputs["' in statement.lines[0]:
+            if 'features["' in statement.lines[0]:
                 self._kept.update(t for t in statement.targets if names[t] not in _GENERAL)
             self._taken -= {names[t] for t in statement.targets if t not in self._last}
             if statement.params or statement.inner:
