@@ -64,8 +64,7 @@ class ReplicaTests:
         if _debugs(item.config):
             from tpu_estimator_compat.testing import devices  # it imports TensorFlow
 
-            devices.divide(number)
-            item.config.stash[NUMBER] = number
+            devices.divide(item.config.stash.setdefault(NUMBER, number))
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         run = pytest.CallInfo.from_call(
@@ -81,12 +80,13 @@ class ReplicaTests:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Fails a test to which a fixture has added the mark: it has no process of its own."""
+        """Fails a test that has no process with its number of replicas."""
         number = marks.number_of(item)
         if number is not None and item.config.stash.get(NUMBER, None) != number:
             pytest.fail(
                 "a fixture added the mark `replicas`, which is too late: add it to the test, or in "
-                "the hook pytest_collection_modifyitems",
+                "the hook pytest_collection_modifyitems. Or a debugger needs the test in this "
+                "process, which had one of other replicas before: run this test alone",
                 pytrace=False,
             )
 
