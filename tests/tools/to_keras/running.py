@@ -44,6 +44,7 @@ def program_of(
         made = build(*given.values())
         outputs = made if isinstance(made, dict) else {"out": made}
         session.run(tf.compat.v1.global_variables_initializer())
+        session.run(tf.compat.v1.tables_initializer())
         random = np.random.default_rng(1)
         weights = {}
         trainable = tf.compat.v1.trainable_variables()

@@ -457,6 +457,16 @@ BAGS = {
         FEATURES,
         "NotEqual; SelectV2; OneHot; Sum",
     ),
+    "vocabulary": (
+        columns(
+            lambda f, column: f.indicator_column(
+                f.categorical_column_with_vocabulary_list("numbers", [2, 3, 5], dtype=v1.int64)
+            ),
+            of="numbers",
+        ),
+        FEATURES,
+        "NotEqual; ExpandDims; Equal; Any; Cast; ArgMax; GatherV2; SelectV2; SelectV2; OneHot; Sum",
+    ),
     "linear": (
         columns(lambda f, column: column, of="numbers", **LINEAR),
         FEATURES,

@@ -92,6 +92,23 @@ def dense(found: Found, _: Variables) -> Value | None:
     return _made("SelectV2", name, given, sizes(ids), made.dtype)
 
 
+def found_in_table(found: Found, _: Variables) -> Value | None:
+    """The values of numbers in a table that the graph fills."""
+    x, attrs, name = found["x"], found["table"].node.attrs, found[NODES][0].name
+    keys, values = attrs.get("keys"), attrs.get("values")
+    if keys is None or values is None or "O" in (keys.dtype.kind, values.dtype.kind):
+        return None
+    shape, last = sizes(x), constant(np.int32(-1))
+    each = _made("ExpandDims", name, [x, last], (*shape, 1), x.dtype)
+    same = _made("Equal", name, [each, constant(keys)], (*shape, len(keys)), "bool")
+    known = _made("Any", name, [same, last], shape, "bool", keep_dims=False)
+    numbers = _made("Cast", name, [same], sizes(same), "int32", DstT="int32", SrcT="bool")
+    place = _made("ArgMax", name, [numbers, last], shape, "int64", output_type="int64")
+    given = [constant(values), place, constant(np.int32(0))]
+    value = _made("GatherV2", name, given, shape, found["default"].dtype, batch_dims=0)
+    return _made("SelectV2", name, [known, value, found["default"]], shape, value.dtype)
+
+
 def _like(number: Any, value: Value) -> Value:
     return constant(np.array(number, value.dtype))
 
