@@ -59,11 +59,6 @@ def remove(path: str | os.PathLike[str], kind: str) -> None:
             os.unlink(path)
 
 
-def remove_empty(folder: str | os.PathLike[str]) -> None:
-    """Deletes a folder that this process has made; OSError if there is something in it."""
-    os.rmdir(folder)
-
-
 def is_local(path: str) -> bool:
     """Whether a path is none of a file system that TensorFlow knows by a scheme, such as gs://."""
     scheme, sign, _ = path.partition("://")

@@ -28,12 +28,12 @@ _open: list[SignalWatch] = []
 
 
 def _leave_to_parent() -> None:
-    """In the child of a fork, closes its copies of the parent's watches."""
-    if _open:
+    """In the child of a fork, which has no thread, closes its copies of the parent's watches."""
+    while _open:
+        watch = _open[-1]
+        watch.close()
+        watch.close_rest()
         signal.set_wakeup_fd(-1)
-    for watch in _open:
-        watch.leave_to_parent()
-    _open.clear()
 
 
 os.register_at_fork(after_in_child=_leave_to_parent)
@@ -89,20 +89,11 @@ class SignalWatch:
             return
         _open.remove(self)
         signal.set_wakeup_fd(self._before)
-        self._leave_lock()
-        os.close(self._writer)  # the thread closes the rest
-
-    def leave_to_parent(self) -> None:
-        """Takes all back in the child of a fork, which does not have the thread."""
-        self._leave_lock()
-        os.close(self._writer)
-        self._close_rest()
-
-    def _leave_lock(self) -> None:
         if self._lock_pipe:
             held_lock.close(self._lock_pipe[0])
+        os.close(self._writer)  # the thread closes the rest
 
-    def _close_rest(self) -> None:
+    def close_rest(self) -> None:
         for descriptor in (self._reader, *self._lock_pipe):
             os.close(descriptor)
 
@@ -124,7 +115,7 @@ class SignalWatch:
             if self._reader in readable:
                 numbers = os.read(self._reader, 64)
                 if not numbers:
-                    self._close_rest()
+                    self.close_rest()
                     return
                 self._note(numbers)
             seconds, computed = time.monotonic() - wall, time.process_time() - cpu

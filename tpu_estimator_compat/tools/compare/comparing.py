@@ -148,23 +148,17 @@ def directories(
     Where a training has meanwhile named a newer checkpoint, what it removed is no damage: looks
     again.
     """
-    seen = None
-    while True:
-        try:
-            return _directories(old, new, rtol)
-        except evidence.Damaged:
-            named = [evidence.names_of_checkpoints(folder) for folder in (old, new)]
-            if named == seen:
-                raise
-            seen = named
-
-
-def _directories(old: str | os.PathLike[str], new: str | os.PathLike[str], rtol: float) -> Report:
     found = f"It was given: a relative difference of {rtol:g} counts as rounding (rtol)."
-    first = evidence.of_model_dir(pathlib.Path(old), "old")
-    second = evidence.of_model_dir(pathlib.Path(new), "new")
-    remarks = [*first.remarks, *second.remarks]
-    return judgement.judge(first, second, [], Tolerance(found, FACTOR, rtol), remarks)
+    while True:
+        named = [evidence.names_of_checkpoints(folder) for folder in (old, new)]
+        try:
+            first = evidence.of_model_dir(pathlib.Path(old), "old")
+            second = evidence.of_model_dir(pathlib.Path(new), "new")
+            remarks = [*first.remarks, *second.remarks]
+            return judgement.judge(first, second, [], Tolerance(found, FACTOR, rtol), remarks)
+        except evidence.Damaged:
+            if named == [evidence.names_of_checkpoints(folder) for folder in (old, new)]:
+                raise
 
 
 def _unknown(old: Evidence, new: Evidence, why: str, notes: Sequence[str]) -> Report:

@@ -57,16 +57,11 @@ def _look_at(name: str, folder: pathlib.Path, limit: str) -> list[CheckResult]:
 
 
 def _write_to(folder: pathlib.Path) -> None:
-    """Writes a file, and deletes it with the folders that were made for it."""
-    new = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"written")
-            file.flush()
-    finally:
-        for path in new:
-            removal.remove_empty(path)
+    """Writes a file to a folder, or to the one that it is to be made in, and deletes it."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    with tempfile.TemporaryFile(dir=there) as file:
+        file.write(b"written")
+        file.flush()
 
 
 def _is_damaged(path: pathlib.Path) -> bool:

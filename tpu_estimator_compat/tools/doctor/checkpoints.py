@@ -84,7 +84,7 @@ def check(
 
 @contextlib.contextmanager
 def _own_folder(model_dir: str | None) -> Iterator[str]:
-    """Path of a new folder in `model_dir`, deleted after use with parents that did not exist."""
+    """Path of a new folder in `model_dir`, or where this is to be made; deleted after use."""
     name = f"doctor_{uuid.uuid4().hex[:12]}"
     if model_dir is None:
         with tempfile.TemporaryDirectory(prefix="doctor_") as made:
@@ -94,11 +94,8 @@ def _own_folder(model_dir: str | None) -> Iterator[str]:
         yield f"{model_dir.rstrip('/')}/{name}"
         return
     path = pathlib.Path(os.path.abspath(os.path.expanduser(model_dir)))
-    new = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
+    path = next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
     try:
         yield str(path / name)
     finally:
         removal.remove(path / name, "probe")
-        for folder in new:
-            if os.path.isdir(folder) and not os.listdir(folder):
-                removal.remove_empty(folder)
