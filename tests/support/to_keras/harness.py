@@ -73,7 +73,8 @@ def folder_of(folder: pathlib.Path, name: str) -> pathlib.Path:
 def prepare(folder: pathlib.Path, names: list[str], clients: pathlib.Path | None = None) -> None:
     """Trains and exports programs, see `prepare.py`."""
     path = python_path.joined(TESTS.parent, TESTS, *([clients] if clients else []))
-    call([HERE / "prepare.py", folder, *names], folder / "prepare.log", PYTHONPATH=path)
+    done = FORKS.run(HERE / "prepare.py", folder, *names, env=environment(PYTHONPATH=path))
+    (folder / "prepare.log").write_text(done.stdout + done.stderr)
 
 
 def lead_out(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -88,6 +89,8 @@ def _told(row: DeadName) -> str:
     facts = {"gone since": f"TensorFlow {row.since}"} if row.since else {}
     if row.served_by:
         facts |= {"write": row.today, "served by": row.served_by.replace(":", ".")}
+    if re.search(r"\b(TPU)?Estimator$", row.served_by):
+        facts["leave by"] = "python -m tpu_estimator_compat to-keras --out model.py SCRIPT"
     sheet.draw(grid(("", *fact) for fact in facts.items()))
     sheet.add(row.advice, "  ", "  ")
     return str(sheet)

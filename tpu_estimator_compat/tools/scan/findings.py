@@ -119,6 +119,7 @@ def report(findings: Sequence[ScanFinding], files: int) -> Document:
             if counts[status]
         ]
         told = [_TESTING] if any(map(_is_test_of_estimators, findings)) else []
+        told += [_LEAVING] if any(finding.name in _MADE for finding in findings) else []
         blocks = [table(findings), Section(said, [Table(rows, (), told, whole=True, gap=1)])]
     return Document("Scan", worst(findings), blocks, data, widest=UNLIMITED)
 
@@ -133,6 +134,8 @@ def table(findings: Sequence[ScanFinding]) -> Table:
 
 
 _TESTING = "For tests of estimators: `tpu_estimator_compat.testing`, on replicas without a TPU."
+_LEAVING = "To have the model as Keras 3 code: `python -m tpu_estimator_compat to-keras`."
+_MADE = {"tf.estimator.Estimator", "tf.estimator.tpu.TPUEstimator", "tf.contrib.tpu.TPUEstimator"}
 _TEST_FILE = re.compile(r"test_.*|.*_test|conftest")
 _ESTIMATORS = re.compile(r"\b(estimator|testing|tpu)\b|Estimator")
 

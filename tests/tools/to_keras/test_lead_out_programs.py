@@ -1,0 +1,70 @@
+"""Models of `to-keras`' users: written files against the originals, with Keras alone."""
+
+import dataclasses
+
+import pytest
+from support.to_keras import harness
+
+TIED = 1e-5  # outputs
+GOES_ON = 1e-4  # losses of the next 50 steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """Of a program: whether it trains, what the report names, lines against the author's."""
+
+    trains: bool = True
+    named: str = ""
+    lines: float = 1.3
+    often: bool = False
+    torch: bool = False
+
+
+PROGRAMS = {
+    "mlp": Expected(often=True, torch=True),
+    "convnet": Expected(torch=True),
+    "resnet": Expected(),
+    "decoder": Expected(torch=True),
+    "rnn": Expected(often=True),
+    "rnn:cell=gru": Expected(),
+    "rnn:layers=2": Expected(),
+    "rnn:both=True": Expected(),
+    "wide_deep": Expected(trains=False),
+    "gan": Expected(trains=False),
+    "recommender": Expected(),
+    "attention": Expected(),
+    "separable": Expected(),
+    "slim_net": Expected(),
+    "loops": Expected(),
+    "bert": Expected(trains=False),
+    "albert": Expected(),
+}
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow if each.often else pytest.mark.full])
+    for name, each in PROGRAMS.items()
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_is_led_out(name, tmp_path, request):
+    expected = PROGRAMS[name]
+    needs = name in harness.NEED_CLIENTS
+    clients = request.getfixturevalue("clients") if needs else None
+    harness.prepare(tmp_path, [name], clients)
+    for kind in ("saved", "script"):
+        status = harness.lead_out(tmp_path, name, kind, clients)
+        log = (harness.folder_of(tmp_path, name) / kind / "log").read_text()
+        assert status == 0, log[-3000:]
+        assert kind == "saved" or expected.named in log
+        assert harness.ratio(tmp_path, name, kind, clients) <= expected.lines, kind
+    for backend in ("tensorflow", "jax"):
+        harness.run_alone(tmp_path, [name], backend)
+        for kind in ("saved", "script"):
+            found = harness.found(tmp_path, name, kind, backend)
+            losses = found.pop("losses", None)
+            after = found.pop("after", None)
+            assert found.keys() == {"outputs", "loaded", "jit"}, found
+            assert max(found.values()) <= TIED, found
+            if kind == "script" and expected.trains:
+                assert losses <= GOES_ON
+                assert after <= 10 * GOES_ON
