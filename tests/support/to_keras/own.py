@@ -13,9 +13,6 @@ import traceback
 import keras
 import numpy as np
 
-for name in ("tpu_estimator_compat", "tf_keras", "tensorflow_estimator"):
-    sys.modules[name] = None  # must not be imported
-
 
 def part(arrays, prefix):
     """The values of a dict whose keys begin with a prefix; a bare value if that is the key."""
@@ -86,6 +83,8 @@ def run(module, folder):
 
 
 def main():
+    for name in ("tpu_estimator_compat", "tf_keras", "tensorflow_estimator"):
+        sys.modules[name] = None  # must not be imported
     for path in map(pathlib.Path, sys.argv[1:]):
         for file in sorted(path.glob("*/model.py")):
             spec = importlib.util.spec_from_file_location(f"{path.name}_{file.parent.name}", file)

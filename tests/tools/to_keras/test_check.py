@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tpu_estimator_compat.tools.to_keras.check import _bound, difference
+from tpu_estimator_compat.tools.to_keras.check import _bound, _copied, difference
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Weight
 
 INF = float("inf")
@@ -51,3 +51,17 @@ def test_a_gradient_has_the_order_of_its_weight_and_not_what_is_added_to_it():
         "cell.bias": [3, 4, 1, 2],
         "kernel": [1, 2],
     }
+
+
+def test_a_variable_that_the_model_has_twice_is_found():
+    """Not one that is cut in two, of which each part is there once."""
+    tied, cut = (
+        Weight(name, (2, 3), "float32", True, np.zeros((2, 3))) for name in ("tied", "cut")
+    )
+    paths = {
+        "embedding.embeddings": Bound([tied]),
+        "output.kernel": Bound([tied], np.transpose),
+        "first.kernel": Bound([cut], lambda array: array[:1]),
+        "second.kernel": Bound([cut, other], lambda array, bias: np.stack([array[1], bias + 1])),
+    }
+    assert _copied(paths) == ["tied"]

@@ -83,6 +83,9 @@ def _compared(
         pairs = zip(samples.outputs, found["outputs"], strict=True)
         largest = max(difference(b.get(name), a[name]) for a, b in pairs)
         yield Comparison("output", name, largest, tolerance)
+    if found["losses"]:  # what is trained twice goes two ways
+        for name in _copied(weights):
+            yield Comparison("weight", f"{name}, more than once", float("inf"), tolerance)
     for training, (loss, gradients) in found["losses"].items():
         expected, arrays = samples.losses[training]
         where = "in training" if training else "in evaluation"
@@ -98,6 +101,33 @@ def _compared(
                 difference(gradients.get(path), array, max(np.abs(array).max(initial=0), small)),
                 _GRADIENTS * tolerance,
             )
+
+
+def _copied(weights: Mapping[str, Bound]) -> list[str]:
+    """Variables of which the model has an element more than once."""
+    places: dict[str, list[Bound]] = {}
+    for bound in weights.values():
+        for weight in bound.weights:
+            places.setdefault(weight.name, []).append(bound)
+    found = []
+    for name, bounds in places.items():
+        if len(bounds) > 1:
+            every = np.concatenate([_numbered(bound, name).ravel() for bound in bounds])
+            if np.any(np.unique(every[every != 0], return_counts=True)[1] > 1):
+                found.append(name)
+    return found
+
+
+def _numbered(bound: Bound, name: str) -> np.ndarray:
+    """A weight where the elements of the variable `name` are 1, 2, ..., and all others 0."""
+    arrays = {
+        each.name: np.arange(1.0, np.prod(each.shape) + 1).reshape(each.shape)
+        if each.name == name
+        else np.zeros(each.shape)
+        for each in bound.weights
+    }
+    [made] = _bound({"": bound}, arrays).values()
+    return np.asarray(made)
 
 
 def difference(found: Any, expected: np.ndarray, scale: float = 1.0) -> float:
