@@ -55,9 +55,8 @@ def test_a_gradient_has_the_order_of_its_weight_and_not_what_is_added_to_it():
 
 def test_a_variable_that_the_model_has_twice_is_found():
     """Not one that is cut in two, of which each part is there once."""
-    tied, cut = (
-        Weight(name, (2, 3), "float32", True, np.zeros((2, 3))) for name in ("tied", "cut")
-    )
+    tied, cut = (Weight(name, (2, 3), "float32", True) for name in ("tied", "cut"))
+    other = Weight("other", (3,), "float32", True)
     paths = {
         "embedding.embeddings": Bound([tied]),
         "output.kernel": Bound([tied], np.transpose),
