@@ -73,8 +73,15 @@ def shape_of(tensor: tf.Tensor) -> tuple[int | None, ...] | None:
 class _Reader:
     """Reads the operations of one graph, or of one call of a function, whose names get `prefix`."""
 
-    def __init__(self, graph: tf.Graph, weights: Mapping[str, Weight], prefix: str = ""):
+    def __init__(
+        self,
+        graph: tf.Graph,
+        weights: Mapping[str, Weight],
+        prefix: str = "",
+        library: tf.Graph | None = None,
+    ):
         self._graph, self._weights, self._prefix = graph, weights, prefix
+        self._library = library or graph
         self.values: dict[Any, Value] = {}
         self._loops: dict[str, list[Value]] = {}
 
@@ -150,15 +157,15 @@ class _Reader:
 
     def _inlined(self, op: tf.Operation, inputs: list[Value]) -> list[Value]:
         body = self._body(op.get_attr("f").name)
-        called = _Reader(body, self._weights, f"{self._prefix}{op.name}/")
+        called = _Reader(body, self._weights, f"{self._prefix}{op.name}/", self._library)
         called.values = {t.ref(): v for t, v in zip(body.inputs, inputs, strict=True)}
         return called.read(body.outputs)
 
     def _body(self, name: str) -> Any:
         found = sources.function_graph(self._graph, name)
         if found is None:  # a SavedModel's
-            definition = self._graph._get_function(name).cached_definition
-            with self._graph.as_default():
+            definition = self._library._get_function(name).cached_definition
+            with self._library.as_default():
                 found = function_def_to_graph(definition)
         return found
 
@@ -178,7 +185,7 @@ class _Reader:
         for attribute, section in sections.items():
             apart = section.graph is not self._graph
             prefix = f"{node.name}/{attribute}/" if apart else self._prefix
-            reader = _Reader(section.graph, self._weights, prefix)
+            reader = _Reader(section.graph, self._weights, prefix, self._library)
             inside = node.bodies[attribute] = Program({}, {})
             for i, (tensor, outer) in enumerate(zip(section.inputs, given, strict=True)):
                 if tensor is None:

@@ -52,7 +52,7 @@ def of_signature(
 
     Raises ValueError where no data can be drawn on which the signature runs.
     """
-    with opened(path, signature, tags) as (session, inputs, outputs):
+    with opened(path, signature, tags) as (session, inputs, outputs, _):
         features = drawn(program)
         try:
             found = session.run(outputs, {inputs[k]: v for k, v in features.items()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,15 +22,31 @@ def of_saved_model(
     path: str, signature: str | None = None, tags: Sequence[str] = ("serve",)
 ) -> Program:
     """Reads a signature with its weights; raises what `opened` does."""
-    with opened(path, signature, tags) as (session, inputs, outputs):
-        return read(session.graph, inputs, outputs, _weights(session.graph, session))
+    with opened(path, signature, tags) as (session, inputs, outputs, trainable):
+        program = read(session.graph, inputs, outputs, _weights(session, trainable))
+        fill_tables(program, session)
+        return program
+
+
+def fill_tables(program: Program, session: tf.compat.v1.Session) -> None:
+    """Gives the tables of a program their attributes "keys" and "values", arrays."""
+    for node in program.nodes():
+        if node.kind.startswith(("HashTable", "MutableHashTable")):
+            handle = session.graph.get_tensor_by_name(f"{node.name}:0")
+            dtypes = {
+                k: node.attrs[f"{v}_dtype"] for k, v in (("Tkeys", "key"), ("Tvalues", "value"))
+            }
+            content = tf.raw_ops.LookupTableExportV2(table_handle=handle, **dtypes)
+            node.attrs["keys"], node.attrs["values"] = session.run(tuple(content))
 
 
 @contextlib.contextmanager
 def opened(
     path: str, signature: str | None, tags: Sequence[str]
-) -> Iterator[tuple[tf.compat.v1.Session, dict[str, tf.Tensor], dict[str, tf.Tensor]]]:
-    """A session of a SavedModel, with the inputs and outputs of a signature, by name.
+) -> Iterator[
+    tuple[tf.compat.v1.Session, dict[str, tf.Tensor], dict[str, tf.Tensor], frozenset[str]]
+]:
+    """A session of a SavedModel, the inputs and outputs of a signature, by name, and what trains.
 
     None stands for the only signature, or for "serving_default".
     Raises ValueError where it has no graph with these tags, or no signature of that name.
@@ -51,12 +68,18 @@ def opened(
         chosen = meta.signature_def[signature]
         inputs = {k: graph.get_tensor_by_name(v.name) for k, v in chosen.inputs.items()}
         outputs = {k: graph.get_tensor_by_name(v.name) for k, v in chosen.outputs.items()}
-        yield session, inputs, outputs
+        yield session, inputs, outputs, _trainable(graph, meta)
 
 
-def _weights(graph: tf.Graph, session: tf.compat.v1.Session) -> dict[str, Weight]:
-    trainable = {v.op.name for v in graph.get_collection("trainable_variables")}
-    handles = [op for op in graph.get_operations() if is_variable_handle(op)]
+def _trainable(graph: tf.Graph, meta: Any) -> frozenset[str]:
+    """The names of the trainable variables, of a SavedModel of TensorFlow 1 or 2."""
+    objects = [node.variable for node in meta.object_graph_def.nodes if node.HasField("variable")]
+    collected = [v.op.name for v in graph.get_collection("trainable_variables")]
+    return frozenset([*collected, *(each.name for each in objects if each.trainable)])
+
+
+def _weights(session: tf.compat.v1.Session, trainable: frozenset[str]) -> dict[str, Weight]:
+    handles = [op for op in session.graph.get_operations() if is_variable_handle(op)]
     found = {}
     for op in handles:
         tensor = op.outputs[0]

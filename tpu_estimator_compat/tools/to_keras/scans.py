@@ -76,7 +76,7 @@ class _Loop:
 
     def _writes(self, place: int, index: set[Value | None]) -> bool:
         made = self.results[place].node
-        if made.kind not in _WRITES or made.inputs[1] not in index:
+        if made.kind not in _WRITES or not (made.inputs[1] in index or _is_first(made.inputs[1])):
             return False
         taken = self.users.get(self.node.outputs[place], [])
         return made.inputs[_WRITES[made.kind][0]] is self.inputs[place] and all(
@@ -125,6 +125,20 @@ class _Loop:
         return next(iter(found)) if len(found) == 1 else None
 
 
+def _is_first(index: Value) -> bool:
+    """Whether it is the place of all steps' elements in an array of one, which keeps the last."""
+    return index.constant is not None and not index.constant.any()
+
+
+def _last(stacked: Value) -> Value:
+    """The last element alone, stacked."""
+    shape = stacked.shape or ()
+    begin = constant(np.array([(shape[0] or 1) - 1, *[0] * (len(shape) - 1)], np.int32))
+    size = constant(np.array([1, *[-1] * (len(shape) - 1)], np.int32))
+    node = Node("Slice", f"{stacked.node.name}/last", [stacked, begin, size])
+    return node.output((1, *shape[1:]), stacked.dtype)
+
+
 def _bound(value: Value) -> int | None:
     """The number that a counter stays below.
 
@@ -162,6 +176,8 @@ def _replace(program: Program, loop: _Loop, length: int) -> None:
     for i, element in zip(loop.written, elements, strict=True):
         shape = None if element.shape is None else (length, *element.shape)
         stacked = scan.output(shape, element.dtype)
+        if _is_first(loop.written[i].inputs[1]):
+            stacked = _last(stacked)
         for user in loop.users.get(loop.node.outputs[i], []):
             program.replace(user.outputs[0], stacked)
     for i in loop.counters:

@@ -26,6 +26,7 @@ from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import nest
 from tpu_estimator_compat.tools.to_keras.graph import Program, Weight
 from tpu_estimator_compat.tools.to_keras.reading import read
+from tpu_estimator_compat.tools.to_keras.saved_model import fill_tables
 
 _SEED = 1  # of initial values, where the config has none
 
@@ -89,7 +90,9 @@ class Mode:
         same = resource_graph.of(self.captured.graph).tensor
         given = [self.inputs, outputs, self.labels]
         inputs, outputs, labels = ({k: same(t) for k, t in each.items()} for each in given)
-        return read(self.graph, inputs, outputs, weights, labels)
+        program = read(self.graph, inputs, outputs, weights, labels)
+        fill_tables(program, self.session)
+        return program
 
     def run(self, fetches: Any) -> Any:
         """Values for the batch."""
