@@ -117,7 +117,9 @@ def dense(found: Found, _: Variables) -> Call | None:
     x, kernel, outer = found["x"], found["kernel"], found[NODES][0]
     node = node_of(found, "MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
     if node.attrs.get("transpose_b") or node.attrs.get("adj_y"):
-        kernel = kernel.transposed(1, 0) if len(kernel.shape) == 2 else kernel
+        kernel = kernel.transposed() if len(kernel.shape) == 2 else None
+    if kernel is None:
+        return None
     if "shape" in found and not _keeps_leading(x, outer.outputs[0], found["shape"]):
         return None
     return _dense(x, kernel)

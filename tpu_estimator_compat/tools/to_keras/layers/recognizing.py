@@ -51,7 +51,7 @@ class _Recognizer:
         self._layers: dict[Any, Layer] = {}
         self._calls: dict[Layer, list[Node]] = collections.defaultdict(list)
         self._owners: dict[Weight, Layer] = {}
-        self._reordered: dict[Weight | None, Made] = {}
+        self._arranged: dict[Weight | None, Made] = {}
         for each in self._programs:
             for node in each.nodes():
                 self._enter(node)
@@ -144,26 +144,24 @@ class _Recognizer:
     def _bind(self, layer: Layer, path: str, made: Made) -> None:
         layer.bound[path] = made.bound()
         self._owners[made.weight] = layer
-        if made.steps:
-            self._reordered[made.weight] = made
+        if made.arranged:
+            self._arranged[made.weight] = made
 
     def _restore_order(self) -> None:
         """Makes, of a layer's weight, the array that others know as the variable."""
-        for value in [v for v in self._users if v.weight in self._reordered]:
-            made = self._reordered[value.weight]
-            value.shape, new = made.shape, value
-            users = [user for user in self._users[value] if not self._sums(user)]
-            if not users:
-                continue
-            for name, argument in made.inverse():
-                order = constant(np.array(argument, np.int32))
-                step = Node(name.capitalize(), f"{value.node.name}/{name}", [new, order])
-                sizes = tuple(new.shape or ())
-                turned = tuple(sizes[i] for i in argument) if name == "transpose" else argument
-                new = step.output(turned, value.dtype)
-            for user in users:
-                assert isinstance(user, Node)
-                user.inputs = [new if each is value else each for each in user.inputs]
+        for value in [v for v in self._users if v.weight in self._arranged]:
+            made = self._arranged[value.weight]
+            shape, value.shape = made.weight.shape, made.shape
+            before = shape[::-1] if made.turned else shape
+            steps = [("Reshape", before, before)] if before != made.shape else []
+            steps += [("Transpose", (1, 0), shape)] if made.turned else []
+            new = value
+            for kind, argument, result in steps:
+                given = [new, constant(np.array(argument, np.int32))]
+                new = Node(kind, f"{value.node.name}/{kind}", given).output(result, value.dtype)
+            for user in self._users[value]:
+                if isinstance(user, Node) and not self._sums(user):
+                    user.inputs = [new if each is value else each for each in user.inputs]
 
     def _sums(self, user: Node | Program) -> bool:
         """Whether it is a regularization: the same for the elements in any order."""

@@ -163,7 +163,7 @@ class _Scan:
         """Whether nobody else takes the cells' variables, which layers hold in other orders."""
         weights = [made.weight for cell in cells for made in _weights(cell)]
         made = [each for cell in cells for each in _weights(cell)]
-        if len(set(weights)) < len(weights) or any(each.steps for each in made):
+        if len(set(weights)) < len(weights) or any(each.arranged for each in made):
             return False
         own = set(self.step.nodes())
         return all(

@@ -4,53 +4,54 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Value, Weight
 
-Step = tuple[str, Any]
+_RESHAPES = ("ExpandDims", "Reshape", "Squeeze")
 
 
 @dataclasses.dataclass(frozen=True)
-class Steps:
-    """Reshapes and transposes of an array, one after another."""
+class Arranged:
+    """Makes an array of another, which is transposed first if it is `turned`."""
 
-    steps: tuple[Step, ...]
+    shape: tuple[int, ...]
+    turned: bool
 
     def __call__(self, array: np.ndarray) -> np.ndarray:
-        for name, argument in self.steps:
-            array = getattr(np, name)(array, argument)
-        return array
+        return (array.T if self.turned else array).reshape(self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """An array of one variable's elements."""
+    """An array of one variable's elements: of the transposed variable if it is `turned`."""
 
     weight: Weight
     shape: tuple[int, ...]
-    steps: tuple[Step, ...] = ()
+    turned: bool = False
 
     @classmethod
     def of(cls, value: Value) -> Made | None:
         """What a value is made of, if of one variable alone."""
+        node = value.node
         if value.weight is not None:
             return cls(value.weight, value.weight.shape)
-        if value.node.kind not in ("Reshape", "ExpandDims", "Squeeze", "Transpose"):
-            return None
-        made = cls.of(value.node.inputs[0])
+        made = cls.of(node.inputs[0]) if node.kind in (*_RESHAPES, "Transpose") else None
         if made is None or value.shape is None or None in value.shape:
             return None
-        if value.node.kind != "Transpose":
-            return made.reshaped(*value.shape)  # type: ignore[arg-type]
-        order = value.node.inputs[1].constant
-        return None if order is None else made.transposed(*order.tolist())
+        if node.kind != "Transpose":
+            return made.reshaped(*map(int, value.shape))  # type: ignore[arg-type]
+        order = node.inputs[1].constant
+        return made.transposed() if order is not None and order.tolist() == [1, 0] else None
 
     @property
     def dtype(self) -> str:
         return self.weight.dtype
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
 
     @property
     def trailing(self) -> tuple[int, ...]:
@@ -59,32 +60,16 @@ class Made:
         return self.shape[max(first, 0) :]
 
     @property
-    def size(self) -> int:
-        return math.prod(self.shape)
+    def arranged(self) -> bool:
+        """Whether it differs from the variable."""
+        return self.turned or self.shape != self.weight.shape
 
     def reshaped(self, *shape: int) -> Made:
-        steps = self.steps
-        if steps and steps[-1][0] == "reshape":
-            steps = steps[:-1]
-        if not steps and shape == self.weight.shape:
-            return Made(self.weight, shape)
-        if math.prod(shape) == self.size and steps == self.steps and shape == self.shape:
-            return self
-        return Made(self.weight, shape, (*steps, ("reshape", shape)))
+        return dataclasses.replace(self, shape=shape)
 
-    def transposed(self, *order: int) -> Made:
-        shape = tuple(self.shape[i] for i in order)
-        return Made(self.weight, shape, (*self.steps, ("transpose", order)))
-
-    def inverse(self) -> tuple[Step, ...]:
-        """The steps that make the variable's array of this one."""
-        found: list[Step] = []
-        shape = self.weight.shape
-        for name, argument in self.steps:
-            back = shape if name == "reshape" else tuple(np.argsort(argument).tolist())
-            found.insert(0, (name, back))
-            shape = argument if name == "reshape" else tuple(shape[i] for i in argument)
-        return tuple(found)
+    def transposed(self) -> Made | None:
+        """The transposed matrix; None of what is more than a variable."""
+        return None if self.arranged else Made(self.weight, self.shape[::-1], turned=True)
 
     def bound(self) -> Bound:
-        return Bound([self.weight], Steps(self.steps) if self.steps else None)
+        return Bound([self.weight], Arranged(self.shape, self.turned) if self.arranged else None)
