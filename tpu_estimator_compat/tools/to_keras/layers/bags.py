@@ -11,29 +11,32 @@ from typing import Any
 import numpy as np
 
 from tpu_estimator_compat.tools.to_keras.graph import Node, Value, constant
-from tpu_estimator_compat.tools.to_keras.layers.building import Call, Variables, node_of, sizes
+from tpu_estimator_compat.tools.to_keras.layers.building import (
+    Call,
+    Variables,
+    need,
+    node_of,
+    sizes,
+)
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
 
 _SUM, _MEAN, _ROOT = (f"SparseSegment{name}" for name in ("Sum", "Mean", "SqrtN"))
 
 
-def bag(found: Found, _: Variables) -> Call | None:
-    ids, table = found["ids"], found["embeddings"]
-    if ids.rank != 2 or len(table.shape) != 2:
-        return None
-    name, rows = found[NODES][0].name, node_of(found, "StridedSlice")
-    begin, end = (value.constant for value in rows.inputs[1:3])
-    if begin is None or end is None or [*begin, *end] != [0, 0, 0, 1]:
-        return None
-    if "chosen" in found and found[NODES][0].kind not in ("Select", "SelectV2"):
-        return None  # where a row has none, there stands the row of a default number
+def bag(found: Found, _: Variables) -> Call:
+    ids, table, root = found["ids"], found["embeddings"], found[NODES][0]
+    need(ids.rank == 2, len(table.shape) == 2)
+    name = root.name
+    begin, end = (value.constant for value in node_of(found, "StridedSlice").inputs[1:3])
+    need(begin is not None and end is not None and [*begin, *end] == [0, 0, 0, 1])
+    # If not selected, a row without numbers is that of a default number.
+    need("chosen" not in found or root.kind.startswith("Select"))
     if "absent" in found:
         mask = _mask(found, name)
         safe = _made("SelectV2", name, [mask, ids, _like(0, ids)], sizes(ids), ids.dtype)
     else:  # buckets of several numbers have rows of their own
         mask, columns, count = None, sizes(ids)[1], found["count"]
-        if columns is None or table.shape[0] != columns * count:
-            return None
+        need(columns and table.shape[0] == columns * count)
         first = constant(np.arange(columns, dtype=ids.dtype) * np.array(count, ids.dtype))
         safe = ids if columns == 1 else _made("AddV2", name, [ids, first], sizes(ids), ids.dtype)
     kind = node_of(found, _SUM, _MEAN, _ROOT).kind
@@ -77,7 +80,7 @@ def _combined(kind: str, name: str, rows: Value, mask: Value | None) -> Value:
     return _made("RealDiv", name, [total, number], (batch, units), rows.dtype)
 
 
-def dense(found: Found, _: Variables) -> Value | None:
+def dense(found: Found, _: Variables) -> Value:
     """A matrix that was made sparse and dense again, with another number for the absent ones."""
     ids, name, made = found["ids"], found[NODES][0].name, found[NODES][0].outputs[0]
     values = ids
@@ -86,18 +89,17 @@ def dense(found: Found, _: Variables) -> Value | None:
         default = find.inputs[2]
         values = _made(find.kind, name, [found["table"], ids, default], sizes(ids), made.dtype)
         values.node.attrs = find.attrs
-    if values.dtype != made.dtype:
-        return None
+    need(values.dtype == made.dtype)
     given = [node_of(found, "NotEqual").outputs[0], values, _like(found["fill"], made)]
     return _made("SelectV2", name, given, sizes(ids), made.dtype)
 
 
-def found_in_table(found: Found, _: Variables) -> Value | None:
+def found_in_table(found: Found, _: Variables) -> Value:
     """The values of numbers in a table that the graph fills."""
     x, attrs, name = found["x"], found["table"].node.attrs, found[NODES][0].name
-    keys, values = attrs.get("keys"), attrs.get("values")
-    if keys is None or values is None or "O" in (keys.dtype.kind, values.dtype.kind):
-        return None
+    need("keys" in attrs)
+    keys, values = attrs["keys"], attrs["values"]
+    need("O" not in (keys.dtype.kind, values.dtype.kind))
     shape, last = sizes(x), constant(np.int32(-1))
     each = _made("ExpandDims", name, [x, last], (*shape, 1), x.dtype)
     same = _made("Equal", name, [each, constant(keys)], (*shape, len(keys)), "bool")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     constant,
     ordered,
 )
-from tpu_estimator_compat.tools.to_keras.layers.building import Builder, Call
+from tpu_estimator_compat.tools.to_keras.layers.building import Builder, Call, UnfitError, need
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found, Matcher
 from tpu_estimator_compat.tools.to_keras.layers.naming import name_layers, without_number
 from tpu_estimator_compat.tools.to_keras.layers.patterns import STAGES
@@ -82,9 +83,10 @@ class _Recognizer:
             return
         for matcher, build in stage:
             for found in matcher(node.outputs[0], {}):
-                closed = stage is STAGES[0] or self._is_closed(found)
-                call = build(found, self._variables) if closed else None
-                if call is not None and self._place(call, node):
+                if stage is not STAGES[0] and not self._is_closed(found):
+                    continue
+                with contextlib.suppress(UnfitError):
+                    self._place(build(found, self._variables), node)
                     return
 
     def _is_closed(self, found: Found) -> bool:
@@ -97,20 +99,18 @@ class _Recognizer:
             for user in self._users[value]
         )
 
-    def _place(self, call: Call | Value, old: Node) -> bool:
-        """Puts a call in an operation's place; False where a weight belongs to another layer."""
+    def _place(self, call: Call | Value, old: Node) -> None:
+        """Puts a call in an operation's place."""
         made = old.outputs[0]
         if isinstance(call, Value):
             self._replace(made, call)
-            return True
-        if call.name.rpartition(".")[2][0].islower():
+            return
+        if call.name.startswith("ops."):
             attrs = {"function": call.name, "options": call.options}
             node = Node(FUNCTION, old.name, call.inputs, attrs, place=old.place)
             self._replace(made, node.output(made.shape, made.dtype))
-            return True
+            return
         layer = self._layer_of(call, old)
-        if layer is None:
-            return False
         inputs = call.inputs
         if call.pads:
             inputs = [self._padded(inputs[0], call.pads, layer, old)]
@@ -123,18 +123,15 @@ class _Recognizer:
         else:
             rows = node.output((*(inputs[0].shape or ()), call.args[-1]), made.dtype)
             self._replace(made, call.after(rows))
-        return True
 
-    def _layer_of(self, call: Call, old: Node) -> Layer | None:
+    def _layer_of(self, call: Call, old: Node) -> Layer:
         dtype = old.outputs[0].dtype
-        if "float" not in dtype or any(made.dtype != dtype for made in call.bound.values()):
-            return None
+        need("float" in dtype, all(made.weight.dtype == dtype for made in call.bound.values()))
         options = call.options if dtype == "float32" else {**call.options, "dtype": dtype}
         key = (call.name, repr(call.args), repr(options), tuple(call.bound.items()))
         if call.bound and key in self._layers:
             return self._layers[key]
-        if any(made.weight in self._owners for made in call.bound.values()):
-            return None
+        need(not any(made.weight in self._owners for made in call.bound.values()))
         layer = Layer(call.name, "", (), call.args, dict(options), {}, call.call)
         self._layers[key] = layer
         for path, made in call.bound.items():
@@ -205,7 +202,7 @@ class _Recognizer:
         given = [value for value in add.inputs if value is not node.outputs[0]]
         made = Made.of(given[0]) if len(given) == 1 else None
         shape = node.outputs[0].shape
-        if made is None or shape is None or made.dtype != node.outputs[0].dtype:
+        if made is None or shape is None or made.weight.dtype != node.outputs[0].dtype:
             return None
         first = layer.options.get("data_format") == "channels_first"
         by_name = add.kind == "BiasAdd"

@@ -260,7 +260,6 @@ class _Scan:
 
     def _dropped(self, x: Value, found: Found) -> Value:
         call = dropout(found, {})
-        assert call is not None
         layer = Layer(call.name, "", (), call.args, call.options, call=call.call)
         name = "/".join([*self.node.scope, "dropout"])
         return Node(LAYER, name, [x], {"layer": layer}).output(x.shape, x.dtype)

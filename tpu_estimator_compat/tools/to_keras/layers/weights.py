@@ -46,10 +46,6 @@ class Made:
         return made.transposed() if order is not None and order.tolist() == [1, 0] else None
 
     @property
-    def dtype(self) -> str:
-        return self.weight.dtype
-
-    @property
     def size(self) -> int:
         return math.prod(self.shape)
 
