@@ -119,5 +119,6 @@ def _called(node: g.Node, given: list[Any], made: dict[g.Layer, Any], training: 
     call = {k: training if v == g.TRAINING else v for k, v in layer.call.items()}
     values = dict(zip(node.inputs, given, strict=True))
     call = {k: values[v] if isinstance(v, g.Value) else v for k, v in call.items()}
+    call = {k: [values[s] for s in v] if isinstance(v, list) else v for k, v in call.items()}
     result = made[layer](given[0], **call)
     return list(result) if isinstance(result, (list, tuple)) else [result]

@@ -356,6 +356,14 @@ def shared_cell(x, lengths):
     return sum(v1.nn.dynamic_rnn(cell, x, lengths, dtype=F)[1] for _ in range(2))
 
 
+def from_a_state(x):
+    cell = cells.LSTMCell(2)
+    state = cells.LSTMStateTuple(x[:, 0, :2], x[:, 1, 1:])
+    turned = v1.transpose(x, [1, 0, 2])
+    outputs, _ = v1.nn.dynamic_rnn(cell, turned, initial_state=state, time_major=True)
+    return outputs * 2.0
+
+
 MASK = "Range; ExpandDims; Less; "
 ALL = "return_sequences=True, return_state=True"
 OF_A_CELL = "[cell.kernel, cell.recurrent_kernel, cell.bias]"
@@ -395,6 +403,12 @@ RECURRENT = {
         f"zero_output_for_mask=True){OF_A_CELL}; {MASK}bidirectional_rnn/bw/gru_cell: GRU(2, "
         "reset_after=False, return_sequences=True, zero_output_for_mask=True, go_backwards=True)"
         f"{OF_A_CELL}; ReverseV2; ConcatV2",
+    ),
+    "from a state, by time": (
+        from_a_state,
+        STEPS,
+        f"StridedSlice; StridedSlice; rnn/lstm_cell: LSTM(2, return_sequences=True){OF_A_CELL}; "
+        "Transpose; Mul",
     ),
     "peepholes": (run_cell(lambda: cells.LSTMCell(2, use_peepholes=True)), STEPS, "Scan"),
     "of others too": (shared_cell, LENGTHS, "Scan; Scan"),

@@ -6,23 +6,21 @@ after, over all steps. A scan of something else stays as it is.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.tools.to_keras.graph import (
-    LAYER,
-    SCAN,
-    Bound,
-    Layer,
-    Node,
-    Program,
-    Value,
-    constant,
+from tpu_estimator_compat.tools.to_keras import graph as g
+from tpu_estimator_compat.tools.to_keras.graph import Node, Value, constant
+from tpu_estimator_compat.tools.to_keras.layers.building import (
+    Call,
+    UnfitError,
+    dropout,
+    need,
+    sizes,
 )
-from tpu_estimator_compat.tools.to_keras.layers.building import dropout, sizes
 from tpu_estimator_compat.tools.to_keras.layers.matching import Found
 from tpu_estimator_compat.tools.to_keras.layers.patterns import RULES
 
@@ -69,215 +67,194 @@ _DROPPED = RULES.compile("dropped")
 
 @dataclasses.dataclass
 class _Cell:
+    """A cell, the places of its states in the scan, and dropouts around it, the first one first.
+
+    The states are the hidden one, and an LSTM's memory.
+    """
+
     kind: str
     found: Found
     states: list[int]
-    """Places of the hidden state, and of an LSTM's memory, in the scan's inputs."""
-    after: list[Found]
-    """Dropouts of what the cell makes, the last one first."""
+    before: list[Call]
+    after: list[Call]
 
 
-def find_recurrent(program: Program) -> None:
+def find_recurrent(program: g.Program) -> None:
     """Replaces each scan of recurrent cells, in place."""
     for node in program.nodes():
         for body in node.bodies.values():
             find_recurrent(body)
-        if node.kind == SCAN and node.attrs["read"] == 1:
-            scan = _Scan(program, node)
-            cells = scan.cells()
-            if cells is not None and scan.owns(cells):
-                scan.replace(cells)
+        if node.kind == g.SCAN and node.attrs["read"] == 1:
+            with contextlib.suppress(UnfitError):
+                scan = _Scan(program, node)
+                scan.replace(scan.cells())
 
 
 class _Scan:
-    def __init__(self, program: Program, node: Node):
+    def __init__(self, program: g.Program, node: Node):
         self.program, self.node, self.step = program, node, node.bodies["step"]
         self.carried = node.attrs["carried"]
         self.places = {value: int(key) for key, value in self.step.inputs.items()}
         self.results = list(self.step.outputs.values())
         self.lengths: Value | None = None
-        self.masks = False
 
-    def cells(self) -> list[_Cell] | None:
-        """The cells from the first to the last, or None where a step is something else."""
-        if len(self.results) != self.carried + 1:
-            return None
+    def cells(self) -> list[_Cell]:
+        """The cells from the first to the last; UnfitError where a step is something else."""
+        need(len(self.results) == self.carried + 1)
         value = self._unmasked(self.results[-1], None)
-        self.masks = value is not self.results[-1]
         cells: list[_Cell] = []
-        dropouts: list[Found] = []
-        while value is not None and self.places.get(value) != self.carried:
-            dropped = next(_DROPPED(value, {}), None)
-            if dropped:
-                dropouts, value = [*dropouts, dropped], dropped["x"]
-                continue
-            cell = self._cell(value, dropouts)
-            if cell is None:
-                return None
-            cells.insert(0, cell)
-            dropouts, value = [], cell.found["element"]
-        states = [place for cell in cells for place in cell.states]
-        if value is None or not cells or sorted(states) != [*range(self.carried)]:
-            return None
-        cells[0].found["before"] = dropouts
+        dropouts: list[Call] = []
+        while self.places.get(value) != self.carried:
+            if dropped := next(_DROPPED(value, {}), None):
+                dropouts.insert(0, dropout(dropped, {}))
+                value = dropped["x"]
+            else:
+                cells.insert(0, self._cell(value, dropouts))
+                dropouts, value = [], cells[0].found["element"]
+        need(cells, sorted(p for cell in cells for p in cell.states) == [*range(self.carried)])
+        cells[0].before = dropouts
+        self._need_weights(cells)
         return cells
 
-    def _cell(self, value: Value, dropouts: list[Found]) -> _Cell | None:
+    def _cell(self, value: Value, dropouts: list[Call]) -> _Cell:
         for kind, pattern in _PATTERNS.items():
             for found in pattern(value, {}):
                 made = {"hidden": value}
                 if kind == "lstm":
                     made["memory"] = found["next_memory"]
-                places = [self.places.get(found[name], -1) for name in made]
-                if all(
-                    0 <= place < self.carried
-                    and self._unmasked(self.results[place], found[name]) is after
-                    for place, (name, after) in zip(places, made.items(), strict=True)
-                ):
-                    return _Cell(kind, found, places, dropouts)
-        return None
+                places = [self.places.get(found[name], self.carried) for name in made]
+                need(max(places) < self.carried)
+                for place, (name, after) in zip(places, made.items(), strict=True):
+                    need(self._unmasked(self.results[place], found[name]) is after)
+                return _Cell(kind, found, places, [], dropouts)
+        raise UnfitError
 
-    def _unmasked(self, value: Value, before: Value | None) -> Value | None:
-        """What a step makes, if for those sequences alone that are as long.
+    def _unmasked(self, value: Value, before: Value | None) -> Value:
+        """What a step makes, if there are lengths, of those sequences alone that are as long.
 
         Args:
           before: what shorter sequences keep; zeros if None.
         """
         found = next(_MASKED(value, {}), None)
         if found is None or self.places.get(found["index"]) != len(self.places) - 1:
-            return value if before is None or not self.masks else None
-        lengths = self._outer(found["lengths"])
-        if lengths is None or self.lengths not in (None, lengths):
-            return None
+            need(self.lengths is None)
+            return value
+        lengths, kept = self._outer(found["lengths"]), found["before"]
+        need(self.lengths is (lengths if before else None))
         self.lengths = lengths
-        kept = found["before"]
-        fits = kept is before if before else _is_zero(self._outer(kept) or kept)
-        return found["after"] if fits else None
+        need(kept is before if before else _is_zero(self._outer(kept)))
+        unmasked: Value = found["after"]
+        return unmasked
 
-    def _outer(self, value: Value) -> Value | None:
+    def _outer(self, value: Value) -> Value:
         """The value outside of the scan that each step takes as it is."""
-        place = self.places.get(value, -1)
-        return self.node.inputs[place] if self.carried < place < len(self.places) - 1 else None
+        place = self.places.get(value)
+        return value if place is None else self.node.inputs[place]
 
-    def owns(self, cells: list[_Cell]) -> bool:
-        """Whether nobody else takes the cells' variables, which layers hold in other orders."""
-        weights = [made.weight for cell in cells for made in _weights(cell)]
+    def _need_weights(self, cells: list[_Cell]) -> None:
+        """Needs that nobody else takes the variables, which layers hold in another order."""
         made = [each for cell in cells for each in _weights(cell)]
-        if len(set(weights)) < len(weights) or any(each.arranged for each in made):
-            return False
+        weights = {each.weight for each in made}
+        need(len(weights) == len(made), not any(each.arranged for each in made))
         own = set(self.step.nodes())
-        return all(
-            node in own
-            for node in _all_nodes(self.program)
-            for value in node.inputs
-            if value.weight in weights
-        ) and not any(value.weight in weights for value in self.program.outputs.values())
+        for node in _all_nodes(self.program):
+            need(node in own or all(value.weight not in weights for value in node.inputs))
+        need(all(value.weight not in weights for value in self.program.outputs.values()))
 
     def replace(self, cells: list[_Cell]) -> None:
-        users = self.program.users()
-        x = self._sequences(self.node.inputs[self.carried])
-        stacked = self.node.outputs[self.carried]
+        users, taken = self.program.users(), {*self.program.outputs.values()}
+        stacked, x = self.node.outputs[self.carried], self.node.inputs[self.carried]
+        x = x.node.inputs[0] if _swaps(x.node) else _after("Transpose", x, [1, 0, 2])
         turns = [
             turn
             for user in users.get(stacked, [])
             for turn in (users.get(user.outputs[0], []) if _swaps(user) else [user])
         ]
-        back = len(cells) == 1 and all(self._turns(n) for n in (x.node, *turns))
+        back = len(cells) == 1 and all(self._turns(node) for node in (x.node, *turns))
         x = x.node.inputs[0] if back else x
         mask = self._mask(x)
-        outputs = {*self.program.outputs.values()}
-        for i, cell in enumerate(cells):
-            for found in reversed(cell.found.get("before", [])):
-                x = self._dropped(x, found)
+        for cell in cells:
+            for call in cell.before:
+                x = self._dropped(x, call)
             states = [self.node.outputs[place] for place in cell.states]
-            used = [bool(users.get(state)) or state in outputs for state in states]
-            last = i == len(cells) - 1
-            wants = not last or bool(users.get(stacked)) or stacked in outputs or cell.after
+            used = [bool(users.get(state)) or state in taken for state in states]
+            wants = cell is not cells[-1] or users.get(stacked) or stacked in taken
             node = self._layer(cell, x, mask, bool(wants), any(used[not wants :]))
             if back:
                 node.layer.options["go_backwards"] = True
             x = node.outputs[0]
-            if any(used[not wants :]):
-                for state, made in zip(states, node.outputs[1:], strict=True):
+            for state, made in zip(states, node.outputs[1:] or [x], strict=False):
+                if len(node.outputs) > 1 or not wants:
                     self.program.replace(state, made)
-            elif used[0]:
-                self.program.replace(states[0], x)
-            for found in reversed(cell.after):
-                x = self._dropped(x, found)
+            for call in cell.after:
+                x = self._dropped(x, call)
         for turn in turns if back else ():
-            self.program.replace(turn.outputs[0], _turned(x))
+            self.program.replace(turn.outputs[0], _after("ReverseV2", x, [1]))
         for user in users.get(stacked, []):
             if _swaps(user):
                 self.program.replace(user.outputs[0], x)
         if x.rank == 3:
-            self.program.replace(stacked, _swapped(x))
+            self.program.replace(stacked, _after("Transpose", x, [1, 0, 2]))
 
     def _layer(
         self, cell: _Cell, x: Value, mask: Value | None, sequences: bool, states: bool
     ) -> Node:
         cls, order, options = _CELLS[cell.kind]
-        given = cell.found["kernel"].shape[0]
-        units = sizes(self.node.inputs[cell.states[0]])[-1]
-        size = given - units
+        start = [self.node.inputs[place] for place in cell.states]
+        units = sizes(start[0])[-1]
+        size = cell.found["kernel"].shape[0] - units
         weights = [made.weight for made in _weights(cell)]
-        kernels, biases = weights[::2], weights[1::2]
-        options = {**options}
-        options |= {"return_sequences": True} if sequences else {}
-        options |= {"return_state": True} if states else {}
-        options |= {"zero_output_for_mask": True} if mask and sequences else {}
+        flags = {
+            "return_sequences": sequences,
+            "return_state": states,
+            "zero_output_for_mask": mask is not None and sequences,
+        }
+        options = {**options, **{k: True for k, v in flags.items() if v}}
         options |= {"dtype": x.dtype} if x.dtype != "float32" else {}
-        layer = Layer(cls, "", (), [units], options)
+        layer = g.Layer(cls, "", (), [units], options)
         forget = cell.found.get("forget_bias", 0.0)
         layer.bound = {
-            "cell.kernel": Bound(kernels, Gates(units, (0, size), order)),
-            "cell.recurrent_kernel": Bound(kernels, Gates(units, (size, None), order)),
-            "cell.bias": Bound(biases, Gates(units, None, order, forget)),
+            "cell.kernel": g.Bound(weights[::2], Gates(units, (0, size), order)),
+            "cell.recurrent_kernel": g.Bound(weights[::2], Gates(units, (size, None), order)),
+            "cell.bias": g.Bound(weights[1::2], Gates(units, None, order, forget)),
         }
-        inputs = [x]
-        if mask is not None:
-            inputs.append(mask)
-            layer.call["mask"] = mask
-        start = [self.node.inputs[place] for place in cell.states]
+        layer.call = {} if mask is None else {"mask": mask}
+        inputs = [x, *layer.call.values()]
         if not all(map(_is_zero, start)):
-            inputs += start
             layer.call["initial_state"] = start if len(start) > 1 else start[0]
-        node = Node(LAYER, self.node.name, inputs, {"layer": layer}, place=self.node.place)
-        assert x.shape is not None
-        node.output((*x.shape[:2], units) if sequences else (x.shape[0], units), x.dtype)
+            inputs += start
+        node = Node(g.LAYER, self.node.name, inputs, {"layer": layer}, place=self.node.place)
+        node.output((*sizes(x)[: 1 + sequences], units), x.dtype)
         for _ in cell.states if states else ():
-            node.output((x.shape[0], units), x.dtype)
+            node.output((*sizes(x)[:1], units), x.dtype)
         return node
 
     def _turns(self, node: Node) -> bool:
         """Whether an operation turns sequences of these lengths round."""
-        if node.kind == "ReverseV2" and self.lengths is None:
-            return node.inputs[1].constant is not None and node.inputs[1].constant.tolist() == [1]
+        if self.lengths is None:
+            axes = node.inputs[1].constant if node.kind == "ReverseV2" else None
+            return axes is not None and axes.tolist() == [1]
         return (
             node.kind == "ReverseSequence"
             and node.inputs[1] is self.lengths
             and (node.attrs["seq_dim"], node.attrs["batch_dim"]) == (1, 0)
         )
 
-    def _dropped(self, x: Value, found: Found) -> Value:
-        call = dropout(found, {})
-        layer = Layer(call.name, "", (), call.args, call.options, call=call.call)
+    def _dropped(self, x: Value, call: Call) -> Value:
+        layer = g.Layer(call.name, "", (), call.args, call.options, call=call.call)
         name = "/".join([*self.node.scope, "dropout"])
-        return Node(LAYER, name, [x], {"layer": layer}).output(x.shape, x.dtype)
-
-    def _sequences(self, x: Value) -> Value:
-        return x.node.inputs[0] if _swaps(x.node) else _swapped(x)
+        return Node(g.LAYER, name, [x], {"layer": layer}).output(x.shape, x.dtype)
 
     def _mask(self, x: Value) -> Value | None:
         """Where a sequence is as long, by its length."""
         if self.lengths is None:
             return None
-        name, dtype = self.node.name, self.lengths.dtype
-        numbers = [constant(np.array(n, dtype)) for n in (0, self.node.attrs["length"], 1)]
-        steps = Node("Range", f"{name}/steps", numbers).output((self.node.attrs["length"],), dtype)
-        last = constant(np.int32(-1))
-        ends = Node("ExpandDims", f"{name}/lengths", [self.lengths, last])
-        end = ends.output((*(self.lengths.shape or (None,)), 1), dtype)
-        return Node("Less", f"{name}/mask", [steps, end]).output((*(x.shape or ())[:2],), "bool")
+        name, dtype, length = self.node.name, self.lengths.dtype, self.node.attrs["length"]
+        numbers = [constant(np.array(n, dtype)) for n in (0, length, 1)]
+        steps = Node("Range", f"{name}/steps", numbers).output((length,), dtype)
+        ends = Node("ExpandDims", f"{name}/lengths", [self.lengths, constant(np.int32(-1))])
+        end = ends.output((*sizes(self.lengths), 1), dtype)
+        return Node("Less", f"{name}/mask", [steps, end]).output(sizes(x)[:2], "bool")
 
 
 def _weights(cell: _Cell) -> list[Any]:
@@ -297,19 +274,14 @@ def _swaps(node: Node) -> bool:
     return order is not None and order.tolist() == [1, 0, 2]
 
 
-def _swapped(x: Value) -> Value:
-    node = Node("Transpose", f"{x.node.name}/transpose", [x, constant(np.array([1, 0, 2]))])
-    a, b, c = x.shape or (None, None, None)
-    return node.output((b, a, c), x.dtype)
+def _after(kind: str, x: Value, numbers: list[int]) -> Value:
+    """A transpose of the first two dimensions, or x with the second one turned round."""
+    first, second, *others = sizes(x)
+    shape = (first, second, *others) if kind == "ReverseV2" else (second, first, *others)
+    node = Node(kind, f"{x.node.name}/{kind}", [x, constant(np.array(numbers, np.int32))])
+    return node.output(shape, x.dtype)
 
 
-def _turned(x: Value) -> Value:
-    node = Node("ReverseV2", f"{x.node.name}/reverse", [x, constant(np.array([1]))])
-    return node.output(x.shape, x.dtype)
-
-
-def _all_nodes(program: Program) -> Iterator[Node]:
-    for node in program.nodes():
-        yield node
-        for body in node.bodies.values():
-            yield from _all_nodes(body)
+def _all_nodes(program: g.Program) -> list[Node]:
+    inner = [n for node in program.nodes() for b in node.bodies.values() for n in _all_nodes(b)]
+    return [*program.nodes(), *inner]
