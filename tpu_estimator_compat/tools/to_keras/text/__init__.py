@@ -8,16 +8,20 @@ import re
 from collections import Counter
 from textwrap import wrap
 
+import keras
+
 from tpu_estimator_compat.tools.to_keras.classes import Part, divide
-from tpu_estimator_compat.tools.to_keras.graph import Bound, Program, Value
+from tpu_estimator_compat.tools.to_keras.graph import Bound, Program, Value, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.text.body import Body, Made
+from tpu_estimator_compat.tools.to_keras.text.body import Body, Made, indexed
 from tpu_estimator_compat.tools.to_keras.text.builder import Builder
 from tpu_estimator_compat.tools.to_keras.text.equal import Class, classes_of, single
 from tpu_estimator_compat.tools.to_keras.text.layout import lay_out
 from tpu_estimator_compat.tools.to_keras.text.naming import identifier
 from tpu_estimator_compat.tools.to_keras.training import Training
 
+Methods = list[tuple[str, Body]]
+"""Heads and bodies of methods."""
 _TITLE = "A Keras model, written of a TensorFlow graph by to-keras."
 
 
@@ -36,20 +40,18 @@ def write(program: Program, training: Training | None = None, title: str = _TITL
     classes = classes_of(root, made)
     builder = Builder(root, made)
     body = builder.as_model(program)
-    methods = _methods(builder, training) if training else []
     model = single(body, "Model")
+    methods = _methods(builder, _attributes(model, training), training) if training else []
+    model = single(body, "Model")  # the loss may take further weights
     sources = training.classes if training else []
     code = [line for each in sources for line in ["", "", *each.strip().splitlines()]]
     code += [line for cls in classes for line in _class(cls, "layers.Layer")]
-    code += ["", "", '@keras.saving.register_keras_serializable("model")']
-    code += _class(model, "keras.Model", training)[2:]
-    for head, method in methods:
-        code += ["", f"    {head}", *(f"        {line}" for line in single(method, "").call())]
-    code += _functions(program, training)
+    code += _model(model, program, training, methods)
+    code += _make_model(training)
     return Written(_file(code, title, training), dict(model.weights(root)))
 
 
-def _methods(builder: Builder, training: Training) -> list[tuple[str, Body]]:
+def _methods(builder: Builder, attributes: list[str], training: Training) -> Methods:
     """The heads and bodies of what computes the loss and updates the metrics."""
     found = []
     if training.loss is not None:
@@ -61,11 +63,11 @@ def _methods(builder: Builder, training: Training) -> list[tuple[str, Body]]:
     if training.metrics:
         outputs: dict[str, Value] = {}
         ends = []
-        for i, metric in enumerate(training.metrics):
+        for i, (attribute, metric) in enumerate(zip(attributes, training.metrics, strict=True)):
             given = [f"metric_{i}_{name}" for name in metric.program.outputs]
             outputs.update(zip(given, metric.program.outputs.values(), strict=True))
             texts = [f"{name.split('_', 2)[2]}={{{name}}}" for name in given]
-            ends.append(f"self.{identifier(metric.name)}.update_state({', '.join(texts)})")
+            ends.append(f"self.{attribute}.update_state({', '.join(texts)})")
         inputs = {k: v for each in training.metrics for k, v in each.program.inputs.items()}
         labels = {k: v for each in training.metrics for k, v in each.program.labels.items()}
         program = Program(inputs, outputs, labels)
@@ -90,28 +92,86 @@ def _file(code: list[str], title: str, training: Training | None) -> str:
     return "\n".join(head) + "\n" + text
 
 
-def _class(cls: Class, base: str, training: Training | None = None) -> list[str]:
-    lines, call = cls.constructor(), cls.call()
+def _class(cls: Class, base: str) -> list[str]:
+    call = cls.call()
     takes = ", training=False" if any(re.search(r"\btraining\b", x) for x in call) else ""
-    given = [cls.names[token] for token in cls.body.params] or ["features"]
-    if any("self.seed_generator" in line for line in call):
-        lines.append("self.seed_generator = keras.random.SeedGenerator()")
-    for metric in training.metrics if training else ():
-        lines.append(f"self.{identifier(metric.name)} = {metric.made.text}")
-    if base == "keras.Model":
-        lines.append("self(inputs())  # makes the weights")
+    given = [cls.names[token] for token in cls.body.params]
+    head = f"    def call({', '.join(['self', *given])}{takes}):"
     return [
         "",
         "",
         f"class {cls.name}({base}):",
-        *([] if base == "keras.Model" else [f'    """{_place(cls)}"""', ""]),
-        f"    def __init__({', '.join(['self', *cls.parameters, '**kwargs'])}):",
-        "        super().__init__(**kwargs)",
-        *(f"        {line}" for line in lines),
+        f'    """{_place(cls)}"""',
         "",
-        f"    def call(self, {', '.join(given)}{takes}):",
+        *_constructor(cls, call, []),
+        "",
+        head,
         *(f"        {line}" for line in call),
     ]
+
+
+def _constructor(cls: Class, call: list[str], more: list[str]) -> list[str]:
+    lines = cls.constructor()
+    if any("self.seed_generator" in line for line in call):
+        lines.append("self.seed_generator = keras.random.SeedGenerator()")
+    return [
+        f"    def __init__({', '.join(['self', *cls.parameters, '**kwargs'])}):",
+        "        super().__init__(**kwargs)",
+        *(f"        {line}" for line in [*lines, *more]),
+    ]
+
+
+def _model(
+    model: Class, program: Program, training: Training | None, methods: Methods
+) -> list[str]:
+    inputs = []
+    for key, value in program.inputs.items():
+        shape = value.shape or ()
+        given = literal(shape[1:]) if shape[:1] == (None,) else f"batch_shape={literal(shape)}"
+        dtype = "" if value.dtype == "float32" else f', dtype="{value.dtype}"'
+        inputs.append(f"{literal(key)}: keras.Input({given}{dtype})")
+    metrics = zip(_attributes(model, training), training.metrics if training else (), strict=True)
+    bodies = [model.call(), *(single(method, "").call() for _, method in methods)]
+    code = [
+        "",
+        "",
+        '@keras.saving.register_keras_serializable("model")',
+        "class Model(keras.Model):",
+        *_constructor(
+            model,
+            [line for lines in bodies for line in lines],
+            [
+                *(f"self.{name} = {metric.made.text}" for name, metric in metrics),
+                f"self({{{', '.join(inputs)}}})  # makes the weights",
+                *_frozen(model),
+            ],
+        ),
+    ]
+    heads = ["def call(self, features, training=False):", *(head for head, _ in methods)]
+    for head, lines in zip(heads, bodies, strict=True):
+        code += ["", f"    {head}", *(f"        {line}" for line in lines)]
+    return code
+
+
+def _frozen(model: Class) -> list[str]:
+    """Keeps the variables that the original does not train."""
+    weights = [
+        (path, bound.weights)
+        for path, bound in model.weights(model.body.part)
+        if not path.endswith(("moving_mean", "moving_variance"))
+    ]
+    if not any(weight.trainable for _, found in weights for weight in found):
+        return []  # of an export that does not say
+    kept = [path for path, found in weights if not any(weight.trainable for weight in found)]
+    own = {path for path, thing in model.things(model.body.part) if isinstance(thing, Weight)}
+    return [f"self.{indexed(path)}.trainable = False" for path in kept if path not in own]
+
+
+def _attributes(model: Class, training: Training | None) -> list[str]:
+    """Those of the metrics."""
+    taken = {*model.names.values(), *dir(keras.Model)}
+    names = [identifier(metric.name) for metric in training.metrics] if training else []
+    return [f"{name}_metric" if name in taken else name for name in names]
 
 
 def _place(cls: Class) -> str:
@@ -124,23 +184,18 @@ def _place(cls: Class) -> str:
     return f"{'/'.join(cls.body.part.scope)}{at}."
 
 
-def _functions(program: Program, training: Training | None) -> list[str]:
-    inputs = []
-    for key, value in program.inputs.items():
-        shape = value.shape or ()
-        given = literal(shape[1:]) if shape[:1] == (None,) else f"batch_shape={literal(shape)}"
-        dtype = "" if value.dtype == "float32" else f', dtype="{value.dtype}"'
-        inputs.append(f"{literal(key)}: keras.Input({given}{dtype}, name={literal(key)})")
-    lines = ["", "", "def inputs():", f"    return {{{', '.join(inputs)}}}", "", ""]
+def _make_model(training: Training | None) -> list[str]:
     if training is None:
-        return [*lines, "def make_model():", "    return Model()"]
-    optimizer = training.optimizer.text if training.optimizer else "None"
+        return ["", "", "def make_model():", "    return Model()"]
+    optimizer = training.optimizer.text if training.optimizer else ""
+    build = "        model.optimizer.build(model.trainable_variables)"
     return [
-        *lines,
+        "",
+        "",
         "def make_model(compiled=False):",
         "    model = Model()",
         "    if compiled:",
-        f"        model.compile({optimizer})",
-        *["        model.optimizer.build(model.trainable_variables)"] * bool(training.optimizer),
+        f"        model.compile({optimizer or 'optimizer=None'})",
+        *([build] if optimizer else []),
         "    return model",
     ]

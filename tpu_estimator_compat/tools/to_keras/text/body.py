@@ -88,3 +88,24 @@ class Made:
 
     cls: Any
     arguments: dict[str, Any]
+
+
+def name_of(scope: str) -> str:
+    """A scope's name in snake case."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", re.sub(r"\W", "_", scope))
+    return name.strip("_").lower() or "part"
+
+
+def base_of(name: str) -> str:
+    """The same without its number."""
+    return re.sub(r"_?\d*$", "", name_of(name)) or "part"
+
+
+def is_like(name: str, cls: Any) -> bool:
+    """Whether a name says no more than the class."""
+    return name.replace("_", "") in str(cls).split(".")[-1].lower()
+
+
+def indexed(path: str) -> str:
+    """A path of attributes as Python writes it: `blocks[0].kernel`."""
+    return re.sub(r"\.(\d+)", r"[\1]", path)

@@ -29,7 +29,17 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.operations import FIRST_ALONE, expression
 from tpu_estimator_compat.tools.to_keras.text import flow
-from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Made, Member, Statement
+from tpu_estimator_compat.tools.to_keras.text.body import (
+    TOKEN,
+    Body,
+    Made,
+    Member,
+    Statement,
+    base_of,
+    indexed,
+    is_like,
+    name_of,
+)
 from tpu_estimator_compat.tools.to_keras.training.losses import assigned_name
 
 _INLINE = 44
@@ -47,7 +57,7 @@ def _within(part: Part, thing: Layer | Weight, made: dict[Part, Made]) -> str | 
             else []
         )
         if each is thing or of_layer:
-            return re.sub(r"\.(\d+)", r"[\1]", ".".join([path, *of_layer[:1]]))
+            return indexed(".".join([path, *of_layer[:1]]))
     return None
 
 
@@ -61,6 +71,7 @@ class Builder:
         self._number = itertools.count()
         self._objects: dict[Any, str] = {}
         self._uses: dict[Value, list[Node | Part | None]] = {}
+        self._gives_one = len(part.outputs) == 1 and bool(part.scope)
 
     def as_part(self) -> Body:
         """The body where inputs are the call's arguments."""
@@ -92,7 +103,7 @@ class Builder:
         """
         self.body = dataclasses.replace(self.body, params=[], statements=[], hints={})
         items: list[Node | Part] = [n for n in program.nodes() if n.kind not in SOURCES]
-        self._uses = {}
+        self._uses, self._gives_one = {}, len(program.outputs) == 1
         self._count(items, list(program.outputs.values()))
         for value in (*program.inputs.values(), *program.labels.values()):
             self.texts[value] = value.node.attrs["text"]
@@ -162,8 +173,7 @@ class Builder:
             return _is(item, SIZES)
         user = users[0]
         if user is None:
-            alone = len(self.body.part.outputs) == 1 and self.body.part.scope != ()
-            return alone or length < _INLINE
+            return self._gives_one or length < _INLINE
         if isinstance(user, Node) and user.bodies:
             return user.kind in BRANCHES and user.inputs[0] is value and length < _INLINE
         if _is_call(item):
@@ -224,7 +234,7 @@ class Builder:
         token = f"m_{next(self._number):06d}"
         if isinstance(first, Part):
             made = self._made[first]
-            member = Member(token, _base(first.scope[-1]), made.cls, made.arguments)
+            member = Member(token, name_of(first.scope[-1]), made.cls, made.arguments)
             member.parts = [each for each in items if isinstance(each, Part)]
             arguments = [self._made[each].arguments for each in member.parts]
         else:
@@ -234,20 +244,20 @@ class Builder:
             member = Member(token, self._layer_name(first.layer), first.layer.cls, arguments[0])
             member.positional, member.things = len(names), [*layers]
         if len(items) > 1:
-            member.several, member.name = arguments, _plural(member.name)
+            member.several, member.name = arguments, _plural(base_of(member.name))
         self.body.members.append(member)
         return member
 
     def _layer_name(self, layer: Layer) -> str:
         """The author's; the scope's where it has this layer alone, whose name says nothing."""
-        name = _base(layer.name)
-        if not (_is_like(name, layer.cls) and layer.scope and layer.bound):
+        name = name_of(layer.name)
+        if not (is_like(base_of(name), layer.cls) and layer.scope and layer.bound):
             return name
         own = [i.layer for i in self.body.part.items if isinstance(i, Node) and i.kind == LAYER]
         others = {each for each in own if each is not layer and each.bound}
         around = [*self.body.part.scope[-1:], *(each.name for each in others)]
         alone = all(each.scope[: len(layer.scope)] != layer.scope for each in others)
-        return _base(layer.scope[-1]) if alone and layer.scope[-1] not in around else name
+        return name_of(layer.scope[-1]) if alone and layer.scope[-1] not in around else name
 
     def _path(self, weight: Weight) -> str:
         """The attribute of a weight, through layers and parts if it is theirs."""
@@ -260,13 +270,14 @@ class Builder:
                 for name, bound in item.layer.bound.items():
                     if weight in bound.weights:
                         return f"{self._object(item)[5:]}.{name}"
-        *around, name = weight.name.split("/")
+        name = weight.name.split("/")[-1]
         options: dict[str, Any] = {"shape": weight.shape}
         options |= {} if weight.dtype == "float32" else {"dtype": weight.dtype}
         options |= {} if weight.trainable else {"trainable": False}
         token = f"m_{next(self._number):06d}"
-        name = around[-1] if name == "table" and around else name
-        self.body.members.append(Member(token, _base(name), "add_weight", options, things=[weight]))
+        self.body.members.append(
+            Member(token, name_of(name), "add_weight", options, things=[weight])
+        )
         return token
 
     # Loops over layers.
@@ -302,11 +313,12 @@ class Builder:
 
     def _kind(self, item: Node | Part) -> Any:
         if isinstance(item, Part):
-            return self._made[item].cls
+            return self._made[item].cls, base_of(item.scope[-1])
         if item.kind != LAYER:
             return None
         layer = item.layer
-        return layer.cls, len(layer.args), *layer.options, *layer.bound, str(layer.call)
+        names = *layer.options, *layer.bound
+        return layer.cls, base_of(layer.name), len(layer.args), names, str(layer.call)
 
     def _loop(self, chain: list[Node | Part]) -> None:
         first, last = chain[0], chain[-1]
@@ -321,7 +333,7 @@ class Builder:
             for i, item in enumerate(chain):
                 self._objects[_thing(item)] = f"self.{member.token}[{i}]"
             each = f"v_{next(self._number):06d}"
-            self.body.hints[each] = _base(member.name.removesuffix("s"))
+            self.body.hints[each] = base_of(member.name).removesuffix("s")
             call = self._expression(first).replace(f"self.{member.token}[0]", each)
             head = f"for {each} in self.{member.token}:"
         if kept is not None:
@@ -349,7 +361,9 @@ class Builder:
         inner = Program({}, {str(i): value for i, value in enumerate(values)}).nodes()
         items = [node for node in inner if node.kind not in SOURCES]
         self._count(items, values)
+        one, self._gives_one = self._gives_one, len(values) == 1
         self._run(items)
+        self._gives_one = one
         returned = ", ".join(flow.tuple_of([self.ref(v) for v in group]) for group in results)
         inside, self.body.statements = self.body.statements, outside
         if not inside and len(results) == 1 and len(given) < 2:
@@ -374,7 +388,7 @@ class Builder:
         if not hint and _is_call(item):
             thing = self._objects[_thing(item)]
             member = next(m for m in self.body.members if m.token in thing)
-            hint = "" if _is_like(member.name, member.cls) else f"?{member.name}"
+            hint = "" if is_like(base_of(member.name), member.cls) else f"?{member.name}"
         return hint
 
 
@@ -397,11 +411,6 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, Value) for each in value)
 
 
-def _is_like(name: str, cls: Any) -> bool:
-    """Whether a name says no more than the class."""
-    return name.replace("_", "") in str(cls).split(".")[-1].lower()
-
-
 def _depth(text: str) -> int:
     levels = itertools.accumulate((c in "([") - (c in ")]") for c in text)
     return max(levels, default=0)
@@ -419,12 +428,6 @@ def default_of(cls: Any, argument: str) -> Any:
     return parameters[argument].default if argument in parameters else inspect.Parameter.empty
 
 
-def _base(name: str) -> str:
-    """A scope's name in snake case, without its number."""
-    name = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", re.sub(r"\W", "_", name))
-    return re.sub(r"_?\d*$", "", name).strip("_").lower() or "part"
-
-
 def _plural(name: str) -> str:
     return name if name.endswith("s") else f"{name}s"
 
@@ -432,7 +435,7 @@ def _plural(name: str) -> str:
 def _hint_of_input(value: Value) -> str:
     """For an argument of a call: a feature's name, or a weight's."""
     if value.weight is not None:
-        return _base(value.weight.name.split("/")[-1])
+        return base_of(value.weight.name.split("/")[-1])
     if value.node.kind == INPUT and not value.node.attrs["key"].isdigit():
         return str(value.node.attrs["key"])
     return _hint_of_place(value.node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from tpu_estimator_compat.tools.to_keras.classes import Part
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Code, Layer, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Made, Member
+from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Made, Member, base_of
 from tpu_estimator_compat.tools.to_keras.text.builder import Builder, default_of
 from tpu_estimator_compat.tools.to_keras.text.naming import names_of
 
@@ -175,6 +176,9 @@ def _class(bodies: list[Body], made: dict[Part, Made], taken: set[str]) -> Class
     while name in taken:
         name = (longer.pop(0) if longer else "Other") + name
     body = bodies[0]
+    for i, member in enumerate(body.members):
+        if len({each.members[i].name for each in bodies}) > 1:
+            member.name = base_of(member.name)
     cls = Class(name, body, {b.part: b for b in bodies}, names_of(body), texts, parameters)
     for i, each in enumerate(bodies):
         made[each.part] = Made(cls, {name: values[i] for name, values in parameters.items()})
@@ -232,7 +236,8 @@ def _parameters(bodies: list[Body]) -> tuple[dict[Place, str], dict[str, list[An
         (values,) = rest
         if not any(_differ(value, values[0]) for value in values):
             continue
-        texts[place] = _same(values, parameters) or _new(base, values, parameters)
+        longer = f"{bodies[0].members[place[0]].name}_{base}" if place[0] != "number" else base
+        texts[place] = _same(values, parameters) or _new([base, longer], values, parameters)
     return texts, parameters
 
 
@@ -248,11 +253,9 @@ def _same(values: Sequence[Any], parameters: dict[str, list[Any]]) -> str:
     return ""
 
 
-def _new(base: str, values: Sequence[Any], parameters: dict[str, list[Any]]) -> str:
-    name, i = base, 1
-    while name in parameters:
-        i += 1
-        name = f"{base}_{i}"
+def _new(names: list[str], values: Sequence[Any], parameters: dict[str, list[Any]]) -> str:
+    numbered = (f"{names[-1]}_{i}" for i in itertools.count(2))
+    name = next(n for n in itertools.chain(names, numbered) if n not in parameters)
     parameters[name] = list(values)
     return name
 
@@ -266,7 +269,7 @@ def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
         for name in names:
             for other in others:
                 for given in [other.arguments, *(other.several or [])]:
-                    given.setdefault(name, default_of(member.cls, name))
+                    given.setdefault(name, _filled(member.cls, name, others))
             if name not in _varying(member):
                 yield (i, name), name, [other.arguments[name] for other in others]
         if member.several is not None and _varying(member):
@@ -280,6 +283,13 @@ def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
                 if found[0][0] not in "\"'":
                     values = [_number([*_PIECE.finditer(text)][k][0]) for text in texts]
                     yield ("number", i, j, k), _keyword(line[: found.start()]), values
+
+
+def _filled(cls: Any, name: str, members: list[Member]) -> Any:
+    """What an argument is where it is not given: a number instead of equal ones, if others are."""
+    value = default_of(cls, name)
+    numbers = any(type(each.arguments.get(name)) is int for each in members)
+    return value[0] if numbers and isinstance(value, tuple) and len({*value}) == 1 else value
 
 
 def _line(body: Body, i: int, j: int) -> str:

@@ -9,7 +9,7 @@ from collections import Counter
 
 import keras
 
-from tpu_estimator_compat.tools.to_keras.text.body import Body, Member, Statement
+from tpu_estimator_compat.tools.to_keras.text.body import Body, Member, Statement, base_of, is_like
 
 _TAKEN = {"self", "features", "training", "keras", "layers", "ops", "tf", "x_", *keyword.kwlist}
 _OF_KERAS = {*dir(keras.Model), *dir(keras.layers.Layer), "self", "seed_generator", "metrics"}
@@ -25,9 +25,12 @@ def names_of(body: Body) -> dict[str, str]:
 
 def _attributes(members: list[Member], scope: tuple[str, ...]) -> dict[str, str]:
     around = re.sub(r"\W|_?\d+$", "", scope[-1]).lower() if scope else "model"
-    bases = {}
+    full, bases = Counter(member.name for member in members), {}
     for member in members:
-        base = identifier(member.name)
+        # TensorFlow's own number, such as that of "conv2d_4".
+        numbered = re.search(r"_\d+$", member.name) and isinstance(member.cls, str)
+        again = full[member.name] > 1 or (numbered and is_like(base_of(member.name), member.cls))
+        base = identifier(base_of(member.name) if again else member.name)
         if base in _OF_KERAS or keyword.iskeyword(base):
             base = f"{around}_{base}"
         bases[member.token] = base
@@ -104,6 +107,8 @@ class _Locals:
     def _give(self, token: str, hint: str) -> None:
         free = (name for name in _GENERAL if name not in self._taken)
         base = identifier(hint) if hint else next(free, "x")
+        if base in _GENERAL:
+            base = base if base not in self._taken else next(free, "x")
         base = base if base not in _TAKEN | _BUILT_IN else f"{base}_value"
         numbered = (f"{base}_{i}" for i in itertools.count(2))
         name = next(n for n in itertools.chain([base], numbered) if n not in self._taken)

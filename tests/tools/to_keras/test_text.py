@@ -1,0 +1,306 @@
+"""The file that is written of a program: its text, and that it runs.
+
+The texts are in `written/`; `python test_text.py` writes them anew.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tools.to_keras.running import program_of
+
+from tpu_estimator_compat import v1
+from tpu_estimator_compat.tools.to_keras import text
+from tpu_estimator_compat.tools.to_keras.alone import variable_at
+from tpu_estimator_compat.tools.to_keras.classes import divide
+from tpu_estimator_compat.tools.to_keras.layers import recognize
+from tpu_estimator_compat.tools.to_keras.text.layout import lay_out
+
+WRITTEN = pathlib.Path(__file__).parent / "written"
+X = {"x": ("float32", (None, 8))}
+IMAGE = {"image": ("float32", (None, 8, 8, 4))}
+IDS = {"ids": ("int32", (None, 6))}
+scope = tf.compat.v1.variable_scope
+dense = v1.layers.dense
+
+
+def variable(name, shape):
+    return tf.compat.v1.get_variable(name, shape)
+
+
+def mlp(x):
+    x = dense(x, 16, tf.nn.relu, name="hidden")
+    logits = dense(x, 3, name="logits")
+    return {"class": tf.argmax(logits, 1), "probabilities": tf.nn.softmax(logits)}
+
+
+def residual_layers(x, count, name="layer"):
+    for i in range(count):
+        with scope(f"{name}_{i}"):
+            y = dense(x, 12, tf.nn.relu, name="inner")
+            x += dense(y, 8, name="outer")
+    return x
+
+
+def equal_blocks(x):
+    return residual_layers(x, 2)
+
+
+def chain_of_twelve(x):
+    return residual_layers(x, 12)
+
+
+def two_chains(x):
+    return residual_layers(residual_layers(x, 2, "down"), 3, "up")
+
+
+def conv(x, filters, strides=1, name=None, size=3):
+    x = v1.layers.conv2d(x, filters, size, strides, "same", use_bias=False, name=name)
+    return v1.layers.batch_normalization(x, name=name and f"{name}_norm")
+
+
+def filters(image):
+    for i, n in enumerate((8, 16)):
+        with scope(f"block_{i}"):
+            image = tf.nn.relu(conv(image, n, 2, "conv"))
+            image = tf.nn.relu(conv(image, 2 * n, 1, "wide"))
+    return tf.reduce_mean(image, [1, 2])
+
+
+def residual_network(image):
+    for i, n in enumerate((8, 8, 16, 16)):
+        with scope(f"block_{i}"):
+            strides = 2 if n == 16 and i == 2 else 1
+            y = tf.nn.relu(conv(image, n, strides, "conv1"))
+            y = conv(y, n, 1, "conv2")
+            if i in (0, 2):
+                image = conv(image, n, strides, "shortcut", 1)
+            image = tf.nn.relu(y + image)
+    return dense(tf.reduce_mean(image, [1, 2]), 5, name="logits")
+
+
+def shared_scope(x):
+    y = x
+    for _ in range(2):
+        with scope("steps", reuse=tf.compat.v1.AUTO_REUSE):
+            x = x + dense(dense(x, 12, tf.nn.tanh, name="into"), 8, name="out")
+    return {"twice": x, "norm": tf.norm(x - y, axis=-1)}
+
+
+def tied_weight(ids):
+    with scope("encoder"):
+        table = variable("table", [20, 8])
+        x = tf.nn.embedding_lookup(table, ids) * 8**0.5
+        with scope("mixer"):
+            x = x + dense(dense(x, 16, tf.nn.relu, name="in"), 8, name="out")
+    with scope("head"):
+        x = dense(x, 8, tf.nn.tanh, name="transform")
+        bias = variable("bias", [20])
+        return {"logits": tf.matmul(x[:, 0], table, transpose_b=True) + bias}
+
+
+def two_heads(x):
+    x = dense(x, 16, tf.nn.relu, name="trunk")
+    found = {}
+    for name, size in (("policy", 4), ("value", 1)):
+        with scope(name):
+            found[name] = dense(dense(x, 2 * size, tf.nn.relu, name="hidden"), size, name="out")
+    return found
+
+
+def branches(x):
+    y = dense(x, 8, name="into")
+    scale = variable("scale", [8])
+    return tf.cond(
+        tf.reduce_mean(x) > 0,
+        lambda: (y * scale, tf.reduce_sum(y, -1)),
+        lambda: (tf.exp(y - tf.reduce_max(y, -1, keepdims=True)), tf.reduce_sum(y * y, -1)),
+    )[0]
+
+
+def loop(x):
+    scale = variable("scale", [8])
+
+    def body(i, x, change):
+        new = tf.tanh(x * scale) + 0.5 * x
+        return i + 1, new, tf.reduce_max(tf.abs(new - x))
+
+    start = tf.constant(0), x, tf.constant(1.0)
+    found = tf.while_loop(lambda i, x, change: (i < 5) & (change > 0.01), body, start)
+    return {"x": found[1], "rounds": tf.fill([tf.shape(x)[0]], found[0])}
+
+
+def scan(x):
+    scale = variable("scale", [2])
+    parts = tf.transpose(tf.reshape(x, [-1, 4, 2]), [1, 0, 2])
+    states = tf.scan(lambda h, part: tf.tanh(h * scale + part), parts, tf.zeros_like(parts[0]))
+    return {"last": states[-1], "mean": tf.reduce_mean(states, 0)}
+
+
+def crossing_scopes(x):
+    with scope("a"):
+        first = dense(x, 8, name="first")
+    with scope("b"):
+        second = dense(first, 8, name="second")
+    with scope("a", reuse=tf.compat.v1.AUTO_REUSE), tf.compat.v1.name_scope("a/"):
+        third = dense(second, 8, name="third")
+    with scope("b", reuse=tf.compat.v1.AUTO_REUSE), tf.compat.v1.name_scope("b/"):
+        return dense(third, 8, name="fourth")
+
+
+def lookalikes(x):
+    """Blocks that differ in an operation, and a constant table."""
+    table = np.arange(24, dtype=np.float32).reshape(8, 3)
+    for i, function in enumerate((tf.nn.tanh, tf.nn.sigmoid)):
+        with scope(f"gate_{i}"):
+            gate = function(dense(x, 8, name="gate"))
+            x = x * gate + dense(x, 8, name="carry") * (1.0 - gate) ** (2 + i)
+    return x @ table
+
+
+CASES = {
+    each.__name__: (each, specs)
+    for each, specs in (
+        (mlp, X),
+        (equal_blocks, X),
+        (chain_of_twelve, X),
+        (two_chains, X),
+        (filters, IMAGE),
+        (residual_network, IMAGE),
+        (shared_scope, X),
+        (tied_weight, IDS),
+        (two_heads, X),
+        (branches, X),
+        (loop, X),
+        (scan, X),
+        (crossing_scopes, X),
+        (lookalikes, X),
+    )
+}
+
+
+def written(name):
+    program, weights, feeds, results = program_of(*CASES[name])
+    recognize(program, weights)
+    found = text.write(program, title=f"Written of `{name}`.")
+    found.text = re.sub(r"(test_text\.py):\d+", r"\1", found.text)
+    return found, feeds, results
+
+
+def loaded(path):
+    spec = importlib.util.spec_from_file_location(f"written_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def assert_close(found, expected):
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, rtol=2e-5, atol=2e-5, err_msg=key)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_file_is_as_one_would_write_it_and_runs(name, tmp_path):
+    found, feeds, results = written(name)
+    assert found.text == (WRITTEN / f"{name}.py").read_text()
+    path = tmp_path / f"{name}.py"
+    path.write_text(found.text)
+    model = loaded(path).make_model()
+    variables = {path: variable_at(model, path) for path in found.weights}
+    assert {id(v) for v in variables.values()} == {id(v) for v in model.weights}
+    for each, bound in found.weights.items():
+        variables[each].assign(bound.value())
+    assert_close(model(feeds), results)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert_close(again.predict(feeds, verbose=0), results)
+    fewer = {key: value[:2] for key, value in feeds.items()}
+    if name != "branches":  # which take the mean of a batch
+        assert_close(again(fewer), {key: value[:2] for key, value in results.items()})
+
+
+def test_the_files_are_clean():
+    rules = ["--isolated", "--select", "E,F,W,I,N", "--line-length", "100"]
+    command = [sys.executable, "-m", "ruff", "check", *rules, WRITTEN]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+ON_JAX = """
+import importlib, sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+for name in sys.argv[2:]:
+    module = importlib.import_module(name)
+    model = module.make_model()
+    shapes = next(iter(model._build_shapes_dict.values()))
+    dtype = "int32" if "ids" in shapes else "float32"
+    given = {k: np.zeros((3, *shape[1:]), dtype) for k, shape in shapes.items()}
+    found = model.predict(given, verbose=0)
+    assert all(np.isfinite(each).all() for each in found.values()), name
+    print(name)
+"""
+
+
+def test_the_files_run_on_jax():
+    given = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": ""}
+    names = ["filters", "shared_scope", "tied_weight", "branches", "loop", "scan"]
+    command = [sys.executable, "-c", ON_JAX, str(WRITTEN), *names]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **given})
+    assert done.stdout.split() == names, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes"),
+    [
+        ("mlp", []),
+        ("equal_blocks", ["layer_0", "layer_1"]),
+        ("shared_scope", ["steps", "steps_1"]),
+        ("tied_weight", ["encoder", "encoder/mixer", "head"]),
+    ],
+)
+def test_scopes_that_become_parts(name, scopes):
+    program, weights, _, _ = program_of(*CASES[name])
+    recognize(program, weights)
+    assert sorted("/".join(part.scope) for part in divide(program).parts() if part.scope) == scopes
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("x = f('a', \"b\")", ['x = f("a", "b")']),
+        (
+            f"    x = f({'a' * 50}, {'b' * 40})",
+            ["    x = f(", f"        {'a' * 50}, {'b' * 40}", "    )"],
+        ),
+        (
+            f"x = f({'a' * 50}, g({'b' * 50}))",
+            ["x = f(", f"    {'a' * 50},", f"    g({'b' * 50}),", ")"],
+        ),
+        (
+            f"return {'a' * 50} + {'b' * 50}",
+            ["return (", f"    {'a' * 50}", f"    + {'b' * 50}", ")"],
+        ),
+        (
+            f"x = [f({'a' * 60}) for a in {'b' * 30}]",
+            ["x = [", f"    f({'a' * 60})", f"    for a in {'b' * 30}", "]"],
+        ),
+    ],
+)
+def test_long_lines_are_broken(line, expected):
+    assert lay_out([line]) == expected
+
+
+if __name__ == "__main__":
+    for each in CASES:
+        (WRITTEN / f"{each}.py").write_text(written(each)[0].text)

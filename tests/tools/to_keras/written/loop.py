@@ -1,0 +1,29 @@
+"""Written of `loop`."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("model")
+class Model(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.scale = self.add_weight(shape=(8,), name="scale")
+        self({"x": keras.Input((8,))})  # makes the weights
+
+    def call(self, features, training=False):
+        x = features["x"]
+
+        def condition(x, y, z):
+            return ops.logical_and(x < 5, z > 0.01)
+
+        def body(x, y, z):
+            new = ops.tanh(y * self.scale) + 0.5 * y
+            return x + 1, new, ops.max(ops.absolute(new - y))
+
+        y, z, _ = ops.while_loop(condition, body, (0, x, 1.0))
+        return {"x": z, "rounds": ops.full((ops.shape(x)[0],), y)}
+
+
+def make_model():
+    return Model()

@@ -1,0 +1,38 @@
+"""Written of `two_chains`."""
+
+import keras
+from keras import layers
+
+
+class Up(layers.Layer):
+    """down_0, test_text.py."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.inner = layers.Dense(12, activation="relu")
+        self.outer = layers.Dense(8)
+
+    def call(self, x):
+        y = self.inner(x)
+        return x + self.outer(y)
+
+
+@keras.saving.register_keras_serializable("model")
+class Model(keras.Model):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.downs = [Up() for _ in range(2)]
+        self.ups = [Up() for _ in range(3)]
+        self({"x": keras.Input((8,))})  # makes the weights
+
+    def call(self, features, training=False):
+        x = features["x"]
+        for down in self.downs:
+            x = down(x)
+        for up in self.ups:
+            x = up(x)
+        return {"out": x}
+
+
+def make_model():
+    return Model()
