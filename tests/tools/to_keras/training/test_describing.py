@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tools.to_keras.training.described import led_out, losses, original
+from tools.to_keras.training.described import Described, led_out, losses, original
 
 import tpu_estimator_compat.v1 as tf1
 from tpu_estimator_compat.spec import EstimatorSpec
@@ -96,7 +96,7 @@ ROWS = {
             )
         ),
         "SGD(learning_rate=keras.optimizers.schedules.ExponentialDecay(initial_learning_rate=0.1, "
-        "decay_steps=4, decay_rate=0.5, staircase=True))",
+        "decay_rate=0.5, decay_steps=4, staircase=True))",
     ),
     "polynomial": (
         mlp(
@@ -105,7 +105,7 @@ ROWS = {
             )
         ),
         "SGD(learning_rate=keras.optimizers.schedules.PolynomialDecay(initial_learning_rate=0.1, "
-        "decay_steps=9, end_learning_rate=0.01, power=2.0))",
+        "decay_steps=9, power=2.0, end_learning_rate=0.01))",
     ),
     "momentum": (
         mlp(lambda _: train.MomentumOptimizer(0.05, 0.9, use_nesterov=True), None, "kernel"),
@@ -121,7 +121,7 @@ ROWS = {
     ),
     "adadelta": (
         mlp(lambda _: train.AdadeltaOptimizer(1.0), clip_each(lambda g: tf.clip_by_norm(g, 0.2))),
-        "Adadelta(learning_rate=1.0, rho=0.95, epsilon=1e-08, clipnorm=0.2)",
+        "Adadelta(learning_rate=1.0, epsilon=1e-08, clipnorm=0.2)",
     ),
     "ftrl": (
         mlp(
@@ -148,3 +148,111 @@ def test_goes_on(name, tmp_path):
     assert training.step == modes.step == 3
     found = losses(modes, training, 50)
     np.testing.assert_allclose(found, original(modes, 50), rtol=1e-4)
+
+
+IDS = random.integers(0, 6, (8, 3))
+
+
+def words():
+    return tf.data.Dataset.from_tensors(({"ids": IDS}, LABELS)).repeat()
+
+
+def bag(optimizer, frozen=False, scaled=1.0):
+    """Of embeddings, whose gradients are sparse; `scaled` is what the minimized loss is of it."""
+
+    def model_fn(features, labels, mode):
+        table = v1.get_variable("table", [6, 4])
+        x = v1.reduce_mean(v1.nn.embedding_lookup(table, features["ids"]), 1)
+        logits = tf1.layers.dense(x, 5, name="out")
+        if mode == "infer":
+            return EstimatorSpec(mode, {"logits": logits})
+        loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
+        kept = [v for v in v1.trainable_variables() if not frozen or "out" in v.name]
+        step = v1.train.get_global_step()
+        train_op = optimizer.minimize(loss * scaled, step, kept)
+        return EstimatorSpec(mode, None, loss, train_op)
+
+    return model_fn
+
+
+@pytest.mark.parametrize(
+    "optimizer", [train.AdamOptimizer(0.02), train.AdagradOptimizer(0.1)], ids=["adam", "adagrad"]
+)
+def test_embeddings_whose_gradients_are_sparse(optimizer, tmp_path):
+    modes, training = led_out(bag(optimizer), words, tmp_path)
+    assert training.notes == []
+    np.testing.assert_allclose(losses(modes, training, 20), original(modes, 20), rtol=1e-4)
+
+
+def test_variables_that_are_not_trained(tmp_path):
+    """They are not trainable in Keras either."""
+    modes, training = led_out(bag(train.AdamOptimizer(0.02), frozen=True), words, tmp_path)
+    assert sorted(k for k, w in modes.weights.items() if w.trainable) == ["out/bias", "out/kernel"]
+    np.testing.assert_allclose(losses(modes, training, 9), original(modes, 9), rtol=1e-4)
+
+
+def test_another_loss_than_that_of_the_spec(tmp_path):
+    """The model trains on what the optimizer minimizes."""
+    modes, training = led_out(bag(train.AdagradOptimizer(0.1), scaled=3.0), words, tmp_path)
+    [note] = training.notes
+    assert note.startswith("The optimizer minimizes mul, not the loss of the spec, which is report")
+    expected = [3 * loss for loss in original(modes, 9)]
+    np.testing.assert_allclose(losses(modes, training, 9), expected, rtol=1e-4)
+
+
+class Doubling(train.AdamOptimizer):
+    def apply_gradients(self, pairs, *args, **kwargs):
+        pairs = [(2.0 * v1.convert_to_tensor(g), variable) for g, variable in pairs]
+        return super().apply_gradients(pairs, *args, **kwargs)
+
+
+class ByHand(train.Optimizer):
+    def apply_gradients(self, pairs, global_step=None, name=None):
+        steps = [v1.assign_sub(variable, 0.1 * g) for g, variable in pairs]
+        return v1.group(*steps, v1.assign_add(global_step, 1))
+
+
+def of_two(step):
+    return TwoOptimizers()
+
+
+class TwoOptimizers(train.Optimizer):
+    def __init__(self):
+        super().__init__(False, "two")
+
+    def apply_gradients(self, pairs, global_step=None, name=None):
+        pairs = list(pairs)
+        first = train.AdamOptimizer(0.1).apply_gradients(pairs[:2])
+        second = train.AdagradOptimizer(0.1).apply_gradients(pairs[2:], global_step)
+        return v1.group(first, second)
+
+
+def half(pairs):
+    return [(tf.clip_by_norm(g, 1.0) if i else g, v) for i, (g, v) in enumerate(pairs)]
+
+
+@pytest.mark.parametrize(
+    ("model_fn", "reason"),
+    [
+        (mlp(lambda _: Doubling(0.01)), "it applies other gradients than those of the loss."),
+        (mlp(lambda _: ByHand(False, "hand")), "updates hidden/kernel by operations in Python. Co"),
+        (mlp(of_two), "variables have several optimizers or rates (Adagrad, Adam). Compile the"),
+        (
+            mlp(lambda _: train.AdagradOptimizer(0.1), half),
+            "it clips the gradients of some variables only, or differently.",
+        ),
+        (bag(train.MomentumOptimizer(0.1, 0.9)), "ResourceSparseApplyMomentum leaves the rows of "),
+    ],
+)
+def test_optimizers_that_keras_lacks(model_fn, reason, tmp_path):
+    """They are named; the model still gives the original's losses."""
+    input_fn = words if "bag" in model_fn.__qualname__ else images
+    modes, training = led_out(model_fn, input_fn, tmp_path)
+    assert training.optimizer is None
+    [note] = training.notes
+    assert note.startswith("The file has no optimizer: ")
+    assert reason in note
+    model = Described(training)
+    y_pred = model(modes.features, training=True)
+    loss = model.compute_loss(modes.features, modes.labels, y_pred)
+    np.testing.assert_allclose(loss, original(modes, 1), rtol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,15 @@ import tensorflow as tf
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras.graph import LAYER, WEIGHT, Bound, Code, Program, Value
 from tpu_estimator_compat.tools.to_keras.script import Modes
-from tpu_estimator_compat.tools.to_keras.training import Metric, Training, metrics, optimizers
+from tpu_estimator_compat.tools.to_keras.training import (
+    Metric,
+    Training,
+    metrics,
+    optimizers,
+    steps,
+)
 from tpu_estimator_compat.tools.to_keras.training.losses import Cut, write_loops
-from tpu_estimator_compat.tools.to_keras.training.merging import Merged, unify
+from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged, unify
 
 
 def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
@@ -23,17 +30,12 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
       prepare: simplifies a program, and recognizes its layers, in place.
     """
     notes: list[str] = []
-    step = optimizers.step_of(modes.modes[ModeKeys.TRAIN], modes.weights)
+    step = steps.step_of(modes.modes[ModeKeys.TRAIN], modes.weights)
     found, programs = _programs(modes, step.loss, prepare, notes)
     train, evaluation = programs[ModeKeys.TRAIN], programs.get(ModeKeys.EVAL)
     _set_momentum(step, train, notes)
     others = [programs[m] for m in (ModeKeys.PREDICT, ModeKeys.EVAL) if m in programs]
-    merged = Merged(
-        list(train.outputs.values()),
-        [value for program in others for value in program.outputs.values()],
-    )
-    loss = train.outputs["loss"]
-    loss = merged.pair(loss, evaluation.outputs["loss"]) if evaluation else merged.value(loss)
+    merged, loss = _merged(train, evaluation, others)
     served = programs.get(ModeKeys.PREDICT) or evaluation or train
     predictions = {
         name.removeprefix(_PREDICTION): merged.value(value)
@@ -58,6 +60,21 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
             if _FUSED_CLASS not in training.classes:
                 training.classes.append(_FUSED_CLASS)
     return training
+
+
+def _merged(
+    train: Program, evaluation: Program | None, others: list[Program]
+) -> tuple[Merged, Value]:
+    """The merged values of all programs, and the loss among them."""
+    trained = list(train.outputs.values())
+    used = [value for program in others for value in program.outputs.values()]
+    loss = train.outputs["loss"]
+    other = evaluation.outputs["loss"] if evaluation else loss
+    with contextlib.suppress(CrossedError):
+        merged = Merged(trained, used)
+        return merged, merged.pair(loss, other)
+    merged = Merged(trained, used, aligns=False)
+    return merged, merged.pair(loss, other)
 
 
 _PREDICTION = "prediction "
@@ -131,12 +148,12 @@ class FusedBatchNormalization(layers.BatchNormalization):
 '''
 
 
-def _set_momentum(step: optimizers.Step, program: Program, notes: list[str]) -> None:
+def _set_momentum(step: steps.Step, program: Program, notes: list[str]) -> None:
     """Sets the momentum of batch normalizations, by what a step does to their averages."""
     decays: dict[str, Any] = {}
     for op in step.writes:
         if op.type == "AssignSubVariableOp" and op.inputs[1].op.type == "Mul":
-            numbers = [optimizers.number(t) for t in op.inputs[1].op.inputs]
+            numbers = [steps.number(t) for t in op.inputs[1].op.inputs]
             decays[op.inputs[0].op.name] = next((n for n in numbers if n is not None), None)
     for node in program.nodes():
         if node.kind != LAYER or "moving_mean" not in node.layer.bound or not node.layer.call:

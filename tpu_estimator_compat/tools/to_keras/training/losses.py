@@ -29,6 +29,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     Weight,
     ordered,
 )
+from tpu_estimator_compat.tools.to_keras.layers.matching import Found, Rules
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.operations import expression
 
@@ -145,147 +146,80 @@ def assigned_name(place: str) -> str:
     return _assignments(file).get(int(line), "") if line.isdigit() else ""
 
 
+_RULES = Rules(
+    {
+        "ones": "Fill(_, 1) | OnesLike(_)",
+        "zeros": "ZerosLike(_) | 0",
+        "nonzero": "Select(Equal(w, 0), zeros, ones)",
+        "relu": "Select(GreaterEqual(x, zeros), x, zeros)",
+        "below": "Select(GreaterEqual(x, zeros), -x, x)",
+        "flat": "SparseSoftmaxCrossEntropyWithLogits(Reshape(x, _), Reshape(z, _))",
+    }
+)
+
+
+def _same(found: Found, node: Node) -> Value | None:
+    """The value, where it has the shape of the result."""
+    x: Value = found["x"]
+    shape = node.outputs[0].shape
+    if node.kind == "Reshape" and "sizes" in found:
+        shape = tuple(None if size < 0 else size for size in found["sizes"])
+    return x if x.shape == shape and node.outputs[0].rank == x.rank else None
+
+
+def _mean(found: Found, node: Node) -> Value | None:
+    counted = found.get("counted", found.get("ones"))
+    same = counted is not None and counted.shape == found["x"].shape
+    return _function(node, "ops.mean", [found["x"]]) if same else None
+
+
+def _nonzero(found: Found, node: Node) -> Value | None:
+    """The number of weights that are not zero, as SUM_BY_NONZERO_WEIGHTS takes it."""
+    if node.inputs[0].shape != found["w"].shape:
+        return None
+    dtype = node.outputs[0].dtype
+    attrs = {"text": f'ops.cast(ops.count_nonzero({{0}}), "{dtype}")'}
+    return Node(EXPRESSION, node.name, [found["w"]], attrs, place=node.place).output((), dtype)
+
+
+def _binary(found: Found, node: Node) -> Value | None:
+    inputs = [found["z"], found["x"]]
+    return _function(node, "ops.binary_crossentropy", inputs, from_logits=True)
+
+
+def _sparse(found: Found, node: Node) -> Value | None:
+    x, z = found["x"], found["z"]
+    if not x.shape or z.shape != x.shape[:-1] or node.outputs[0].rank != z.rank:
+        return None
+    return _function(node, "ops.sparse_categorical_crossentropy", [z, x], from_logits=True)
+
+
+_TIDY = [
+    (_RULES.compile(text), build)
+    for text, build in (
+        ("Sum(x, _)", _same),
+        ("x * 1", _same),
+        ("Reshape(x, array.sizes)", _same),
+        ("DivNoNan(Sum(x, _), Sum(ones, _) | Sum(1 * ones, _))", _mean),
+        ("DivNoNan(Sum(x, _), Cast(Size(counted)) | Size(counted))", _mean),
+        ("Sum(nonzero * ones, _) | Sum(nonzero, _)", _nonzero),
+        ("(relu - x * z) + Log1p(Exp(below))", _binary),
+        ("Reshape(flat, _)", _sparse),
+    )
+]
+"""What TensorFlow's losses compute, and what it is in Keras."""
+
+
 def _tidy(program: Program) -> None:
-    """Rewrites what TensorFlow's losses compute of a batch's size, and cross entropies."""
     same: dict[Value, Value] = {}
     for node in program.nodes():
         node.inputs = [same.get(value, value) for value in node.inputs]
-        for rule in (_nothing, _mean, _present, _binary_cross_entropy, _sparse_cross_entropy):
-            found = rule(node)
-            if found is not None:
-                same[node.outputs[0]] = found
+        for matcher, build in _TIDY if node.outputs else ():
+            made = (build(found, node) for found in matcher(node.outputs[0], {}))
+            if value := next(filter(None, made), None):
+                same[node.outputs[0]] = value
                 break
     program.outputs = {k: same.get(v, v) for k, v in program.outputs.items()}
-
-
-def _nothing(node: Node) -> Value | None:
-    """The input of an operation that leaves it as it is."""
-    first = node.inputs[0] if node.inputs else None
-    if first is None:
-        return None
-    if node.kind == "Sum" and first.rank == 0:
-        return first
-    if node.kind == "Mul":
-        for factor, other in (node.inputs, node.inputs[::-1]):
-            if factor.constant is not None and factor.rank == 0 and factor.constant == 1:
-                return other
-    if node.kind == "Reshape" and first.shape and node.inputs[1].constant is not None:
-        sizes = tuple(int(size) for size in node.inputs[1].constant)
-        if sizes[1:] == first.shape[1:] and sizes[0] in (-1, first.shape[0]):
-            return first
-    return None
-
-
-def _is_full_sum(node: Node) -> bool:
-    return node.kind == "Sum" and node.outputs[0].rank == 0
-
-
-def _mean(node: Node) -> Value | None:
-    """The mean, where a sum is divided by the number of its elements."""
-    if node.kind != "DivNoNan" or not _is_full_sum(node.inputs[0].node):
-        return None
-    summed, by = node.inputs[0].node.inputs[0], node.inputs[1].node
-    sized = by.inputs[0].node if by.kind == "Cast" else by
-    if sized.kind == "Size" and sized.inputs[0].shape == summed.shape:
-        return _function(node, "ops.mean", [summed])
-    counted, shape = _counted(by)
-    if counted is not None and counted.constant is not None and shape == summed.shape:
-        return _function(node, "ops.mean", [summed])
-    return None
-
-
-def _present(node: Node) -> Value | None:
-    """The number of weights that are not zero, as SUM_BY_NONZERO_WEIGHTS takes it."""
-    counted, shape = _counted(node)
-    if counted is None or counted.constant is not None or counted.shape != shape:
-        return None
-    made = Node(EXPRESSION, node.name, [counted], {"text": 'ops.cast(ops.count_nonzero({0}), "'})
-    made.attrs["text"] += f'{node.outputs[0].dtype}")'
-    made.place = node.place
-    return made.output((), node.outputs[0].dtype)
-
-
-def _counted(node: Node) -> tuple[Value | None, Any]:
-    """The weights whose number `node` is, with the shape they are broadcast to.
-
-    A constant stands for the weight 1 of all.
-    """
-    if not _is_full_sum(node):
-        return None, None
-    if _is_filled(node.inputs[0], 1):
-        everything = Node(CONSTANT, node.name, attrs={"value": np.bool_(True)})
-        return everything.output((), "bool"), node.inputs[0].shape
-    if node.inputs[0].node.kind != "Mul":
-        return None, None
-    chosen, ones = node.inputs[0].node.inputs
-    if not _is_filled(ones, 1) or chosen.node.kind not in ("Select", "SelectV2"):
-        return None, None
-    is_zero, zero, one = chosen.node.inputs
-    if not _is_filled(zero, 0) or not _is_filled(one, 1):
-        return None, None
-    equal = is_zero.node
-    compared = equal.inputs[1].constant if equal.kind == "Equal" else None
-    if compared is None or np.any(compared):
-        return None, None
-    return equal.inputs[0], ones.shape
-
-
-def _is_filled(value: Value, number: int) -> bool:
-    if value.node.kind in ("ZerosLike", "OnesLike"):
-        return number == (value.node.kind == "OnesLike")
-    given = value.node.inputs[1] if value.node.kind == "Fill" else value
-    return given.constant is not None and bool(np.all(given.constant == number))
-
-
-def _binary_cross_entropy(node: Node) -> Value | None:
-    """A cross entropy of sigmoids: `max(x, 0) - x * z + log(1 + exp(-abs(x)))`."""
-    match node:
-        case Node(kind="AddV2", inputs=[Value(node=Node(kind="Sub") as first), Value(node=log)]):
-            pass
-        case _:
-            return None
-    if log.kind != "Log1p" or log.inputs[0].node.kind != "Exp":
-        return None
-    relu, product, smaller = (
-        first.inputs[0].node,
-        first.inputs[1].node,
-        log.inputs[0].node.inputs[0],
-    )
-    if {relu.kind, smaller.node.kind} - {"Select", "SelectV2"} or product.kind != "Mul":
-        return None
-    positive, x, zero = relu.inputs
-    again, negative, x_again = smaller.node.inputs
-    is_it = positive is again and x is x_again and x in product.inputs and _is_filled(zero, 0)
-    compares = positive.node.kind == "GreaterEqual" and positive.node.inputs[0] is x
-    if not (is_it and compares and negative.node.kind == "Neg" and negative.node.inputs[0] is x):
-        return None
-    labels = product.inputs[1] if product.inputs[0] is x else product.inputs[0]
-    return _function(node, "ops.binary_crossentropy", [labels, x], from_logits=True)
-
-
-def _sparse_cross_entropy(node: Node) -> Value | None:
-    """A cross entropy whose inputs are made flat before, and which has their shape after."""
-    made = node.inputs[0].node if node.kind == "Reshape" else node
-    if made is node or made.kind != "SparseSoftmaxCrossEntropyWithLogits":
-        return None
-    if any(value.node.kind != "Reshape" for value in made.inputs):
-        return None
-    logits, labels = (value.node.inputs[0] for value in made.inputs)
-    if not logits.shape or labels.shape != logits.shape[:-1] or labels.shape != _shaped(node):
-        return None
-    flat = _shaped(made.inputs[0].node)
-    if flat is None or flat[-1] != logits.shape[-1]:
-        return None
-    name = "ops.sparse_categorical_crossentropy"
-    return _function(node, name, [labels, logits], from_logits=True)
-
-
-def _shaped(node: Node) -> tuple[int | None, ...] | None:
-    """The shape that a reshape gives; None for unknown sizes."""
-    sizes = node.inputs[1].constant
-    if sizes is None:
-        return node.outputs[0].shape
-    return tuple(None if size < 0 else int(size) for size in sizes)
 
 
 def _function(node: Node, name: str, inputs: list[Value], **options: Any) -> Value:

@@ -118,15 +118,20 @@ def unify(program: Program) -> None:
     program.outputs = {key: first[numbers[value]] for key, value in program.outputs.items()}
 
 
+class CrossedError(Exception):
+    """What follows in training on what it is followed by else cannot be one."""
+
+
 class Merged:
     """The values of TRAIN's program and of the others' as values of one program.
 
     Args:
       train: roots of the program of TRAIN; none without one.
       others: roots of the programs of EVAL and PREDICT.
+      aligns: whether nodes on both sides that do the same of other inputs become one.
     """
 
-    def __init__(self, train: Sequence[Value], others: Sequence[Value]):
+    def __init__(self, train: Sequence[Value], others: Sequence[Value], *, aligns: bool = True):
         self._numbers = Numbers()
         trained, used = (ordered(v.node for v in values) for values in (train, others))
         self._numbers.add(trained, trains=True)
@@ -144,6 +149,7 @@ class Merged:
         self._selected: dict[tuple[Value, Value], Value] = {}
         self._layers: dict[Hashable, Layer] = {}
         self._entered: set[Node] = set()
+        self._aligns = aligns
         self._align_layers(trained, used)
 
     def value(self, value: Value) -> Value:
@@ -151,7 +157,10 @@ class Merged:
         return self._of_train(value) if value.node in self._trained else self._of_other(value)
 
     def pair(self, train: Value, other: Value) -> Value:
-        """The merged value that is `train` in training, and else `other`."""
+        """The merged value that is `train` in training, and else `other`.
+
+        Raises CrossedError where layers follow each other in another order in training.
+        """
         self._align(train, other)
         return self._both(train, other)
 
@@ -169,18 +178,23 @@ class Merged:
 
     def _align(self, train: Value, other: Value) -> None:
         """Goes back from two values, as far as their nodes do the same, and notes the others'."""
-        stack = [(train, other)]
+        stack = [(train, other)] if self._aligns else []
         while stack:
             train, other = stack.pop()
             a, b = train.node, other.node
-            known = a in self._else or self._numbers[train] in self._other_of
-            taken = self._train_of.get(self._numbers[other], train)
-            if is_noise(a) and not is_noise(b) and a not in self._else:
-                self._else[a] = [other], [other]
-                stack.append((a.inputs[0], other))
-            elif known or self._numbers[taken] != self._numbers[train]:
+            if a in self._else:
                 continue
-            elif train.index == other.index and _same(a, b):
+            if is_noise(a):
+                drawn = _same(a, b)
+                self._else[a] = ([other], b.inputs) if drawn else ([other], [other])
+                stack.append((a.inputs[0], b.inputs[0] if drawn else other))
+                continue
+            taken = self._train_of.get(self._numbers[other], train)
+            if self._numbers[train] in self._other_of or (
+                self._numbers[taken] != self._numbers[train]
+            ):
+                continue
+            if train.index == other.index and _same(a, b):
                 self._else[a] = b.outputs, b.inputs
                 for mine, its in zip(a.outputs, b.outputs, strict=True):
                     self._train_of.setdefault(self._numbers[its], mine)
@@ -209,6 +223,8 @@ class Merged:
         for node in ordered([value.node]):
             if node in self._made:
                 continue
+            if node in self._entered:
+                raise CrossedError
             self._entered.add(node)
             inputs = node.inputs
             if node in self._else:
@@ -225,7 +241,7 @@ class Merged:
                 continue
             number = self._numbers[node.outputs[0]]
             train, first = self._train_of.get(number), self._other_of[number]
-            if train and (train.node in self._made or train.node not in self._entered):
+            if train is not None:
                 self._made[node] = self._of_train(train).node
             elif first.node in self._made:
                 self._made[node] = self._made[first.node]

@@ -7,14 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.tools.to_keras.graph import (
-    SOURCES,
-    WEIGHT,
-    Node,
-    Program,
-    Value,
-    Weight,
-)
+from tpu_estimator_compat.tools.to_keras.graph import SOURCES, WEIGHT, Program, Value, Weight
+from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Rules
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.operations import expression, refused
 from tpu_estimator_compat.tools.to_keras.reading import read
@@ -24,7 +18,20 @@ from tpu_estimator_compat.tools.to_keras.training.losses import assigned_name
 
 _STEP = tf.compat.v1.GraphKeys.GLOBAL_STEP
 _COMPARISONS = frozenset({"Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual"})
-_COPIES = frozenset({"Cast", "Identity"})
+_RULES = Rules(
+    {
+        "count": "Cast(step) | step",
+        "passed": "count / number.decay_steps",
+        "left": "1 - Minimum(count, number.decay_steps) / number.decay_steps",
+        "decay": "number.decay_rate ** Floor(passed) | number.decay_rate ** passed",
+    }
+)
+_SCHEDULES = {
+    "ExponentialDecay": _RULES.compile("number.initial_learning_rate * decay"),
+    "PolynomialDecay": _RULES.compile(
+        "number.difference * left ** number.power + number.end_learning_rate"
+    ),
+}
 _CLASS = '''\
 @keras.saving.register_keras_serializable("model")
 class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
@@ -43,6 +50,8 @@ def schedule(
 ) -> tuple[str, bool, list[str]]:
     """The text of a rate, whether it is a number, and the classes that the text uses.
 
+    Raises ValueError where it depends on more than the global step.
+
     Args:
       rate: a scalar of the graph on resource variables.
     """
@@ -51,65 +60,19 @@ def schedule(
     if root.node.kind == WEIGHT and root.node.attrs["weight"].name != _STEP:
         return literal(np.float32(root.node.attrs["weight"].value)), True, []
     others = sorted(set(program.weights()) - {_STEP})
-    placeholders = [n.name for n in program.nodes() if n.kind.startswith("Placeholder")]
-    if others or placeholders:
-        raise ValueError(f"its rate depends on {', '.join(others + placeholders)}.")
-    known = _exponential(root) or _polynomial(root) or _piecewise(mode, rate, program)
-    if known:
-        return known, False, []
+    others += [n.name for n in program.nodes() if n.kind.startswith("Placeholder")]
+    if others:
+        raise ValueError(f"its rate depends on {', '.join(others)}.")
     simplify(program)
     root = program.outputs["rate"]
     if root.constant is not None:
         return literal(root.constant.astype("float32")), True, []
+    if known := _of_keras(root) or _piecewise(mode, rate, program):
+        return known, False, []
     if lines := refused(program):
         raise ValueError("its rate has no form in Keras: " + "; ".join(lines))
     body = "\n".join(f"        {line}" for line in _statements(program))
     return "LearningRate()", False, [_CLASS.format(lines=body)]
-
-
-def _statements(program: Program) -> list[str]:
-    """The statements that compute and return the only output of a program of the step."""
-    texts: dict[Value, str] = {}
-    lines: list[str] = []
-    users = program.users()
-    [root] = program.outputs.values()
-    for node in program.nodes():
-        first = node.outputs[0]
-        if node.kind in SOURCES:
-            is_step = node.kind == WEIGHT
-            texts[first] = "step" if is_step else literal(node.attrs["value"])
-            continue
-        text = expression(node, [texts[value] for value in node.inputs])
-        name = assigned_name(node.place)
-        if first is not root and (len(users[first]) > 1 or len(text) > 60):
-            name = name if name and not any(ln.startswith(f"{name} =") for ln in lines) else ""
-            name = name or f"value_{len(lines)}"
-            lines.append(f"{name} = {text}")
-            text = name
-        texts[first] = text
-    return [*lines, f"return {texts[root]}"]
-
-
-def _constant(value: Value) -> Any:
-    """A number, through copies."""
-    while value.node.kind in _COPIES:
-        value = value.node.inputs[0]
-    array = value.constant
-    return None if array is None or array.ndim else array[()]
-
-
-def _is_step(value: Value) -> bool:
-    while value.node.kind in _COPIES:
-        value = value.node.inputs[0]
-    return value.node.kind == WEIGHT
-
-
-def _with_constant(node: Node, kind: str) -> tuple[Any, Value | None]:
-    """The constant and the other input of a sum or product."""
-    for one, other in (node.inputs, node.inputs[::-1]) if node.kind == kind else ():
-        if _constant(one) is not None:
-            return _constant(one), other
-    return None, None
 
 
 def _call(name: str, **arguments: Any) -> str:
@@ -117,59 +80,21 @@ def _call(name: str, **arguments: Any) -> str:
     return f"keras.optimizers.schedules.{name}({given})"
 
 
-def _exponential(root: Value) -> str:
-    initial, power = _with_constant(root.node, "Mul")
-    if power is None or power.node.kind != "Pow" or _constant(power.node.inputs[0]) is None:
-        return ""
-    exponent = power.node.inputs[1].node
-    staircase = exponent.kind == "Floor"
-    divided = exponent.inputs[0].node if staircase else exponent
-    if divided.kind != "RealDiv" or not _is_step(divided.inputs[0]):
-        return ""
-    steps = _constant(divided.inputs[1])
-    options = {"staircase": True} if staircase else {}
-    rate = _constant(power.node.inputs[0])
-    return (
-        ""
-        if steps is None
-        else _call(
-            "ExponentialDecay",
-            initial_learning_rate=initial,
-            decay_steps=_whole(steps),
-            decay_rate=rate,
-            **options,
-        )
-    )
-
-
-def _whole(number: Any) -> Any:
-    return int(number) if float(number).is_integer() else number
-
-
-def _polynomial(root: Value) -> str:
-    end, scaled = _with_constant(root.node, "AddV2")
-    if scaled is None or scaled.node.kind != "Mul":
-        return ""
-    difference, power = (value.node for value in scaled.node.inputs)
-    if difference.kind != "Sub" or power.kind != "Pow" or _constant(power.inputs[1]) is None:
-        return ""
-    left, divided = power.inputs[0].node, None
-    if left.kind == "Sub" and _constant(left.inputs[0]) == 1:
-        divided = left.inputs[1].node
-    if divided is None or divided.kind != "RealDiv":
-        return ""
-    steps, counted = _constant(divided.inputs[1]), divided.inputs[0].node
-    most, step = _with_constant(counted, "Minimum")
-    initial, end_again = map(_constant, difference.inputs)
-    if step is None or not _is_step(step) or most != steps or end_again != end or initial is None:
-        return ""
-    return _call(
-        "PolynomialDecay",
-        initial_learning_rate=initial,
-        decay_steps=_whole(steps),
-        end_learning_rate=end,
-        power=_constant(power.inputs[1]),
-    )
+def _of_keras(root: Value) -> str:
+    """A schedule of Keras by what it computes; empty if it is none."""
+    for name, matcher in _SCHEDULES.items():
+        for found in matcher(root, {}):
+            if found["step"].node.kind != WEIGHT:
+                continue
+            is_floor = any(node.kind == "Floor" for node in found[NODES])
+            numbers = {k: v for k, v in found.items() if isinstance(v, (int, float))}
+            if "difference" in numbers:  # folded: the first rate without the last
+                total = numbers.pop("difference") + numbers["end_learning_rate"]
+                numbers = {"initial_learning_rate": float(f"{total:.6g}"), **numbers}
+            if float(numbers["decay_steps"]).is_integer():
+                numbers["decay_steps"] = int(numbers["decay_steps"])
+            return _call(name, **numbers, **({"staircase": True} if is_floor else {}))
+    return ""
 
 
 def _piecewise(mode: Mode, rate: tf.Tensor, program: Program) -> str:
@@ -180,15 +105,13 @@ def _piecewise(mode: Mode, rate: tf.Tensor, program: Program) -> str:
     while stack:
         value = stack.pop()
         for node in users.get(value, []):
-            if node.kind in _COPIES:
+            if node.kind == "Cast":
                 stack.append(node.outputs[0])
                 continue
-            others = [_constant(v) for v in node.inputs if v is not value]
-            if node.kind not in _COMPARISONS or len(others) != 1 or others[0] is None:
+            edge = [v.constant for v in node.inputs if v is not value]
+            if node.kind not in _COMPARISONS or len(edge) != 1 or edge[0] is None:
                 return ""
-            boundaries.add(int(np.floor(others[0])))
-    if not boundaries:
-        return ""
+            boundaries.add(int(np.floor(edge[0])))
     wanted = sorted({edge + d for edge in boundaries for d in (-1, 0, 1)} - {-1, -2})
     values = _rates(mode, rate, wanted)
     changes = [i for i in range(1, len(wanted)) if values[i] != values[i - 1]]
@@ -211,3 +134,25 @@ def _rates(mode: Mode, rate: tf.Tensor, steps: list[int]) -> list[Any]:
             step.load(number, mode.session)
             found.append(mode.session.run(captured))
     return found[:-1]
+
+
+def _statements(program: Program) -> list[str]:
+    """The statements that compute and return the only output of a program of the step."""
+    texts: dict[Value, str] = {}
+    lines: list[str] = []
+    users = program.users()
+    [root] = program.outputs.values()
+    for node in program.nodes():
+        first = node.outputs[0]
+        if node.kind in SOURCES:
+            texts[first] = "step" if node.kind == WEIGHT else literal(node.attrs["value"])
+            continue
+        text = expression(node, [texts[value] for value in node.inputs])
+        if first is not root and (len(users[first]) > 1 or len(text) > 60):
+            name = assigned_name(node.place)
+            if not name or any(line.startswith(f"{name} =") for line in lines):
+                name = f"value_{len(lines)}"
+            lines.append(f"{name} = {text}")
+            text = name
+        texts[first] = text
+    return [*lines, f"return {texts[root]}"]
