@@ -57,7 +57,7 @@ def test_an_added_import_goes_into_the_cell_of_tensorflows(tmp_path):
     )
     path = tmp_path / "x.ipynb"
     path.write_text(before)
-    migrations = [of_file(str(path), written) for written in (False, True)]
+    migrations = [of_file((), str(path), written) for written in (False, True)]
     cells = ["".join(c["source"]) for c in json.loads(migrations[0].after)["cells"]]
     assert cells == [
         "import tensorflow as tf\nfrom tpu_estimator_compat import v1\nx = tf.keras.Input(1)",

@@ -39,7 +39,7 @@ def test_a_cell_that_does_not_parse_hides_no_other():
     found = scan_notebook(
         notebook("import tensorflow as tf", "x = (", "tf.contrib.tpu.TPUConfig()"), "x.ipynb"
     )
-    assert [(f.cell, f.line, f.status.value) for f in found] == [
+    assert [(f.cell, f.line, f.status.value) for f in found.findings] == [
         (1, 1, "works"),
         (2, 1, "unreadable"),
         (3, 1, "works"),

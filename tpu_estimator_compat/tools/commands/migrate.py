@@ -23,6 +23,7 @@ from tpu_estimator_compat.tools.reports.sources import say
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.migrate.writing import Rewriting
     from tpu_estimator_compat.tools.scan.findings import ScanFinding
+    from tpu_estimator_compat.tools.scan.tree import Tree
 
 NAME = "migrate"
 _WORK = "tpu_estimator_compat.tools.migrate.codemod", "of_file"
@@ -42,9 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     from tpu_estimator_compat.tools.reports.terminal import are_colors_shown
 
-    migration = _Run(arguments, arguments.color or are_colors_shown())
+    tree = scan_command.searched(files)
+    migration = _Run(arguments, tree, arguments.color or are_colors_shown())
     try:
-        with scan_command.each_file(_WORK, len(files)) as rewrite:
+        with scan_command.each_file(_WORK, len(files), tree.near) as rewrite:
             for file in files:
                 migration.migrate(rewrite, file)
     finally:  # an interrupted run, too, says what it has written
@@ -55,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
 class _Run:
     """Migrates files, and keeps what to tell at the end."""
 
-    def __init__(self, arguments: argparse.Namespace, color: bool):
+    def __init__(self, arguments: argparse.Namespace, tree: Tree, color: bool):
+        self._tree = tree
         self._write = arguments.write
         self._roots = arguments.paths
         self._color = color
@@ -69,14 +72,17 @@ class _Run:
         from tpu_estimator_compat.tools.migrate import writing
         from tpu_estimator_compat.tools.scan import files, findings
 
-        if writing.is_below(file, self._roots):
-            try:
-                self._take(file, rewrite(file, self._write))
-            except files.CannotRead as error:
-                self._left.append(findings.unreadable(file, error))
-        else:
+        found, links = self._tree.findings(file), self._tree.links[file]
+        if not writing.is_below(file, self._roots):
             target = os.path.realpath(file)
             self._leave(file, f"It links to {target}, outside the given paths, and is unchanged.")
+        elif file in self._tree.unread:
+            self._left += found
+        elif found or links.used:
+            try:
+                self._take(file, rewrite(file, self._write, links))
+            except files.CannotRead as error:
+                self._left.append(findings.unreadable(file, error))
         self._done += 1
 
     def _take(self, file: str, made: Rewriting) -> None:

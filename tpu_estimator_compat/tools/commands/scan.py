@@ -12,14 +12,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.tools.reports.sources import say
 
 if TYPE_CHECKING:
-    from tpu_estimator_compat.tools.scan.findings import ScanFinding
+    from tpu_estimator_compat.tools.scan.tree import Tree
 
 NAME = "scan"
 _WORK = "tpu_estimator_compat.tools.scan.module", "of_file"
@@ -57,28 +57,28 @@ def files_of(arguments: argparse.Namespace, name: str) -> list[str] | None:
 
 
 @contextlib.contextmanager
-def each_file(work: tuple[str, str], files: int) -> Iterator[Callable[..., Any]]:
+def each_file(work: tuple[str, str], files: int, *given: Any) -> Iterator[Callable[..., Any]]:
     """A function that calls `work`, a module and its function, in a child, for each of files."""
     from tpu_estimator_compat.tools.scan.each_file import EachFile
 
     numbers = itertools.count(1)
-    with EachFile(work) as read, Activity() as tell:
+    with EachFile(work, given=given) as read, Activity() as tell:
 
         def done(file: str, *others: Any) -> Any:
-            tell("Reading", f" {next(numbers)} of {files}: {file}")
+            tell("Reading", f" {min(next(numbers), files)} of {files}: {file}")
             return read(file, *others)
 
         yield done
 
 
-def _findings(read: Callable[[str], list[ScanFinding]], file: str) -> list[ScanFinding]:
-    from tpu_estimator_compat.tools.scan.files import CannotRead
-    from tpu_estimator_compat.tools.scan.findings import unreadable
+def searched(files: Sequence[str]) -> Tree:
+    """The tree of the files, after a search."""
+    from tpu_estimator_compat.tools.scan.tree import Tree
 
-    try:
-        return read(file)
-    except CannotRead as error:
-        return [unreadable(file, error)]
+    tree = Tree(files)
+    with each_file(_WORK, len(files), tree.near) as read:
+        tree.search(read)
+    return tree
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -87,6 +87,6 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     from tpu_estimator_compat.tools.scan.findings import report
 
-    with each_file(_WORK, len(files)) as read:
-        findings = [finding for file in files for finding in _findings(read, file)]
+    tree = searched(files)
+    findings = [finding for file in files for finding in tree.findings(file)]
     return report(findings, len(files)).show(json=arguments.json)

@@ -5,20 +5,23 @@ Each rule gives edits of the text, at the positions of Python's own parser.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tpu_estimator_compat.old_names.legacy.notebooks.cells import (
     NotANotebook,
     Notebook,
     is_notebook,
 )
+from tpu_estimator_compat.old_names.legacy.references import Form, Reference
 from tpu_estimator_compat.tools.migrate import imports, names, writing
-from tpu_estimator_compat.tools.migrate.facts import Edit, Facts
+from tpu_estimator_compat.tools.migrate.facts import Edit, Facts, unmoved
 from tpu_estimator_compat.tools.scan.files import CannotRead, read
 from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
+from tpu_estimator_compat.tools.scan.links import ALONE, Links
 from tpu_estimator_compat.tools.scan.module import parse, placed, scan_text, unparsable
 
 _PREFIX = re.compile(r"[\w.]+\.(?=\w)")
@@ -48,33 +51,44 @@ class Migration:
         return sorted([*_moved(self.left, self.after, self.before), *differs])
 
 
-def migrate_text(text: str, file: str) -> Migration:
+def migrate_text(text: str, file: str, links: Links = ALONE) -> Migration:
     """Migrates a module; one that does not parse, or uses no dead name, is not changed."""
-    found = scan_text(text, file)
-    if all(f.status.is_manual and f.status is not Status.REFUSED for f in found):
+    found = scan_text(text, file, links)
+    left = all(f.status.is_manual and f.status is not Status.REFUSED for f in found)
+    if left and not links.used:
         return Migration(text, text, found, found, 0)
-    after, failure = _rewritten(text, file)
-    still = scan_text(after, file)
+    facts = Facts(parse(text, links), links.used)
+    links = _migrated(links, facts)
+    after, failure = _rewritten(facts), []
+    try:
+        parse(after, links)
+    except SyntaxError as error:
+        after, failure = text, [unparsable(error, after, file)]
+    still = scan_text(after, file, links)
     mended = _easy(found) - _easy(still)
     return Migration(text, after, found, [*failure, *map(_by_hand, still)], mended)
 
 
-def migrate_notebook(text: str, file: str) -> tuple[str, list[Migration]]:
+def migrate_notebook(text: str, file: str, links: Links = ALONE) -> tuple[str, list[Migration]]:
     """The text with migrated modules, and each's migration; NotANotebook for other files.
 
     Magics, outputs and all else keep the same bytes.
     """
     notebook = Notebook(text)
-    modules = [migrate_text(module, file) for module in notebook.modules()]
+    modules = [migrate_text(module, file, links) for module in notebook.modules()]
     return notebook.with_modules([module.after for module in modules]), modules
 
 
-def of_file(file: str, written: bool) -> writing.Rewriting:
+def of_file(
+    near: Collection[str], file: str, written: bool, links: Links = ALONE
+) -> writing.Rewriting:
     """Migrates a file in memory, or raises CannotRead; the report has new lines if `written`."""
+    parse.cache_clear()  # a large file may need all memory
+    links = dataclasses.replace(links, near=near)
     source = read(file, to_write=True)
     if is_notebook(file):
         try:
-            after, modules = migrate_notebook(source.text, file)
+            after, modules = migrate_notebook(source.text, file, links)
         except NotANotebook as error:
             raise CannotRead(str(error)) from error
         texts = [m.after if written else m.before for m in modules]
@@ -82,7 +96,7 @@ def of_file(file: str, written: bool) -> writing.Rewriting:
             f for m, t in zip(modules, texts, strict=True) for f in placed(m.report(written), t)
         ]
     else:
-        modules = [migrate_text(source.text, file)]
+        modules = [migrate_text(source.text, file, links)]
         after, report = modules[0].after, modules[0].report(written)
     dataclasses.replace(source, text=after).check()
     lines = writing.difference(source.text, after, file)
@@ -107,21 +121,25 @@ def _moved(findings: list[ScanFinding], old: str, new: str) -> list[ScanFinding]
     return [dataclasses.replace(f, line=lines.get(f.line, f.line)) for f in findings]
 
 
-def _rewritten(text: str, file: str) -> tuple[str, list[ScanFinding]]:
-    """The new text, or the old one and a finding that says why."""
-    facts = Facts(parse(text))
+def _migrated(links: Links, facts: Facts) -> Links:
+    """The links to other modules when these are migrated, too."""
+    brought, node = {}, ast.Constant(None)
+    for start, paths in links.brought.items():
+        given = [Reference(p, Form.ATTRIBUTE, node, node, p, bare=bare) for p, bare in paths]
+        brought[start] = [
+            (unmoved(r.path, r.bare) if facts.alias_moves(r) else r.path, r.bare) for r in given
+        ]
+    return dataclasses.replace(links, brought=brought)
+
+
+def _rewritten(facts: Facts) -> str:
     edits = [
         *imports.plain(facts),
         *imports.of_names(facts),
         *names.chains(facts),
         *names.of_python2(facts),
     ]
-    after = _applied(facts.text, [*imports.added(facts, edits), *edits])
-    try:
-        parse(after)
-    except SyntaxError as error:
-        return text, [unparsable(error, after, file)]
-    return after, []
+    return _applied(facts.text, [*imports.added(facts, edits), *edits])
 
 
 def _applied(text: str, edits: Sequence[Edit]) -> str:

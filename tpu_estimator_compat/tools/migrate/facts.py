@@ -9,7 +9,8 @@ import re
 from typing import Any
 
 from tpu_estimator_compat.old_names.legacy.dialect import Dialect, meaning
-from tpu_estimator_compat.old_names.legacy.references import Form, Reference, bound_names
+from tpu_estimator_compat.old_names.legacy.references import Form, Reference
+from tpu_estimator_compat.old_names.legacy.scopes import bound_names
 from tpu_estimator_compat.tools.scan.module import Module, column
 from tpu_estimator_compat.tools.scan.verdict import INTERNAL, V1, Verdict, verdict
 
@@ -27,9 +28,13 @@ class Edit:
 
 
 class Facts:
-    """The facts that the rules share; offsets are in the characters of `text`."""
+    """The facts that the rules share; offsets are in the characters of `text`.
 
-    def __init__(self, module: Module):
+    Args:
+      used: paths through which other modules use dead names.
+    """
+
+    def __init__(self, module: Module, used: frozenset[str] = frozenset()):
         self.module = module
         self.text = module.source.text
         # Python's line endings; splitlines knows more.
@@ -44,11 +49,12 @@ class Facts:
         self.verdicts: dict[int, Verdict | None] = {
             id(reference): said for reference, said in self.references
         }
-        self._used_through = {
+        self._used_through = used.union(
             reference.base
             for reference, said in self.references
-            if said is not None and said.target and reference.form in _CHAINS and reference.imported
-        }
+            if said is not None and said.target and reference.form in _CHAINS
+            if reference.imported and reference.bare is None
+        )
         self.v1_name, self.has_v1 = self._name_of_v1()
 
     def span(self, node: Any) -> tuple[int, int]:
@@ -79,32 +85,30 @@ class Facts:
             return said.target
         if said is not None and reference.path != "tensorflow":
             return None
-        if self._can_move(reference.path) and self._must_move(reference.path):
-            return unmoved(reference.path, self.module.bare)
+        bare = self.module.bare
+        if _can_move(reference.path, bare) and self._must_move(reference.path):
+            return unmoved(reference.path, bare)
         return None
 
     def may_move(self, reference: Reference) -> bool:
         """Whether a living name can move to `tpu_estimator_compat.v1` with its statement."""
         alive = self.verdicts[id(reference)] is None
-        return alive and self._can_move(reference.path) and not _is_internal(reference.path)
+        can_move = _can_move(reference.path, self.module.bare)
+        return alive and can_move and not _is_internal(reference.path)
 
     def alias_moves(self, chain: Reference) -> bool:
-        """Whether the first name of a chain will mean the same path of v1."""
+        """Whether what a chain begins with will mean the same path of v1."""
+        bare = chain.bare or self.module.bare
         if chain.base == "tensorflow_estimator":
             return False
-        own = verdict(dataclasses.replace(chain, path=chain.base), self.module.bare)
+        own = verdict(dataclasses.replace(chain, path=chain.base), bare)
         if own is not None and own.target is not None:
             return True  # the import or assignment is rewritten itself
-        if not self._can_move(chain.base):
+        if not _can_move(chain.base, bare):
             return False
         # In a module of TensorFlow 1, assigned values come from a root that moves to v1.
         from_root = not _is_internal(chain.base) and ".compat.v2." not in f"{chain.base}."
-        return chain.imported or (self.module.bare is Dialect.V1 and from_root)
-
-    def _can_move(self, path: str) -> bool:
-        if path.partition(".")[0] != "tensorflow":
-            return False
-        return _is_internal(path) or meaning(path, self.module.bare)[0] is Dialect.V1
+        return chain.imported or (bare is Dialect.V1 and from_root)
 
     def _must_move(self, path: str) -> bool:
         """Whether a path is the root, in a module of TensorFlow 1, or leads to dead names."""
@@ -122,6 +126,12 @@ class Facts:
         taken = bound_names(tree) | {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         numbered = (f"tf_v1_{number}" for number in itertools.count(2))
         return next(n for n in itertools.chain(["v1", "tf_v1"], numbered) if n not in taken), False
+
+
+def _can_move(path: str, bare: Dialect) -> bool:
+    if path.partition(".")[0] != "tensorflow":
+        return False
+    return _is_internal(path) or meaning(path, bare)[0] is Dialect.V1
 
 
 def _is_internal(path: str) -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from tpu_estimator_compat.old_names.legacy.dialect import meaning
 from tpu_estimator_compat.old_names.legacy.python_numpy import python2
-from tpu_estimator_compat.old_names.legacy.references import Form, Reference, bound_names
+from tpu_estimator_compat.old_names.legacy.references import Form, Reference
+from tpu_estimator_compat.old_names.legacy.scopes import bound_names
 from tpu_estimator_compat.tools.migrate.facts import Edit, Facts
 from tpu_estimator_compat.tools.scan.verdict import V1, Verdict
 
@@ -39,11 +40,9 @@ def _chain(facts: Facts, reference: Reference, said: Verdict) -> Iterator[Edit]:
     if moved_row and said.row is not None:
         ends.append(len(parts) - len(name) + said.row.name.count(".") + 1)
     following = len(parts) - max(ends)
-    node: ast.AST = reference.node
-    for _ in range(following):
-        assert isinstance(node, ast.Attribute)
-        node = node.value
-    first = _first_name(node) if moves else facts.v1_name
+    node = _start(reference.node, following)
+    alias = _start(reference.node, len(parts) - ends[0])
+    first = ast.unparse(alias) if moves else facts.v1_name
     new = target.split(".")[2:]
     written = ".".join([first, *new[: len(new) - following]])
     # Before Python 3.12, positions within f-strings are wrong; comments must not be lost.
@@ -52,11 +51,12 @@ def _chain(facts: Facts, reference: Reference, said: Verdict) -> Iterator[Edit]:
         yield Edit(*facts.span(node), written, "v1" if first == facts.v1_name else "")
 
 
-def _first_name(node: ast.AST) -> str:
-    while isinstance(node, ast.Attribute):
+def _start(node: ast.AST, following: int) -> ast.AST:
+    """A chain without the names that follow."""
+    for _ in range(following):
+        assert isinstance(node, ast.Attribute)
         node = node.value
-    assert isinstance(node, ast.Name)
-    return node.id
+    return node
 
 
 def of_python2(facts: Facts) -> Iterator[Edit]:

@@ -7,6 +7,7 @@ anew after such a file.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import multiprocessing
 import os
@@ -30,15 +31,17 @@ _GRACE = 15.0  # seconds beyond its limit for a child that waits in the kernel
 
 
 class EachFile:
-    """Calls `work(file, ...)` in the child; arguments and results are pickled.
+    """Calls `work(*given, file, ...)` in the child; arguments and results are pickled.
 
     Args:
       work: names of a module and of a function in it.
       limit: seconds for one file.
+      given: the first arguments of each call.
     """
 
-    def __init__(self, work: tuple[str, str], limit: float = 60.0):
+    def __init__(self, work: tuple[str, str], limit: float = 60.0, given: tuple[Any, ...] = ()):
         self._work = work
+        self._given = given
         self._limit = limit
         self._child: tuple[subprocess.Popen[bytes], Connection] | None = None
 
@@ -72,6 +75,7 @@ class EachFile:
             words = str(its.fileno()), str(self._limit), *self._work
             command = child_process.module_command(__name__, *words)
             process = child_process.start(command, os.devnull, descriptors=[its.fileno()])
+        ours.send(self._given)
         return process, ours
 
     def _end(self) -> child_process.Ending | None:
@@ -88,15 +92,19 @@ class EachFile:
 
 
 def _serve(connection: Connection, limit: float, work: Callable[..., Any]) -> None:
+    given = connection.recv()
+    gc.freeze()
+    gc.disable()  # a syntax tree is a million objects, and garbage all at once
     while True:
         try:
             arguments = connection.recv()
         except EOFError:
             return
         signal.setitimer(signal.ITIMER_REAL, limit)  # its signal ends the process
-        answer = _answer(work, arguments)
+        answer = _answer(work, (*given, *arguments))
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         connection.send(answer)
+        gc.collect()
 
 
 def _answer(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, str]:

@@ -40,7 +40,7 @@ class Status(document.Verdict):
 
 _HINTS = {
     Status.REFUSED: "not provided; the advice says what to write instead",
-    Status.UNKNOWN: "never public, and without a replacement here",
+    Status.UNKNOWN: "never public, or from a module that is not here: the advice says it",
     Status.BY_HAND: "to be rewritten by hand",
     Status.UNREADABLE: "files that could not be searched",
     Status.WORKS: "`migrate` rewrites these; `run` runs the script as it is",

@@ -10,7 +10,7 @@ from tpu_estimator_compat.old_names.legacy.dialect import Dialect, is_only_in, m
 from tpu_estimator_compat.old_names.legacy.python_numpy import python2
 from tpu_estimator_compat.old_names.legacy.references import PYTHON_2, Form, Reference
 from tpu_estimator_compat.old_names.legacy.table import DeadName
-from tpu_estimator_compat.tools.scan.findings import Status
+from tpu_estimator_compat.tools.scan.findings import ScanFinding, Status
 
 V1 = "tpu_estimator_compat.v1"
 INTERNAL = {"python", "core", "compiler", "lite", "tools"}
@@ -49,9 +49,17 @@ class Verdict:
             return None
         return row.served_by.replace(":", ".") + path.removeprefix(row.name)
 
+    def at(self, file: str, line: int, column: int, cell: int = 0) -> ScanFinding:
+        advice, target = self.advice, self.target
+        moved = self.row is not None and (self.row.move_to or not self.name.startswith("tf."))
+        if self.status is Status.WORKS and target is not None and moved:
+            advice = f"Write {target}."
+        return ScanFinding(file, line, column, self.name, self.status, advice, cell)
 
-def verdict(reference: Reference, bare: Dialect) -> Verdict | None:
-    """The verdict on a reference; None if the name is alive."""
+
+def verdict(reference: Reference, bare: Dialect = Dialect.V2) -> Verdict | None:
+    """The verdict on a reference in a module with an API; None if the name is alive."""
+    bare = reference.bare or bare
     said = _of_path(reference, bare)
     if said is None or not said.status.is_manual:
         by_hand = _by_hand(reference, bare, said is not None)
