@@ -7,7 +7,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tpu_estimator_compat.tools.to_keras.graph import TRAINING, Node, Value, Weight
+import numpy as np
+
+from tpu_estimator_compat.tools.to_keras.graph import TRAINING, Node, Value, Weight, constant
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
 from tpu_estimator_compat.tools.to_keras.simplify import elements_of
@@ -86,6 +88,11 @@ def normalize(found: Found, _: Variables) -> Call:
     need(found["least"] > 0)
     options = {"axis": _short(axis, found["x"]), "epsilon": _decimal(math.sqrt(found["least"]))}
     return Call("ops.normalize", [found["x"]], options=options)
+
+
+def digitize(found: Found, _: Variables) -> Call:
+    x, node = found["x"], found[NODES][0]
+    return Call("ops.digitize", [x, constant(np.array(node.attrs["boundaries"], x.dtype))])
 
 
 def softmax(name: str) -> Builder:

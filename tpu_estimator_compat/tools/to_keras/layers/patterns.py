@@ -100,6 +100,7 @@ OTHERS: list[Row] = [
     ("LookupTableFindV2(table, x, default)", bags.found_in_table),
     ("Maximum(x, number.slope * x)", b.leaky_relu),
     ("x * Rsqrt(Maximum(Sum(squares, array.axes, keep_dims=True), number.least))", b.normalize),
+    ("Bucketize(x)", b.digitize),
     ("Transpose(Softmax(Transpose(x, array.order)), array.order)", b.softmax("ops.softmax")),
     ("Transpose(LogSoftmax(Transpose(x, array.order)), array.order)", b.softmax("ops.log_softmax")),
     # layers
