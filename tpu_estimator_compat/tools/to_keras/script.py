@@ -114,7 +114,8 @@ def of_estimator(estimator: Any, input_fn: InputFn) -> Modes:
     """The modes of an estimator on a signature like that of `input_fn`; trains and writes nothing.
 
     Weights are those that a training would begin with: of the newest checkpoint, or initial ones.
-    Raises what model_fn raises in TRAIN; other modes that it does not serve are left out.
+    Raises ValueError where input_fn, or model_fn in TRAIN, fails; other modes where it fails are
+    left out.
     """
     rules = _on_one_cpu(estimator._mode_rules)
     spec, element = _first_element(rules, input_fn)
@@ -124,7 +125,8 @@ def of_estimator(estimator: Any, input_fn: InputFn) -> Modes:
             captured = _captured(rules, mode, spec, element)
         except Exception as error:
             if mode == ModeKeys.TRAIN:
-                raise
+                words = f"model_fn failed on placeholders for the first batch: {error}"
+                raise ValueError(words) from error
             logging.warning("model_fn does not serve mode %r: %s", mode, error)
             continue
         modes[mode] = _mode(captured, element, estimator._warm_start_settings)
@@ -154,21 +156,22 @@ def _first_element(rules: Rules, input_fn: InputFn) -> tuple[Any, Any]:
         if called.initializable is not None:
             key = tf.compat.v1.GraphKeys.TABLE_INITIALIZERS
             tf.compat.v1.add_to_collection(key, called.initializable.initializer)
-        with tf.compat.v1.train.MonitoredSession() as session:
-            values = session.run(nest.flatten(tensors, expand_composites=True))
+        try:
+            with tf.compat.v1.train.MonitoredSession() as session:
+                values = session.run(nest.flatten(tensors, expand_composites=True))
+        except tf.errors.OpError as error:
+            raise ValueError(f"input_fn's first batch cannot be read: {error.message}") from error
     return called.element_spec, nest.pack_sequence_as(tensors, values, expand_composites=True)
 
 
 def _captured(rules: Rules, mode: str, spec: Any, element: Any) -> CapturedMode:
     """A mode's graph for batches of any size, or of the element's where model_fn needs that."""
-    if mode == ModeKeys.PREDICT:
-        spec, element = (preparation.split_element(each)[0] for each in (spec, element))
     input_mode = preparation.resolve(rules, mode)
     free = nest.map_structure(functools.partial(_with_batch, None), spec)
     try:
         return preparation.capture_on_placeholders(rules, input_mode, free, check_shapes=False)
     except Exception:
-        [size] = {len(array) for array in nest.flatten(element) if np.ndim(array)}
+        size = next(len(array) for array in nest.flatten(element) if np.ndim(array))
         fixed = nest.map_structure(functools.partial(_with_batch, size), spec)
         found = preparation.capture_on_placeholders(rules, input_mode, fixed, check_shapes=False)
         logging.warning("model_fn takes batches of %d only in mode %r.", size, mode)
@@ -183,6 +186,7 @@ def _with_batch(size: int | None, spec: Any) -> Any:
 
 def _mode(captured: CapturedMode, element: Any, warm_start: Any) -> Mode:
     features, labels = preparation.split_element(captured.element.structure)
+    labels = None if captured.mode == ModeKeys.PREDICT else labels
     inputs = _named(features)
     predictions = captured.spec.predictions
     if predictions is not None and not isinstance(predictions, dict):
@@ -225,6 +229,9 @@ def _weights(mode: Mode, known: set[str]) -> dict[str, Weight]:
     variables = {v.op.name: v for key in READY_KEYS for v in graph.get_collection(key)}
     new = {name: v for name, v in variables.items() if name not in known}
     with mode.captured.in_graph():
+        unset = mode.session.run(tf.compat.v1.report_uninitialized_variables(list(new.values())))
+        without = {name.decode() for name in unset}
+        new = {name: variable for name, variable in new.items() if name not in without}
         values = mode.session.run({name: v.read_value() for name, v in new.items()})
     return {
         name: Weight(name, value.shape, new[name].dtype.base_dtype.name, name in trainable, value)

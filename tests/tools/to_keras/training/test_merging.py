@@ -8,7 +8,7 @@ from tools.to_keras import running
 import tpu_estimator_compat.v1 as tf1
 from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.layers import recognize
-from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged, unify
+from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged
 
 v1 = tf.compat.v1
 SPECS = {"x": ("float32", (None, 3))}
@@ -76,7 +76,6 @@ def programs(build):
             if node.kind == g.WEIGHT:
                 node.attrs["weight"] = known[node.attrs["weight"].name]
         recognize(program, known)
-        unify(program)
         found.append(program)
     return *found, feeds
 
@@ -130,19 +129,3 @@ def test_merged(build, chosen, calls):
         np.testing.assert_allclose(
             run(program, feeds, trains), run(original, feeds, trains), rtol=1e-5
         )
-
-
-def test_noise_is_drawn_for_each_call():
-    """What is computed twice becomes one value, but not two dropouts of the same."""
-    x = g.Node(g.INPUT, "x", attrs={"key": "x"}).output((None, 3), "float32")
-    values = []
-    for i in range(4):
-        tanh = g.Node("Tanh", f"tanh_{i}", [x]).output(x.shape, x.dtype)
-        layer = g.Layer("layers.Dropout", "drop", (), [0.5])
-        drop = g.Node(g.LAYER, f"drop_{i // 2}", [tanh], {"layer": layer})
-        values.append(drop.output(x.shape, x.dtype))
-    program = g.Program({"x": x}, {str(i): value for i, value in enumerate(values)})
-    unify(program)
-    kinds = [node.kind for node in program.nodes()]
-    assert kinds.count("Tanh") == 1
-    assert kinds.count(g.LAYER) == 2

@@ -20,7 +20,7 @@ from tpu_estimator_compat.tools.to_keras.training import (
     steps,
 )
 from tpu_estimator_compat.tools.to_keras.training.losses import Cut, write_loops
-from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged, unify
+from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged
 
 
 def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
@@ -104,7 +104,6 @@ def _programs(
             }
         programs[name] = mode.read(outputs, modes.weights)
         prepare(programs[name])
-        unify(programs[name])
     return found, programs
 
 
@@ -170,6 +169,6 @@ def _one_minus(decay: Any) -> float:
     """The number that the author wrote, whose difference to 1 is `decay`."""
     for digits in range(1, 9):
         number = round(1 - float(decay), digits)
-        if np.float32(1.0 - number) == decay:
+        if decay in (np.float32(1.0 - number), np.float32(1.0) - np.float32(number)):
             return number
     return 1 - float(decay)

@@ -30,9 +30,8 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 
 _NOISE = ("Dropout", "GaussianNoise")
 _SUMS = frozenset({"Add", "AddN", "AddV2", "Mul", "Sub"})
-_IGNORED = frozenset(
-    {"body", "branches", "cond", "else_branch", "output_shapes", "shared_name", "then_branch"}
-)
+_IGNORED = frozenset({"shared_name"})
+_KEPT_WITH_BODIES = frozenset({"carried", "length", "read"})
 
 
 def is_noise(node: Node) -> bool:
@@ -81,7 +80,11 @@ def operation(node: Node) -> Hashable:
     # Random numbers and tables are the same by name alone.
     named = node.name if {"seed", "seed2", "shared_name"} & set(attrs) else ""
     bodies = [(k, Numbers().of_program(body)) for k, body in sorted(node.bodies.items())]
-    given = sorted((k, _frozen(v)) for k, v in attrs.items() if k not in _IGNORED)
+    given = sorted(
+        (k, _frozen(v))
+        for k, v in attrs.items()
+        if k not in _IGNORED and (not bodies or k in _KEPT_WITH_BODIES)
+    )
     return node.kind, named, len(node.outputs), *given, *bodies
 
 
@@ -107,17 +110,6 @@ def _frozen(value: Any) -> Hashable:
     return repr(value)
 
 
-def unify(program: Program) -> None:
-    """Computes once what a program computes several times; noise is drawn each time anew."""
-    numbers, first = Numbers(), dict[Any, Value]()
-    for node in program.nodes():
-        node.inputs = [first[numbers[value]] for value in node.inputs]
-        numbers.add([node])
-        for value in node.outputs:
-            first.setdefault(numbers[value], value)
-    program.outputs = {key: first[numbers[value]] for key, value in program.outputs.items()}
-
-
 class CrossedError(Exception):
     """What follows in training on what it is followed by else cannot be one."""
 
@@ -137,12 +129,14 @@ class Merged:
         self._numbers.add(trained, trains=True)
         self._numbers.add(used)
         self._trained, self._used = set(trained), set(used)
-        # By number, a value of TRAIN; if none, of the others.
-        self._train_of: dict[tuple[int, int], Value] = {}
-        self._other_of: dict[tuple[int, int], Value] = {}
+        # By number, with the operation's name and without, a value of TRAIN, and of the others.
+        self._train_of: dict[Hashable, Value] = {}
+        self._other_of: dict[Hashable, Value] = {}
         for nodes, found in ((trained, self._train_of), (used, self._other_of)):
             for value in (v for node in nodes for v in node.outputs):
-                found.setdefault(self._numbers[value], value)
+                number = self._numbers[value]
+                found.setdefault(number, value)
+                found.setdefault((number, value.node.name), value)
         # By a node of TRAIN that differs, what its outputs and inputs are else.
         self._else: dict[Node, tuple[list[Value], list[Value]]] = {}
         self._made: dict[Node, Node] = {}
@@ -198,6 +192,7 @@ class Merged:
                 self._else[a] = b.outputs, b.inputs
                 for mine, its in zip(a.outputs, b.outputs, strict=True):
                     self._train_of.setdefault(self._numbers[its], mine)
+                    self._train_of.setdefault((self._numbers[its], b.name), mine)
                 stack += zip(a.inputs, b.inputs, strict=True)
             elif a.kind in _SUMS:
                 stack += [(v, other) for v in a.inputs if _same(v.node, b)][:1]
@@ -240,7 +235,8 @@ class Merged:
             if node in self._made:
                 continue
             number = self._numbers[node.outputs[0]]
-            train, first = self._train_of.get(number), self._other_of[number]
+            train = self._train_of.get((number, node.name), self._train_of.get(number))
+            first = self._other_of[number]
             if train is not None:
                 self._made[node] = self._of_train(train).node
             elif first.node in self._made:
@@ -258,14 +254,26 @@ class Merged:
             made.output(value.shape, value.dtype)
         if node.kind == LAYER:
             made.attrs["layer"] = self._one_layer(node, made)
+        for body in node.bodies.values():
+            self._share_layers(body)
         return made
+
+    def _share_layers(self, body: Program) -> None:
+        for node in body.nodes():
+            if node.kind == LAYER:
+                node.attrs["layer"] = self._one_layer(node, node)
+            for inner in node.bodies.values():
+                self._share_layers(inner)
 
     def _one_layer(self, node: Node, made: Node) -> Layer:
         """The layer of all calls, of both sides, that are calls of one."""
         key = operation(node) if node.layer.bound else node
         if key not in self._layers:
             moved = dict(zip(node.inputs, made.inputs, strict=True))
-            call = {k: moved[v] if isinstance(v, Value) else v for k, v in node.layer.call.items()}
+            call = {
+                k: moved.get(v, v) if isinstance(v, Value) else v
+                for k, v in node.layer.call.items()
+            }
             if form := self._form(node):
                 call["training"] = form
             self._layers[key] = dataclasses.replace(node.layer, call=call)

@@ -145,7 +145,9 @@ def _minimized(mode: Mode, updates: list[Update]) -> tf.Tensor:
                     candidates.append(graph.get_tensor_by_name(f"{name}:0"))
     dense = [update for update in updates if not update.is_sparse]
     variables = {v.op.name: v for v in graph.get_collection("trainable_variables")}
-    taken = [graph.get_tensor_by_name(_clip_of(u.gradient).inner.name) for u in dense]
+    with mode.captured.in_graph():  # a branch's own tensor cannot be fetched
+        inner = [_clip_of(update.gradient).inner.name for update in dense]
+        taken = [tf.identity(graph.get_tensor_by_name(name)) for name in inner]
     for loss in dict.fromkeys(each.ref() for each in candidates if each.shape.rank == 0):
         with mode.captured.in_graph():
             made = tf.gradients(loss.deref(), [variables[u.variable] for u in dense])
