@@ -79,7 +79,10 @@ def task_from_tf_config(tf_config: dict[str, Any], *, chief_optional: bool = Fal
     With `chief_optional`, worker 0 is the chief of a cluster without the job `chief` or `master`.
     """
     service = tf_config.get(SERVICE_KEY)
-    cluster_spec = tf.train.ClusterSpec(tf_config.get("cluster", {}))
+    try:
+        cluster_spec = tf.train.ClusterSpec(tf_config.get("cluster", {}))
+    except TypeError as error:
+        raise TypeError(f"In TF_CONFIG, {error}. Instead, {_TF_CONFIG}.") from None
     if not cluster_spec:
         return _local_task(tf_config, service)
     chief = _chief_job(cluster_spec, chief_optional)

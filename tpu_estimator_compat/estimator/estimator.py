@@ -23,9 +23,9 @@ from tpu_estimator_compat.config.arguments import (
 from tpu_estimator_compat.engine.capture.user_functions import check_model_fn
 from tpu_estimator_compat.engine.checkpoint.state import (
     CheckpointSource,
-    check_available,
     latest,
     read_newest,
+    read_newest_variable,
     warn_if_older,
 )
 from tpu_estimator_compat.engine.functions import eager
@@ -165,9 +165,8 @@ class Estimator(Exporting):
           TypeError: `name` is no string.
           tf.errors.NotFoundError: the checkpoint has no such variable.
         """
-        check_available(self._model_dir)
         check_type(name, "`name`", str, "string")
-        return read_newest(self._model_dir, lambda path: tf.train.load_variable(path, name))
+        return read_newest_variable(self._model_dir, name)
 
     def eval_dir(self, name: str | None = None) -> str:
         """Directory of evaluation events: `eval`, or `eval_<name>`."""

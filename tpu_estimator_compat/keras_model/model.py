@@ -94,6 +94,8 @@ class ModelFnModel(SavedVariables):
           TypeError: `steps_per_execution` is not an int.
         """
         own = sorted(k for k, v in kwargs.items() if v is not None and k in _MODEL_FN_BRINGS)
+        if not isinstance(steps_per_execution, int | float) and steps_per_execution != "auto":
+            own.append("optimizer")  # the first argument of other models' compile
         if own:
             raise ValueError(
                 f"compile() got {own}, but optimizer, loss and metrics come from the model_fn. "

@@ -17,18 +17,15 @@ from tpu_estimator_compat.tf_internals import context
 
 
 def divide(replicas: int) -> None:
-    """Gives TensorFlow and JAX that many logical CPUs, and no GPU, to the end of the process.
-
-    JAX keeps devices that it has made.
-    """
+    """Gives TensorFlow and JAX that many logical CPUs, and no GPU, to the end of the process."""
     if context.context()._context_handle is None:
         tf.config.set_visible_devices([], "GPU")
         local.split_cpu(replicas)
     elif _count() != replicas:
-        _enter(_other_context(replicas))
+        _enter(_other_context(context.context(), replicas))
     os.environ["JAX_NUM_CPU_DEVICES"] = str(replicas)
     if jax := sys.modules.get("jax"):  # it has read this variable
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(RuntimeError):  # it keeps devices that it has made
             jax.config.update("jax_platforms", "cpu")
             jax.config.update("jax_num_cpu_devices", replicas)
 
@@ -48,7 +45,7 @@ def of_replicas(replicas: int) -> Iterator[None]:
     if _count() >= replicas:
         yield
         return
-    _enter(_other_context(replicas))
+    _enter(_other_context(own, replicas))
     try:
         yield
     finally:
@@ -65,16 +62,11 @@ def _enter(chosen: Any) -> None:
     local.strategy.cache_clear()  # its devices are those of the context that ended
 
 
-def _other_context(replicas: int) -> Any:
-    own = context.context()
-    own.ensure_initialized()
-    return _context_beside(own, replicas, own.config.SerializeToString(deterministic=True))
-
-
 @functools.cache
-def _context_beside(own: Any, replicas: int, config: bytes) -> Any:
+def _other_context(own: Any, replicas: int) -> Any:
     """A context that is kept, since variables of a check may live on, such as in a traceback."""
-    made = _OtherContext(tf.compat.v1.ConfigProto.FromString(config))
+    own.ensure_initialized()
+    made = _OtherContext(own.config)
     made.own = own
     made.set_visible_devices([], "GPU")
     [cpu] = made.list_physical_devices("CPU")

@@ -5,8 +5,6 @@ import functools
 import pytest
 from support import inner_pytest
 
-from tpu_estimator_compat.testing.golden import files
-
 XDIST = ("-p", "xdist", "-n2")
 
 MODULE = """
@@ -117,20 +115,6 @@ def test_name_given_twice_is_an_error(run, folder):
     assert session.counts()["failed"] == 2
     assert "gives 'a' twice" in session.output
     assert "two values without a name" in session.output
-
-
-def test_unused_files_and_names_are_listed_and_stay(run, folder):
-    run("--update-golden")
-    kept = folder / "golden" / "test_m" / "test_gone.json"
-    kept.write_text("")
-    sections = files.read(kept.with_name("test_one.json"))
-    files.write(kept.with_name("test_one.json"), {**sections, "old": sections[""]})
-    session = run("--update-golden")
-    assert "unused: golden/test_m/test_gone.json (not removed)" in session.output
-    assert "unused: golden/test_m/test_one.json [old]" in session.output
-    assert kept.exists()
-    for part in (("-k", "one"), ("test_m.py::test_one",)):
-        assert "test_gone" not in run("--update-golden", *part).output
 
 
 def test_values_that_a_passing_test_no_longer_gives_are_an_error(run, folder):

@@ -56,6 +56,9 @@ class LegacyGraph(tf.Graph):
 
     _shaped: tuple[int, bytes] | None = None
 
+    def __repr__(self) -> str:
+        return "<tf.Graph of this call of the estimator>"  # for TensorFlow's errors
+
     def control_dependencies(self, control_inputs: Any) -> Any:
         if isinstance(control_inputs, (list, tuple)):
             control_inputs = [branch_values.awaited(self, each) for each in control_inputs]
@@ -170,7 +173,8 @@ def check_element(element: Structure, element_spec: Structure) -> None:
     except (ValueError, TypeError):
         raise ValueError(
             f"The input has another structure than the one that model_fn was captured with.\n"
-            f"Captured: {element_spec}\nGiven: {element}"
+            f"Captured: {element_spec}\nGiven: {element}\nGive batches like the captured ones, or "
+            "make a new estimator."
         ) from None
     specs = tf.nest.flatten(element_spec, expand_composites=True)
     for spec, tensor in zip(specs, tf.nest.flatten(element, expand_composites=True), strict=True):

@@ -151,6 +151,19 @@ def read_newest(model_dir: str | None, read: Callable[[str], Result]) -> Result:
                 raise
 
 
+def read_newest_variable(model_dir: str | None, name: str) -> np.ndarray:
+    """A variable of the newest checkpoint; NotFoundError where that lacks it."""
+
+    def read(path: str) -> np.ndarray:
+        try:
+            return tf.train.load_variable(path, name)
+        except tf.errors.NotFoundError as error:
+            told = f"{error.message}, {path}. Give a name that get_variable_names() lists."
+            raise tf.errors.NotFoundError(None, None, told) from None
+
+    return read_newest(model_dir, read)
+
+
 def read_variables(path: str, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
     """Yields name and value of each variable in `names` that a checkpoint has.
 
@@ -190,7 +203,7 @@ def check_available(model_dir: str | None) -> None:
 
 
 def _no_model(model_dir: str | None) -> ValueError:
-    return ValueError(f"Could not find trained model in model_dir: {model_dir}.")
+    return ValueError(f"Could not find trained model in model_dir: {model_dir}. Train first.")
 
 
 def check_writable(model_dir: str) -> None:

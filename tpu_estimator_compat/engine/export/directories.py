@@ -39,7 +39,8 @@ def new_export(base: str | bytes | os.PathLike[str]) -> Iterator[ExportDirectory
     RuntimeError where other exports took every timestamp for ten seconds.
     """
     base = os.fspath(base)
-    with _explained(base):
+    advice = ". Give a directory that this process can make and write to."
+    with _explained(f"Cannot export to export_dir_base={tf.compat.as_str(base)!r}", advice):
         tf.io.gfile.makedirs(base)
         directory = _claim(base)
     try:
@@ -117,14 +118,11 @@ def _made(path: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def _explained(base: str | bytes) -> Iterator[None]:
+def _explained(what: str, advice: str = "") -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        message = (
-            f"Cannot export to export_dir_base={tf.compat.as_str(base)!r}: {error.message}. Give a "
-            "directory that this process can make and write to."
-        )
+        message = f"{what}: {error.message}{advice}"
         raise type(error)(error.node_def, error.op, message) from None
 
 
@@ -133,4 +131,5 @@ def copy_assets_extra(assets: Mapping[str, str] | None, directory: bytes) -> Non
     for relative, source in (assets or {}).items():
         target = os.path.join(directory, _ASSETS_EXTRA, tf.compat.as_bytes(relative))
         tf.io.gfile.makedirs(os.path.dirname(target))
-        tf.io.gfile.copy(source, target)
+        with _explained(f"assets_extra[{relative!r}] cannot be copied"):
+            tf.io.gfile.copy(source, target)

@@ -25,11 +25,8 @@ class Activity:
     If standard error is no terminal, nothing is shown.
 
     Example:
-      with Activity("Compiling the step"):
-          compile_it()
-
-      with Activity() as tell:
-          tell("Reading files", ": 3 of 5")  # the time is that of "Reading files"
+      with Activity("Reading files") as tell:
+          tell("Reading files", ": 3 of 5")  # the time goes on, and begins anew for other work
     """
 
     def __init__(self, what: str = ""):
@@ -107,8 +104,6 @@ def _start(bar: Progress) -> None:
 
 def _log_to(old: Any, new: Any) -> None:
     """Lets handlers of logs, which keep the stream that they were made with, write to another."""
-    for name in (None, "tensorflow", "absl"):
-        for handler in logging.getLogger(name).handlers:
-            writer: Any = getattr(handler, "python_handler", handler)  # absl's has one
-            if getattr(writer, "stream", None) is old:
-                writer.setStream(new)
+    for handler in [*logging.root.handlers, *logging.getLogger("tensorflow").handlers]:
+        if isinstance(handler, logging.StreamHandler) and handler.stream is old:
+            handler.setStream(new)

@@ -82,15 +82,12 @@ class Golden:
     def check_names(self) -> None:
         """Fails if the file has values that the test did not give, so that none was compared."""
         __tracebackhide__ = True
-        if unused := self.unused_names():
+        if unused := sorted(set(files.read(self.path)) - self._used):
             raise AssertionError(
                 f"{os.path.relpath(self.path)} has values that the test did not give: "
                 f"{', '.join(name or 'the one without a name' for name in unused)}. If they are no "
                 "longer wanted, remove their lines."
             )
-
-    def unused_names(self) -> list[str]:
-        return sorted(set(files.read(self.path)) - self._used)
 
     def _take_name(self, name: str | None) -> None:
         if (name or "") in self._used:
@@ -133,20 +130,18 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         compares.passed = report.passed
     if report.when != "teardown" or compares is None or not item.config.option.update_golden:
         return
-    noted = {"file": str(compares.path), "changes": compares.changes}
-    setattr(report, _ATTRIBUTE, {**noted, "unused": compares.unused_names()})
+    noted = {"file": os.path.relpath(compares.path), "changes": compares.changes}
+    setattr(report, _ATTRIBUTE, noted)
 
 
 class GoldenSummary:
-    """Says at the end of a session which files were written, and which no test uses."""
+    """Says at the end of a session which values were written."""
 
     def __init__(self, config: pytest.Config):
         self._config = config
         self._noted: list[dict[str, Any]] = []
-        self._tests: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._tests.add(report.nodeid)
         noted = getattr(report, _ATTRIBUTE, None)
         if noted is not None:
             self._noted.append(noted)
@@ -157,35 +152,9 @@ class GoldenSummary:
         terminalreporter.section("golden values")
         for noted in sorted(self._noted, key=lambda noted: noted["file"]):
             for name, table in noted["changes"].items():
-                what = self._shown(noted["file"], name)
+                what = f"{noted['file']} [{name}]" if name else noted["file"]
                 terminalreporter.write_line(f"{'changed' if table else 'new'}: {what}")
                 if table:
                     terminalreporter.write_line(table)
-            for name in noted["unused"]:
-                terminalreporter.write_line(f"unused: {self._shown(noted['file'], name)}")
         if not any(noted["changes"] for noted in self._noted):
             terminalreporter.write_line("all values are as they were")
-        for path in self._unused_files():
-            terminalreporter.write_line(f"unused: {self._shown(str(path))} (not removed)")
-
-    def _shown(self, file: str, name: str = "") -> str:
-        path = pathlib.Path(file)
-        if path.is_relative_to(self._config.rootpath):
-            path = path.relative_to(self._config.rootpath)
-        return f"{path} [{name}]" if name else str(path)
-
-    def _unused_files(self) -> list[pathlib.Path]:
-        """Files of no test, in the folders of modules that were run as a whole."""
-        if self._is_selection():
-            return []
-        root = self._config.rootpath
-        of_tests = {files.file_of(root / test.partition("::")[0], test) for test in self._tests}
-        folders = {path.parent for path in of_tests if path.parent.is_dir()}
-        return sorted({path for folder in folders for path in folder.glob("*.json")} - of_tests)
-
-    def _is_selection(self) -> bool:
-        """Whether tests of a module may have been left out."""
-        option = self._config.option
-        names = ("keyword", "markexpr", "deselect", "lf", "stepwise", "maxfail")
-        selects = any(getattr(option, name, None) for name in names)
-        return selects or any("::" in arg for arg in self._config.args)

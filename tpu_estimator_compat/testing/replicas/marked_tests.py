@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import tempfile
 from typing import Any
 
@@ -22,21 +21,9 @@ class ReplicaTests:
     """The plugin that runs a session's marked tests."""
 
     def __init__(self) -> None:
-        self._started_with: dict[str, str] | None = None
         self._environment: dict[str, str] = {}
         self._directory = ""
         self._path: list[str] = []
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collect_file(self, file_path: pathlib.Path, parent: pytest.Collector) -> None:
-        """Starts the server while this process imports the first module that may need it."""
-        config = parent.config
-        may_be_first = self._started_with is None and not _debugs(config)
-        if config.option.collectonly or not may_be_first or file_path.suffix != ".py":
-            return
-        if b"mark.replicas" in file_path.read_bytes():
-            self._started_with = _early_variables()
-            processes.kept_server()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
@@ -47,8 +34,6 @@ class ReplicaTests:
             return
         self._environment, self._directory = dict(os.environ), str(config.invocation_params.dir)
         self._path = processes.absolute_path()
-        if self._started_with not in (None, _early_variables()):  # an imported module set some
-            processes.start_server_anew()
         processes.kept_server()
 
     @pytest.hookimpl(tryfirst=True)
@@ -114,12 +99,6 @@ class ReplicaTests:
 def named(item: pytest.Item) -> str:
     """The argument by which pytest selects the test, in any working directory."""
     return f"{item.path}::{item.nodeid.partition('::')[2]}"
-
-
-def _early_variables() -> dict[str, str]:
-    """The variables that modules may read on import, except one that TensorFlow sets itself."""
-    names = [name for name in os.environ if name.startswith(("TF_", "KERAS_", "XLA_", "JAX_"))]
-    return {name: os.environ[name] for name in names if name != "TF_CPP_MIN_LOG_LEVEL"}
 
 
 def _take(item: pytest.Item, number: int, ended: processes.Ended) -> None:

@@ -168,13 +168,6 @@ def _server_of(pid: int) -> forks.Server:
     return forks.Server(_MODULES, environment)
 
 
-def start_server_anew() -> None:
-    """Starts another server in place of the kept one, for variables that modules read early."""
-    kept_server().close()
-    _server_of.cache_clear()
-    kept_server()
-
-
 def absolute_path() -> list[str]:
     """`sys.path` for any working directory."""
     return [os.path.abspath(folder) for folder in sys.path]
