@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tpu_estimator_compat.tools.to_keras.classes import Part
-from tpu_estimator_compat.tools.to_keras.graph import Layer, Weight
+from tpu_estimator_compat.tools.to_keras.graph import LAYER, Layer, Node, Weight
+from tpu_estimator_compat.tools.to_keras.training.losses import assigned_name
 
 TOKEN = re.compile(r"\b[vmf]_\d{6}\b")
 
@@ -109,3 +110,15 @@ def is_like(name: str, cls: Any) -> bool:
 def indexed(path: str) -> str:
     """A path of attributes as Python writes it: `blocks[0].kernel`."""
     return re.sub(r"\.(\d+)", r"[\1]", path)
+
+
+def thing_of(item: Node | Part) -> Any:
+    """What is called: equal for two calls of one layer or part."""
+    if isinstance(item, Part):
+        return item.identity
+    return item.layer if item.kind == LAYER else item
+
+
+def hint_of_place(item: Node | Part) -> str:
+    """The variable to which the author's line gives an operation's value."""
+    return assigned_name(item.place).lower() if isinstance(item, Node) else ""

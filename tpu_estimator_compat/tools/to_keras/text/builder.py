@@ -28,7 +28,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 )
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.operations import FIRST_ALONE, expression
-from tpu_estimator_compat.tools.to_keras.text import flow
+from tpu_estimator_compat.tools.to_keras.text import chains, flow
 from tpu_estimator_compat.tools.to_keras.text.body import (
     TOKEN,
     Body,
@@ -36,11 +36,12 @@ from tpu_estimator_compat.tools.to_keras.text.body import (
     Member,
     Statement,
     base_of,
+    hint_of_place,
     indexed,
     is_like,
     name_of,
+    thing_of,
 )
-from tpu_estimator_compat.tools.to_keras.training.losses import assigned_name
 
 _INLINE = 44
 """The longest expression that is written within another, names of two letters assumed."""
@@ -67,9 +68,9 @@ class Builder:
     def __init__(self, part: Part, made: dict[Part, Made]):
         self.body = Body(part)
         self.texts: dict[Value, str] = {}
-        self._made = made
+        self.made = made
         self._number = itertools.count()
-        self._objects: dict[Any, str] = {}
+        self.objects: dict[Any, str] = {}
         self._uses: dict[Value, list[Node | Part | None]] = {}
         self._gives_one = len(part.outputs) == 1 and bool(part.scope)
 
@@ -77,7 +78,7 @@ class Builder:
         """The body where inputs are the call's arguments."""
         part = self.body.part
         self._count(part.items, part.outputs)
-        self.body.params = [self._token(v, _hint_of_input(v)) for v in part.inputs]
+        self.body.params = [self.token(v, _hint_of_input(v)) for v in part.inputs]
         self._run(part.items)
         self._return(", ".join(self.ref(v) for v in part.outputs))
         return self.body
@@ -130,9 +131,9 @@ class Builder:
     def _run(self, items: Sequence[Node | Part]) -> None:
         items = list(items)
         while items:
-            chain = self._chain(items)
+            chain = chains.first(self, items)
             if len(chain) > 1:
-                self._loop(chain)
+                chains.write(self, chain)
             else:
                 self._item(items[0])
             items = items[len(chain) :]
@@ -142,7 +143,7 @@ class Builder:
         if special is not None and isinstance(item, Node):
             special(self, item)
             return
-        text = self._expression(item)
+        text = self.expression(item)
         if _is_first_alone(item) or len(item.outputs) == 1:
             used, several = item.outputs[:1], False
         else:
@@ -159,7 +160,7 @@ class Builder:
     def assign(self, groups: Sequence[Sequence[Value | None]], text: str, hint: str = "") -> None:
         """A statement that names values, in groups as the expression gives them."""
         values = [value for group in groups for value in group if value is not None]
-        tokens = {value: self._token(value, hint) for value in values}
+        tokens = {value: self.token(value, hint) for value in values}
         names = [[tokens[v] if v in tokens and self.users(v) else "_" for v in g] for g in groups]
         left = ", ".join(flow.tuple_of(group) for group in names)
         left = "_" if not re.search(r"[^_, ()]", left) else left
@@ -187,7 +188,7 @@ class Builder:
         if value in self.texts:
             return self.texts[value]
         if value.weight is not None:
-            self.texts[value] = f"self.{self._path(value.weight)}"
+            self.texts[value] = self._find(value.weight) or self._weight(value.weight)
             return self.texts[value]
         array = value.constant
         assert array is not None, value
@@ -195,12 +196,12 @@ class Builder:
             return literal(array)
         return f'ops.convert_to_tensor({literal(array)}, "{value.dtype}")'
 
-    def _expression(self, item: Node | Part) -> str:
+    def expression(self, item: Node | Part) -> str:
         if isinstance(item, Part):
-            return f"{self._object(item)}({', '.join(self.ref(v) for v in item.inputs)})"
+            return f"{self.object(item)}({', '.join(self.ref(v) for v in item.inputs)})"
         if item.kind != LAYER:
             return expression(item, [self.ref(v) for v in item.inputs])
-        return f"{self._object(item)}({self._call(item)})"
+        return f"{self.object(item)}({self._call(item)})"
 
     def _call(self, node: Node) -> str:
         """The arguments of a layer's call; Keras passes `training` on by itself."""
@@ -216,27 +217,36 @@ class Builder:
             given.append(f"{key}=[{text}]" if _is_list(value) else f"{key}={text}")
         return ", ".join(given)
 
-    def _object(self, item: Node | Part) -> str:
+    def object(self, item: Node | Part) -> str:
         """The attribute of what an item calls."""
-        thing = _thing(item)
-        if thing not in self._objects:
-            path = None
-            for part in self.body.part.items if isinstance(thing, Layer) else ():
-                if isinstance(part, Part) and not path:
-                    path = _within(part, thing, self._made)
-                    path = path and f"{self._object(part)[5:]}.{path}"
-            self._objects[thing] = f"self.{path or self._member([item]).token}"
-        return self._objects[thing]
+        thing = thing_of(item)
+        if thing not in self.objects:
+            found = self._find(thing) if isinstance(thing, Layer) else None
+            self.objects[thing] = found or f"self.{self.member([item]).token}"
+        return self.objects[thing]
 
-    def _member(self, items: Sequence[Node | Part]) -> Member:
+    def _find(self, thing: Layer | Weight) -> str | None:
+        """Where a layer of a part within is, or a weight of a layer or of a part."""
+        for item in self.body.part.items:
+            if isinstance(item, Part):
+                inner = _within(item, thing, self.made)
+                if inner is not None:
+                    return f"{self.object(item)}.{inner}"
+            elif item.kind == LAYER:
+                names = [name for name, b in item.layer.bound.items() if thing in b.weights]
+                if names:
+                    return f"{self.object(item)}.{names[0]}"
+        return None
+
+    def member(self, items: Sequence[Node | Part]) -> Member:
         """A new attribute for what `items` call: one object, or a list of them."""
         first = items[0]
         token = f"m_{next(self._number):06d}"
         if isinstance(first, Part):
-            made = self._made[first]
+            made = self.made[first]
             member = Member(token, name_of(first.scope[-1]), made.cls, made.arguments)
             member.parts = [each for each in items if isinstance(each, Part)]
-            arguments = [self._made[each].arguments for each in member.parts]
+            arguments = [self.made[each].arguments for each in member.parts]
         else:
             names = _parameters_of(first.layer.cls)[: len(first.layer.args)]
             layers = [each.layer for each in items if isinstance(each, Node)]
@@ -259,87 +269,14 @@ class Builder:
         alone = all(each.scope[: len(layer.scope)] != layer.scope for each in others)
         return name_of(layer.scope[-1]) if alone and layer.scope[-1] not in around else name
 
-    def _path(self, weight: Weight) -> str:
-        """The attribute of a weight, through layers and parts if it is theirs."""
-        for item in self.body.part.items:
-            if isinstance(item, Part):
-                inner = _within(item, weight, self._made)
-                if inner is not None:
-                    return f"{self._object(item)[5:]}.{inner}"
-            elif item.kind == LAYER:
-                for name, bound in item.layer.bound.items():
-                    if weight in bound.weights:
-                        return f"{self._object(item)[5:]}.{name}"
-        name = weight.name.split("/")[-1]
+    def _weight(self, weight: Weight) -> str:
+        """A new attribute for a weight."""
         options: dict[str, Any] = {"shape": weight.shape}
         options |= {} if weight.dtype == "float32" else {"dtype": weight.dtype}
         options |= {} if weight.trainable else {"trainable": False}
-        token = f"m_{next(self._number):06d}"
-        self.body.members.append(
-            Member(token, name_of(name), "add_weight", options, things=[weight])
-        )
-        return token
-
-    # Loops over layers.
-
-    def _chain(self, items: Sequence[Node | Part]) -> list[Node | Part]:
-        """The calls of equal things from the first item on, each of what the one before gives."""
-        chain, spot, again = [items[0]], None, None
-        for item in items[1:]:
-            last = chain[-1]
-            place = self._follows(last, item)
-            if place is None or spot not in (None, place):
-                break
-            same = _thing(item) == _thing(last)
-            if again not in (None, same) or (not same and _thing(item) in self._objects):
-                break
-            spot, again = place, same
-            chain.append(item)
-        few = 2 if isinstance(items[0], Part) else 3
-        known = _thing(items[0]) in self._objects and not again
-        return chain if len(chain) >= few and not known else chain[:1]
-
-    def _follows(self, last: Node | Part, item: Node | Part) -> int | None:
-        """At which of its inputs `item` takes what `last` gives, all else being equal."""
-        kind = self._kind(last)
-        if kind is None or kind != self._kind(item) or len(last.outputs) != 1:
-            return None
-        if self._uses.get(last.outputs[0]) != [item] or len(last.inputs) != len(item.inputs):
-            return None
-        pairs = enumerate(zip(last.inputs, item.inputs, strict=True))
-        differing = [i for i, (a, b) in pairs if a is not b]
-        one = len(differing) == 1 and item.inputs[differing[0]] is last.outputs[0]
-        return differing[0] if one else None
-
-    def _kind(self, item: Node | Part) -> Any:
-        if isinstance(item, Part):
-            return self._made[item].cls, base_of(item.scope[-1])
-        if item.kind != LAYER:
-            return None
-        layer = item.layer
-        names = *layer.options, *layer.bound
-        return layer.cls, base_of(layer.name), len(layer.args), names, str(layer.call)
-
-    def _loop(self, chain: list[Node | Part]) -> None:
-        first, last = chain[0], chain[-1]
-        (carried,) = (v for v, w in zip(first.inputs, chain[1].inputs, strict=True) if v is not w)
-        start = self.ref(carried)
-        token = self._token(last.outputs[0], _hint_of_place(first))
-        self.texts[carried], kept = token, self.texts.get(carried)
-        if _thing(first) == _thing(last):
-            head, call = f"for _ in range({len(chain)}):", self._expression(first)
-        else:
-            member = self._member(chain)
-            for i, item in enumerate(chain):
-                self._objects[_thing(item)] = f"self.{member.token}[{i}]"
-            each = f"v_{next(self._number):06d}"
-            self.body.hints[each] = base_of(member.name).removesuffix("s")
-            call = self._expression(first).replace(f"self.{member.token}[0]", each)
-            head = f"for {each} in self.{member.token}:"
-        if kept is not None:
-            self.texts[carried] = kept
-        lines = [head, f"    {token} = {call}"]
-        self.body.statements.append(Statement(lines, [token], start))
+        token, name = f"m_{next(self._number):06d}", name_of(weight.name.split("/")[-1])
+        self.body.members.append(Member(token, name, "add_weight", options, things=[weight]))
+        return f"self.{token}"
 
     def function(
         self, results: list[list[Value]], params: list[list[Value | None]], hint: str
@@ -352,8 +289,8 @@ class Builder:
         outside, self.body.statements = self.body.statements, []
         given: list[str] = []
         for group in params:
-            tokens = [self._token(v, _hint_of_input(v) if v else "") for v in group]
-            given.append(tokens[0] if len(tokens) == 1 else self._token(None, _GIVEN[len(given)]))
+            tokens = [self.token(v, _hint_of_input(v) if v else "") for v in group]
+            given.append(tokens[0] if len(tokens) == 1 else self.token(None, _GIVEN[len(given)]))
             if len(tokens) > 1:
                 unpack = Statement([f"{', '.join(tokens)} = {given[-1]}"], tokens)
                 self.body.statements.append(unpack)
@@ -375,7 +312,7 @@ class Builder:
         self.body.statements.append(Statement([head], [name], params=given, inner=inside))
         return name
 
-    def _token(self, value: Value | None, hint: str = "") -> str:
+    def token(self, value: Value | None, hint: str = "") -> str:
         token = f"v_{next(self._number):06d}"
         if value is not None:
             self.texts[value] = token
@@ -384,9 +321,9 @@ class Builder:
         return token
 
     def _hint(self, item: Node | Part) -> str:
-        hint = _hint_of_place(item)
+        hint = hint_of_place(item)
         if not hint and _is_call(item):
-            thing = self._objects[_thing(item)]
+            thing = self.objects[thing_of(item)]
             member = next(m for m in self.body.members if m.token in thing)
             hint = "" if is_like(base_of(member.name), member.cls) else f"?{member.name}"
         return hint
@@ -398,13 +335,6 @@ def _is(item: Node | Part | None, kind: str) -> bool:
 
 def _is_call(item: Node | Part | None) -> bool:
     return isinstance(item, Part) or _is(item, LAYER)
-
-
-def _thing(item: Node | Part) -> Any:
-    """What is called: equal for two calls of one layer or part."""
-    if isinstance(item, Part):
-        return item.identity
-    return item.layer if item.kind == LAYER else item
 
 
 def _is_list(value: Any) -> bool:
@@ -438,12 +368,7 @@ def _hint_of_input(value: Value) -> str:
         return base_of(value.weight.name.split("/")[-1])
     if value.node.kind == INPUT and not value.node.attrs["key"].isdigit():
         return str(value.node.attrs["key"])
-    return _hint_of_place(value.node)
-
-
-def _hint_of_place(item: Node | Part) -> str:
-    """The variable to which the author's line gives an operation's value."""
-    return assigned_name(item.place).lower() if isinstance(item, Node) else ""
+    return hint_of_place(value.node)
 
 
 def _is_first_alone(item: Node | Part) -> bool:
