@@ -12,6 +12,8 @@ from tpu_estimator_compat.tools.to_keras.classes.scopes import (
     Scope,
     Scopes,
     common,
+    home,
+    matches,
     owner_length,
 )
 from tpu_estimator_compat.tools.to_keras.classes.sizes import localize
@@ -58,6 +60,16 @@ class Part:
 
     def nodes(self) -> list[Node]:
         return [item for part in self.parts() for item in part.items if isinstance(item, Node)]
+
+    @property
+    def name(self) -> str:
+        """Its scope's, as it was entered first: that of its variables."""
+        scopes = [
+            *(n.layer.scope for n in self.nodes() if n.kind == LAYER),
+            *map(home, self.weights),
+        ]
+        first = (each for scope in scopes for each in scope if matches(self.scope[-1], each))
+        return min(first, key=len, default=self.scope[-1])
 
     @property
     def identity(self) -> frozenset[Layer | Weight]:

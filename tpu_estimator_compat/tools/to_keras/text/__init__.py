@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import re
 from collections import Counter
@@ -20,6 +21,7 @@ from tpu_estimator_compat.tools.to_keras.text.layout import lay_out
 from tpu_estimator_compat.tools.to_keras.text.naming import identifier
 from tpu_estimator_compat.tools.to_keras.training import Training
 
+_OF_TENSORFLOW = re.compile(r"\btf\.")
 Methods = list[tuple[str, Body]]
 """Heads and bodies of methods."""
 _TITLE = "A Keras model, written of a TensorFlow graph by to-keras."
@@ -48,7 +50,18 @@ def write(program: Program, training: Training | None = None, title: str = _TITL
     code += [line for cls in classes for line in _class(cls, "layers.Layer")]
     code += _model(model, program, training, methods)
     code += _make_model(training)
-    return Written(_file(code, title, training), dict(model.weights(root)))
+    return Written(_file(_marked(code), title, training), dict(model.weights(root)))
+
+
+def _marked(code: list[str]) -> list[str]:
+    """With a comment where a statement needs TensorFlow."""
+    found = []
+    for before, line in itertools.pairwise(["", *code]):
+        if _OF_TENSORFLOW.search(line) and not _OF_TENSORFLOW.search(before):
+            indent = line[: len(line) - len(line.lstrip())]
+            found.append(f"{indent}# By TensorFlow, since Keras has no such operation:")
+        found.append(line)
+    return found
 
 
 def _methods(builder: Builder, attributes: list[str], training: Training) -> Methods:
@@ -87,7 +100,7 @@ def _file(code: list[str], title: str, training: Training | None) -> str:
         name for name in ("math", "numpy as np") if re.search(rf"\b{name.split()[-1]}\.", text)
     ]
     head += ["", *(f"import {name}" for name in modules), *[""] * bool(modules), "import keras"]
-    head += ["import tensorflow as tf"] if re.search(r"\btf\.", text) else []
+    head += ["import tensorflow as tf"] if _OF_TENSORFLOW.search(text) else []
     head += [f"from keras import {', '.join(used)}"] if used else []
     return "\n".join(head) + "\n" + text
 
@@ -181,7 +194,7 @@ def _place(cls: Class) -> str:
     if places:
         ((file, _),) = Counter(file for file, _, _ in places).most_common(1)
         at = f", {os.path.basename(file)}:{min(int(n) for each, _, n in places if each == file)}"
-    return f"{'/'.join(cls.body.part.scope)}{at}."
+    return f"{'/'.join((*cls.body.part.scope[:-1], cls.body.part.name))}{at}."
 
 
 def _make_model(training: Training | None) -> list[str]:

@@ -71,9 +71,13 @@ class Statement:
 
 @dataclasses.dataclass
 class Body:
-    """Of one class: `params` are the call's, `hints` what a token's value may be called."""
+    """Of one class: `params` are the call's, `hints` what a token's value may be called.
+
+    `taken` has names that its texts use already.
+    """
 
     part: Part
+    taken: set[str] = dataclasses.field(default_factory=set)
     params: list[str] = dataclasses.field(default_factory=list)
     members: list[Member] = dataclasses.field(default_factory=list)
     statements: list[Statement] = dataclasses.field(default_factory=list)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import itertools
 import re
@@ -102,11 +101,13 @@ class Builder:
         Args:
           ends: the last lines, in which "{loss}" stands for the output "loss".
         """
-        self.body = dataclasses.replace(self.body, params=[], statements=[], hints={})
+        sources = [*program.inputs.values(), *program.labels.values()]
+        taken = set(re.findall(r"\w+", " ".join(v.node.attrs["text"] for v in sources)))
+        self.body = Body(self.body.part, taken, members=self.body.members)
         items: list[Node | Part] = [n for n in program.nodes() if n.kind not in SOURCES]
         self._uses, self._gives_one = {}, len(program.outputs) == 1
         self._count(items, list(program.outputs.values()))
-        for value in (*program.inputs.values(), *program.labels.values()):
+        for value in sources:
             self.texts[value] = value.node.attrs["text"]
         self._run(items)
         given = {name: self.ref(value) for name, value in program.outputs.items()}
@@ -194,6 +195,8 @@ class Builder:
         assert array is not None, value
         if array.ndim == 0 and array.dtype.kind in "biufSU":
             return literal(array)
+        if value.dtype in ("object", "string"):
+            return f"tf.constant({literal(array)})"
         return f'ops.convert_to_tensor({literal(array)}, "{value.dtype}")'
 
     def expression(self, item: Node | Part) -> str:
@@ -244,7 +247,7 @@ class Builder:
         token = f"m_{next(self._number):06d}"
         if isinstance(first, Part):
             made = self.made[first]
-            member = Member(token, name_of(first.scope[-1]), made.cls, made.arguments)
+            member = Member(token, name_of(first.name), made.cls, made.arguments)
             member.parts = [each for each in items if isinstance(each, Part)]
             arguments = [self.made[each].arguments for each in member.parts]
         else:

@@ -66,7 +66,7 @@ class _Locals:
         names: dict[str, str],
         taken: set[str],
     ):
-        self.names, self._taken, self._hints = names, taken, body.hints
+        self.names, self._taken, self._hints = names, taken | body.taken, body.hints
         for token in params:
             self._give(token, body.hints.get(token, ""))
         self._kept = {t for t in params if names[t] not in _GENERAL}
