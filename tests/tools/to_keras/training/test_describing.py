@@ -157,7 +157,7 @@ def words():
     return tf.data.Dataset.from_tensors(({"ids": IDS}, LABELS)).repeat()
 
 
-def bag(optimizer, frozen=False, scaled=1.0):
+def bag(optimizer, frozen=False, scaled=1.0, norm=None):
     """Of embeddings, whose gradients are sparse; `scaled` is what the minimized loss is of it."""
 
     def model_fn(features, labels, mode):
@@ -169,7 +169,8 @@ def bag(optimizer, frozen=False, scaled=1.0):
         loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
         kept = [v for v in v1.trainable_variables() if not frozen or "out" in v.name]
         step = v1.train.get_global_step()
-        train_op = optimizer.minimize(loss * scaled, step, kept)
+        pairs = optimizer.compute_gradients(loss * scaled, kept)
+        train_op = optimizer.apply_gradients(norm(pairs) if norm else pairs, step)
         return EstimatorSpec(mode, None, loss, train_op)
 
     return model_fn
@@ -181,6 +182,14 @@ def bag(optimizer, frozen=False, scaled=1.0):
 def test_embeddings_whose_gradients_are_sparse(optimizer, tmp_path):
     modes, training = led_out(bag(optimizer), words, tmp_path)
     assert training.notes == []
+    np.testing.assert_allclose(losses(modes, training, 20), original(modes, 20), rtol=1e-4)
+
+
+def test_embeddings_whose_gradients_are_clipped(tmp_path):
+    model_fn = bag(train.AdamOptimizer(0.02), norm=clip_by_global_norm)
+    modes, training = led_out(model_fn, words, tmp_path)
+    assert "global_clipnorm=0.5" in training.optimizer.text
+    assert "on JAX and PyTorch after" in training.notes[0]
     np.testing.assert_allclose(losses(modes, training, 20), original(modes, 20), rtol=1e-4)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import itertools
 import json
 from typing import Any
 
@@ -114,8 +115,8 @@ class Cut:
             )
             if value in self._logits and "logit" not in base:
                 base = f"{base}_logits" if "logits" in self._names.values() else "logits"
-            taken = [n for n in self._names.values() if n.rstrip("_0123456789") == base]
-            self._names[value] = f"{base}_{len(taken)}" if taken else base
+            names = (f"{base}_{i}" if i else base for i in itertools.count())
+            self._names[value] = next(n for n in names if n not in self._names.values())
         return self._names[value]
 
 

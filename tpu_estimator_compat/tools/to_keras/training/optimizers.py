@@ -117,6 +117,11 @@ def _describe(
     if any(update.is_sparse for update in updates):
         base, of = f"Dense{base.rpartition('.')[2]}", base
         classes.append(_SPARSE_CLASS.format(name=base, base=of))
+        if {"clipnorm", "global_clipnorm"} & set(options):
+            training.notes.append(
+                "Gradients are clipped by a norm before those of a row of embeddings are added up: "
+                "so is it in Keras on TensorFlow, but on JAX and PyTorch after."
+            )
     texts = [f"learning_rate={rate}", *(f"{k}={literal(v)}" for k, v in options.items())]
     training.classes += classes
     training.optimizer = Code(f"{base}({', '.join(texts)})")

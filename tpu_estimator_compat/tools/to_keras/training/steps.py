@@ -271,7 +271,7 @@ def clipping(updates: list[Update]) -> dict[str, Any]:
     first, *others = (_clip_of(update.gradient) for update in updates)
     if any((each.name, each.value) != (first.name, first.value) for each in others):
         raise UnlikeKerasError("it clips the gradients of some variables only, or differently.")
-    if first.name and any(update.is_sparse for update in updates):
+    if first.name == "clipvalue" and any(update.is_sparse for update in updates):
         raise UnlikeKerasError("it clips gradients of embeddings before it adds a row's up.")
     if first.name == "global_clipnorm" and first.norms != len(updates):
         raise UnlikeKerasError("it clips by the norm of other gradients than those it applies.")
