@@ -27,8 +27,6 @@ class Places:
             while folder not in self._folders:
                 self._folders.add(folder)
                 folder = os.path.dirname(folder)
-        self.source = functools.cache(self._source)
-        self.inside = functools.cache(self._inside)
         self.of = functools.cache(self._of)
         """`of(folder, module)`: where a file in a folder finds `a.b` or `..a.b`, or None."""
 
@@ -38,12 +36,12 @@ class Places:
         parts = (part for path in self._files for part in path.split(os.sep))
         return frozenset(part.removesuffix(".py") for part in parts)
 
-    def _source(self, place: str) -> str:
+    def source(self, place: str) -> str:
         """The file with the names of a module; the place itself if there is no other."""
         package = os.path.join(place, _PACKAGE)
         return package if package in self._files else place
 
-    def _inside(self, place: str, name: str) -> str | None:
+    def inside(self, place: str, name: str) -> str | None:
         """The place of a module in a package or folder; None if there is none."""
         path = os.path.join(place, name)
         if self.source(path) == path and f"{path}.py" in self._files:

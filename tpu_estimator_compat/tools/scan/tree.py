@@ -45,12 +45,14 @@ class Tree:
         self.links: dict[str, Links] = {}
         self._scanned: dict[str, Scanned] = {}
         self.unread: set[str] = set()
+        self._leading: set[str] = set()
         self._users: dict[str, dict[str, tuple[Any, Reference]]] = collections.defaultdict(dict)
 
     def search(self, read: Callable[..., Scanned]) -> None:
         """Scans all files: `read` scans one, by itself or with links, or raises CannotRead."""
         for path in self._files:
             self._scan(path, read)
+        self._note_leading()
         taken = {path: self._taken(path) for path in self._files}
         means = {path: self._means_1(path) for path in self._users}
         bare = {p: Dialect.V1 if means.get(p) else s.bare for p, s in self._scanned.items()}
@@ -79,11 +81,26 @@ class Tree:
             self._scanned[path] = Scanned([unreadable(file, error)])
             self.unread.add(file)
 
+    def _note_leading(self) -> None:
+        """Notes the names that may lead to TensorFlow in any module: most uses have none."""
+        names = [item for scanned in self._scanned.values() for item in scanned.names.items()]
+        before = -1
+        while before != len(self._leading):
+            before = len(self._leading)
+            self._leading.update(name for name, paths in names if any(map(self._may_lead, paths)))
+
+    def _may_lead(self, path: str) -> bool:
+        _, is_open, names = path.partition(":")
+        like = LIKE_TENSORFLOW.fullmatch
+        return not is_open or any(n in self._leading or like(n) for n in names.split("."))
+
     def _taken(self, path: str) -> tuple[dict[str, set[tuple[str, str]]], dict[str, str]]:
         """What a file's open paths are: paths of TensorFlow with their homes; unknown, and why."""
         brought: dict[str, set[tuple[str, str]]] = collections.defaultdict(set)
         unknown: dict[str, str] = {}
         for use in self._scanned[path].uses:
+            if not any(map(self._may_lead, use.paths)):
+                continue
             found = [(o, m) for o in use.paths for m in self._meanings(path, o, set())]
             is_known = use.known or any(meaning.path for _, meaning in found)
             for open_path, meaning in found:
