@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from tpu_estimator_compat.tools.to_keras import text
-from tpu_estimator_compat.tools.to_keras.graph import Program, Weight
+from tpu_estimator_compat.tools.to_keras.graph import LAYER, TRAINING, Code, Program, Weight
 from tpu_estimator_compat.tools.to_keras.layers import recognize
-from tpu_estimator_compat.tools.to_keras.operations import refused
+from tpu_estimator_compat.tools.to_keras.operations import needs_tensorflow, refused
 from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
@@ -26,6 +26,7 @@ class Converted:
     program: Program
     written: text.Written
     training: Training | None = None
+    notes: list[str] = dataclasses.field(default_factory=list)
 
 
 def prepare(program: Program, weights: dict[str, Weight] | None = None) -> None:
@@ -38,16 +39,36 @@ def prepare(program: Program, weights: dict[str, Weight] | None = None) -> None:
 def convert(program: Program) -> Converted:
     """Writes the Keras model of a program; RefusedError names all that has no form in Keras."""
     prepare(program)
+    notes = _without_strings(program)
+    for node in program.nodes():
+        if node.kind == LAYER and node.layer.call.get("training") is TRAINING:
+            node.layer.call["training"] = Code("True")  # the graph does so whenever it runs
     _check(program)
-    return Converted(program, text.write(program))
+    return Converted(program, text.write(program, notes=notes), notes=notes)
 
 
 def of_modes(modes: Modes) -> Converted:
     """The same of a model_fn, with what trains."""
     training = describe(modes, lambda program: prepare(program, modes.weights))
+    training.notes += _without_strings(training.program)
     parts = [training.program, *([training.loss] if training.loss else [])]
     _check(*parts, *(metric.program for metric in training.metrics))
-    return Converted(training.program, text.write(training.program, training), training)
+    written = text.write(training.program, training, notes=training.notes)
+    return Converted(training.program, written, training, training.notes)
+
+
+def _without_strings(program: Program) -> list[str]:
+    """Leaves predictions of strings out where the rest needs no TensorFlow; says so."""
+    numbers = {k: v for k, v in program.outputs.items() if v.dtype != "string"}
+    rest = Program(program.inputs, numbers)
+    left_out = sorted(program.outputs.keys() - numbers)
+    if not left_out or not numbers or any(map(needs_tensorflow, rest.nodes())):
+        return []
+    program.outputs = numbers
+    return [
+        f"Without the predictions {', '.join(left_out)}: strings would need TensorFlow. Make them "
+        "of others, such as class_ids."
+    ]
 
 
 def _check(*programs: Program) -> None:

@@ -115,6 +115,12 @@ def shape(node: Node, index: int, texts: list[str]) -> str:
     return argument(node.inputs[index], texts[index])
 
 
+def full(node: Node, texts: list[str]) -> str:
+    dtype = node.outputs[0].dtype
+    options = {} if dtype == "float32" else {"dtype": dtype}
+    return called("full", shape(node, 0, texts), texts[1], **options)
+
+
 def expand_dims(node: Node, texts: list[str]) -> str:
     return called("expand_dims", texts[0], axis=int(_constant(node, 1).item()))
 

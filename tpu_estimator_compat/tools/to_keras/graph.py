@@ -245,4 +245,4 @@ def constant(array: Any, name: str = "constant") -> Value:
     """A constant's value."""
     array = np.asarray(array)
     node = Node(CONSTANT, name, attrs={"value": array})
-    return node.output(array.shape, array.dtype.name)
+    return node.output(array.shape, "string" if array.dtype.kind in "OSU" else array.dtype.name)

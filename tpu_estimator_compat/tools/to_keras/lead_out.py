@@ -98,5 +98,5 @@ def _lead_out(
         len(used.intersection(data.variables)),
         sorted(set(data.variables) - used),
         [f"{i}: {line.strip()}" for i, line in enumerate(lines, 1) if "tf." in line],
-        converted.training.notes if converted.training else [],
+        converted.notes,
     )

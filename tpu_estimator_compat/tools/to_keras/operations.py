@@ -48,12 +48,15 @@ def expression(node: Node, texts: list[str]) -> str:
       UnknownOperationError: the operation, with its attributes, has no form in Keras or in
         `tf.raw_ops`.
     """
-    return RULES.get(node.kind, _of_tensorflow)(node, texts)
+    return (_of_tensorflow if needs_tensorflow(node) else RULES[node.kind])(node, texts)
 
 
 def needs_tensorflow(node: Node) -> bool:
-    """Whether the expression is one of TensorFlow, since Keras has no such operation."""
-    return node.kind not in RULES and node.kind not in _WRITTEN_APART
+    """Whether the expression is one of TensorFlow: Keras has no such operation, or no strings."""
+    if node.kind in _WRITTEN_APART or node.kind == EXPRESSION:
+        return False
+    strings = any(value.dtype == "string" for value in [*node.inputs, *node.outputs])
+    return strings or node.kind not in RULES
 
 
 def refused(program: Program) -> list[str]:
@@ -157,7 +160,7 @@ def _table() -> dict[str, Rule]:
         "Einsum": lambda node, t: e.called("einsum", literal(node.attrs["equation"]), *t),
         EXPRESSION: e.written,
         "ExpandDims": e.expand_dims,
-        "Fill": lambda node, t: e.called("full", e.shape(node, 0, t), t[1]),
+        "Fill": e.full,
         FUNCTION: e.keras_function,
         "FusedBatchNorm": e.batch_norm,
         "FusedBatchNormV2": e.batch_norm,

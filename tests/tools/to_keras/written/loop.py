@@ -22,7 +22,8 @@ class Model(keras.Model):
             return x + 1, new, ops.max(ops.absolute(new - y))
 
         y, z, _ = ops.while_loop(condition, body, (0, x, 1.0))
-        return {"x": z, "rounds": ops.full((ops.shape(x)[0],), y)}
+        x = ops.full((ops.shape(x)[0],), y, dtype="int32")
+        return {"x": z, "rounds": x}
 
 
 def make_model():

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import os
 import re
+from collections.abc import Sequence
 from collections import Counter
 from textwrap import wrap
 
@@ -35,7 +36,12 @@ class Written:
     weights: dict[str, Bound]
 
 
-def write(program: Program, training: Training | None = None, title: str = _TITLE) -> Written:
+def write(
+    program: Program,
+    training: Training | None = None,
+    title: str = _TITLE,
+    notes: Sequence[str] = (),
+) -> Written:
     """Writes the file of a program, and of what trains it."""
     root = divide(program)
     made: dict[Part, Made] = {}
@@ -50,7 +56,7 @@ def write(program: Program, training: Training | None = None, title: str = _TITL
     code += [line for cls in classes for line in _class(cls, "layers.Layer")]
     code += _model(model, program, training, methods)
     code += _make_model(training)
-    return Written(_file(_marked(code), title, training), dict(model.weights(root)))
+    return Written(_file(_marked(code), title, notes), dict(model.weights(root)))
 
 
 def _marked(code: list[str]) -> list[str]:
@@ -89,12 +95,10 @@ def _methods(builder: Builder, attributes: list[str], training: Training) -> Met
     return found
 
 
-def _file(code: list[str], title: str, training: Training | None) -> str:
+def _file(code: list[str], title: str, notes: Sequence[str]) -> str:
     text = "\n".join(lay_out(code)) + "\n"
-    notes = [
-        line for note in (training.notes if training else ()) for line in ["", *wrap(note, 98)]
-    ]
-    head = [f'"""{title}', *notes, '"""'] if notes else [f'"""{title}"""']
+    said = [line for note in notes for line in ["", *wrap(note, 98)]]
+    head = [f'"""{title}', *said, '"""'] if said else [f'"""{title}"""']
     used = [name for name in ("layers", "ops") if re.search(rf"\b{name}\.", text)]
     modules = [
         name for name in ("math", "numpy as np") if re.search(rf"\b{name.split()[-1]}\.", text)

@@ -193,7 +193,9 @@ class Builder:
             return self.texts[value]
         array = value.constant
         assert array is not None, value
-        if array.ndim == 0 and array.dtype.kind in "biufSU":
+        if value.dtype == "string":  # which Keras has not
+            return f"tf.constant({literal(array.tolist())})"
+        if array.ndim == 0 and array.dtype.kind in "biuf":
             return literal(array)
         if value.dtype in ("object", "string"):
             return f"tf.constant({literal(array)})"
