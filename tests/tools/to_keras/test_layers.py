@@ -463,7 +463,7 @@ BAGS = {
     "embedding column of buckets": (
         columns(lambda f, column: f.embedding_column(column, 3), of="amounts"),
         FEATURES,
-        "ops.digitize(); AddV2; input_layer/amounts_bucketized_embedding: Embedding(6, 3)[embeddings]; "
+        "ops.digitize(bins=[-0.5, 0.5]); AddV2; input_layer/amounts_bucketized_embedding: Embedding(6, 3)[embeddings]; "
         "Sum; RealDiv",
     ),
     "indicator column": (
@@ -489,7 +489,7 @@ BAGS = {
     "linear of buckets": (
         columns(lambda f, column: column, of="amounts", **LINEAR),
         FEATURES,
-        "ops.digitize(); AddV2; linear_model/amounts_bucketized: Embedding(6, 1)[embeddings]; "
+        "ops.digitize(bins=[-0.5, 0.5]); AddV2; linear_model/amounts_bucketized: Embedding(6, 1)[embeddings]; "
         "Sum; BiasAdd",
     ),
 }

@@ -32,7 +32,8 @@ def bag(found: Found, _: Variables) -> Call:
     # If not selected, a row without numbers is that of a default number.
     need("chosen" not in found or root.kind.startswith("Select"))
     if "absent" in found:
-        mask = _mask(found, name)
+        ids = _mapped(found, name)
+        mask = _mask(found, name, ids)
         safe = _made("SelectV2", name, [mask, ids, _like(0, ids)], sizes(ids), ids.dtype)
     else:  # buckets of several numbers have rows of their own
         mask, columns, count = None, sizes(ids)[1], found["count"]
@@ -45,24 +46,34 @@ def bag(found: Found, _: Variables) -> Call:
         [safe],
         list(table.shape),
         bound={"embeddings": table},
-        after=lambda rows: _combined(kind, name, rows, mask),
+        after=lambda node: _combined(kind, node, (*sizes(safe), table.shape[-1]), mask),
     )
 
 
-def _mask(found: Found, name: str) -> Value:
+def _mapped(found: Found, name: str) -> Value:
+    """The numbers that stand for a matrix, of all of its elements."""
+    ids, mapping = found["ids"], found["values"].node
+    if mapping.kind == "GatherNd":
+        matrix: Value = ids
+        return matrix
+    given = [ids if value is found["taken"] else value for value in mapping.inputs]
+    return _made(mapping.kind, name, given, sizes(ids), found["values"].dtype, **mapping.attrs)
+
+
+def _mask(found: Found, name: str, ids: Value) -> Value:
     """Where a matrix has numbers that count."""
-    ids, absent = found["ids"], found["absent"]
     present = node_of(found, "NotEqual").outputs[0]
     if "chosen" not in found:
         return present
     counts = _made("GreaterEqual", name, [ids, _like(0, ids)], sizes(ids), "bool")
-    if absent < 0:
+    if ids is found["ids"] and found["absent"] < 0:
         return counts
     return _made("LogicalAnd", name, [present, counts], sizes(ids), "bool")
 
 
-def _combined(kind: str, name: str, rows: Value, mask: Value | None) -> Value:
-    batch, columns, units = sizes(rows)
+def _combined(kind: str, node: Node, shape: tuple[Any, ...], mask: Value | None) -> Value:
+    name, (batch, columns, units) = node.name, shape
+    rows = node.output(shape, node.layer.bound["embeddings"].weights[0].dtype)
     axis = constant(np.int32(1))
     number: Value = constant(np.array(columns or 0, rows.dtype))
     if mask is not None:
@@ -82,24 +93,23 @@ def _combined(kind: str, name: str, rows: Value, mask: Value | None) -> Value:
 
 def dense(found: Found, _: Variables) -> Value:
     """A matrix that was made sparse and dense again, with another number for the absent ones."""
-    ids, name, made = found["ids"], found[NODES][0].name, found[NODES][0].outputs[0]
-    values = ids
-    if "table" in found:
-        find = node_of(found, "LookupTableFindV2")
-        default = find.inputs[2]
-        values = _made(find.kind, name, [found["table"], ids, default], sizes(ids), made.dtype)
-        values.node.attrs = find.attrs
-    need(values.dtype == made.dtype)
+    name, made = found[NODES][0].name, found[NODES][0].outputs[0]
+    values = _mapped(found, name)
     given = [node_of(found, "NotEqual").outputs[0], values, _like(found["fill"], made)]
-    return _made("SelectV2", name, given, sizes(ids), made.dtype)
+    return _made("SelectV2", name, given, sizes(values), made.dtype)
 
 
-def found_in_table(found: Found, _: Variables) -> Value:
-    """The values of numbers in a table that the graph fills."""
+def found_in_table(found: Found, _: Variables) -> Call | Value:
+    """The values in a table that the graph fills."""
     x, attrs, name = found["x"], found["table"].node.attrs, found[NODES][0].name
     need("keys" in attrs)
     keys, values = attrs["keys"], attrs["values"]
-    need("O" not in (keys.dtype.kind, values.dtype.kind))
+    if keys.dtype.kind == "O":
+        default, places = found["default"].constant, [*range(len(keys))]
+        need(values.tolist() == places, default is not None and default.tolist() == -1)
+        words = [key.decode() for key in keys.tolist()]
+        return Call("layers.StringLookup", [x], options={"vocabulary": words}, after=_numbered)
+    need(values.dtype.kind != "O")
     shape, last = sizes(x), constant(np.int32(-1))
     each = _made("ExpandDims", name, [x, last], (*shape, 1), x.dtype)
     same = _made("Equal", name, [each, constant(keys)], (*shape, len(keys)), "bool")
@@ -109,6 +119,12 @@ def found_in_table(found: Found, _: Variables) -> Value:
     given = [constant(values), place, constant(np.int32(0))]
     value = _made("GatherV2", name, given, shape, found["default"].dtype, batch_dims=0)
     return _made("SelectV2", name, [known, value, found["default"]], shape, value.dtype)
+
+
+def _numbered(node: Node) -> Value:
+    """A place among words, -1 for others; that of Keras is one more."""
+    x = node.output(sizes(node.inputs[0]), "int64")
+    return _made("Sub", node.name, [x, _like(1, x)], sizes(x), x.dtype)
 
 
 def _like(number: Any, value: Value) -> Value:

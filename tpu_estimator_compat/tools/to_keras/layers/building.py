@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.tools.to_keras.graph import TRAINING, Node, Value, Weight, constant
+from tpu_estimator_compat.tools.to_keras.graph import TRAINING, Node, Value, Weight
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
 from tpu_estimator_compat.tools.to_keras.simplify import elements_of
@@ -33,7 +33,7 @@ class Call:
 
     Attributes:
       pads: zeros that the input needs before and after, by spatial dimension.
-      after: makes what the call stands for of the layer's value.
+      after: makes what the call stands for of the layer's node, which has no outputs yet.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Call:
     bound: dict[str, Made] = dataclasses.field(default_factory=dict)
     call: dict[str, Any] = dataclasses.field(default_factory=dict)
     pads: tuple[tuple[int, int], ...] = ()
-    after: Callable[[Value], Value] | None = None
+    after: Callable[[Node], Value] | None = None
 
 
 Builder = Callable[[Found, Variables], Call | Value]
@@ -92,7 +92,8 @@ def normalize(found: Found, _: Variables) -> Call:
 
 def digitize(found: Found, _: Variables) -> Call:
     x, node = found["x"], found[NODES][0]
-    return Call("ops.digitize", [x, constant(np.array(node.attrs["boundaries"], x.dtype))])
+    bins = [float(str(np.float32(number))) for number in node.attrs["boundaries"]]
+    return Call("ops.digitize", [x], options={"bins": bins})
 
 
 def softmax(name: str) -> Builder:

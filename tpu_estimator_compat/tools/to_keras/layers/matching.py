@@ -121,7 +121,7 @@ def _source(source: str, name: str) -> Matcher:
 def number(array: np.ndarray) -> Any:
     """A constant as its author wrote it: the shortest decimal number of its dtype."""
     item = array.reshape(-1)[0]
-    return float(str(item)) if array.dtype.kind == "f" else item.item()
+    return float(str(item)) if array.dtype.kind == "f" else array.reshape(-1).tolist()[0]
 
 
 def _as_tuple(array: Any) -> Any:

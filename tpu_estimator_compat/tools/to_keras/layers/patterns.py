@@ -14,7 +14,8 @@ RULES = Rules(
     {
         # what is sparse of a matrix of numbers: its places, and the numbers themselves
         "sparse": "Where(NotEqual(ids, number.absent))",
-        "values": "GatherNd(ids, sparse)",
+        "taken": "GatherNd(ids, sparse)",
+        "values": "taken | StringToHashBucketFast(taken) | LookupTableFindV2(table, taken, _)",
         "columns": "Tile(_, _)",
         "places": "sparse | Cast(Transpose(Pack(_, columns), _))",
         "reshaped": "SparseReshape(places, _, _)",
@@ -85,8 +86,7 @@ OF_SPARSE: list[Row] = [
     ("Select(Tile(empty, _), ZerosLike(bag), bag) | Select(empty, ZerosLike(bag), bag)", bags.bag),
     ("bag", bags.bag),
     (
-        "SparseToDense(sparse, _, LookupTableFindV2(table, values, _), number.fill)"
-        " | SparseToDense(sparse, _, values, number.fill)",
+        "SparseToDense(sparse, _, values, number.fill)",
         bags.dense,
     ),
 ]

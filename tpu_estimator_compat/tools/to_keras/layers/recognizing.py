@@ -118,16 +118,20 @@ class _Recognizer:
         if old.attrs.get("is_training"):  # its average of variances is another than Keras'
             node.attrs["fused"] = True
         self._calls[layer].append(node)
-        if call.after is None:
-            self._replace(made, node.output(made.shape, made.dtype))
-        else:
-            rows = node.output((*(inputs[0].shape or ()), call.args[-1]), made.dtype)
-            self._replace(made, call.after(rows))
+        new = call.after(node) if call.after else node.output(made.shape, made.dtype)
+        self._replace(made, new)
 
     def _layer_of(self, call: Call, old: Node) -> Layer:
         dtype = old.outputs[0].dtype
-        need("float" in dtype, all(made.weight.dtype == dtype for made in call.bound.values()))
-        options = call.options if dtype == "float32" else {**call.options, "dtype": dtype}
+        need(
+            "float" in dtype or call.after,
+            all(made.weight.dtype == dtype for made in call.bound.values()),
+        )
+        options = (
+            call.options
+            if dtype == "float32" or "int" in dtype
+            else {**call.options, "dtype": dtype}
+        )
         key = (call.name, repr(call.args), repr(options), tuple(call.bound.items()))
         if call.bound and key in self._layers:
             return self._layers[key]
