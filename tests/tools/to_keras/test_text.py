@@ -19,11 +19,13 @@ import tensorflow as tf
 from tools.to_keras.running import program_of
 
 from tpu_estimator_compat import v1
+from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras import text
 from tpu_estimator_compat.tools.to_keras.alone import variable_at
 from tpu_estimator_compat.tools.to_keras.classes import divide
 from tpu_estimator_compat.tools.to_keras.layers import recognize
 from tpu_estimator_compat.tools.to_keras.text.layout import lay_out
+from tpu_estimator_compat.tools.to_keras.training import Metric, Training
 
 WRITTEN = pathlib.Path(__file__).parent / "written"
 X = {"x": ("float32", (None, 8))}
@@ -273,6 +275,56 @@ def test_scopes_that_become_parts(name, scopes):
     program, weights, _, _ = program_of(*CASES[name])
     recognize(program, weights)
     assert sorted("/".join(part.scope) for part in divide(program).parts() if part.scope) == scopes
+
+
+def source(kind, text_of_it, shape):
+    node = g.Node(kind, "source", attrs={"key": text_of_it, "text": text_of_it})
+    return node.output(shape, "float32")
+
+
+def computed(kind, inputs, shape, **attrs):
+    return g.Node(kind, f"loss/{kind}", inputs, attrs).output(shape, "float32")
+
+
+def test_what_trains(tmp_path):
+    """A loss whose values may not take the names of its arguments, a metric named like a layer."""
+    program, weights, feeds, _ = program_of(lambda x: {"logits": dense(x, 1, name="logits")}, X)
+    weights["logits/bias"].trainable = False
+    recognize(program, weights)
+    y, logits = source(g.LABEL, "y", (None, 1)), source(g.INPUT, 'y_pred["logits"]', (None, 1))
+    x = source(g.INPUT, 'x["x"]', (None, 8))
+    squared = computed("SquaredDifference", [logits, y], (None, 1))
+    both = computed("AddV2", [computed("Exp", [squared], (None, 1)), squared], (None, 1))
+    weighed = computed(
+        "Mul", [both, computed("Max", [x, g.constant([1])], (None, 1), keep_dims=True)], (None, 1)
+    )
+    loss = computed("Mean", [weighed, g.constant([0, 1])], ())
+    of_loss = g.Program({"x": x, "logits": logits}, {"loss": loss}, {"y": y})
+    of_metric = g.Program({"logits": logits}, {"y_true": y, "y_pred": logits}, {"y": y})
+    made = g.Code('keras.metrics.MeanSquaredError(name="logits")')
+    training = Training(
+        program,
+        ["logits"],
+        of_loss,
+        g.Code("keras.optimizers.SGD(0.1)"),
+        metrics=[Metric("logits", made, of_metric)],
+        notes=["A note."],
+    )
+    found = text.write(program, training)
+    assert "    def call(self, features, training=False):" in found.text
+    assert "A note." in found.text.split("import keras")[0]
+    assert 'self.logits_metric.update_state(y_true=y, y_pred=y_pred["logits"])' in found.text
+    path = tmp_path / "trained.py"
+    path.write_text(found.text)
+    model = loaded(path).make_model(compiled=True)
+    assert [v.path.split("/")[-1] for v in model.trainable_variables] == ["kernel"]
+    labels = np.ones((5, 1), np.float32)
+    y_pred = model(feeds)
+    error = (np.asarray(y_pred["logits"]) - labels) ** 2
+    expected = np.mean((np.exp(error) + error) * feeds["x"].max(1, keepdims=True))
+    np.testing.assert_allclose(model.compute_loss(feeds, labels, y_pred), expected, rtol=1e-4)
+    logs = model.train_on_batch(feeds, labels, return_dict=True)
+    np.testing.assert_allclose(logs["logits"], error.mean(), rtol=1e-4)
 
 
 @pytest.mark.parametrize(

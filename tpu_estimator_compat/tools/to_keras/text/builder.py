@@ -210,7 +210,7 @@ class Builder:
 
     def _call(self, node: Node) -> str:
         """The arguments of a layer's call; Keras passes `training` on by itself."""
-        options = {k: v for k, v in node.layer.call.items() if v is not TRAINING}
+        options = {k: v for k, v in node.layer.call.items() if v != TRAINING}
         named = [v for given in options.values() for v in (given if _is_list(given) else [given])]
         given = [self.ref(v) for v in node.inputs if v not in named]
         for key, value in options.items():
@@ -279,8 +279,10 @@ class Builder:
         options: dict[str, Any] = {"shape": weight.shape}
         options |= {} if weight.dtype == "float32" else {"dtype": weight.dtype}
         options |= {} if weight.trainable else {"trainable": False}
-        token, name = f"m_{next(self._number):06d}", name_of(weight.name.split("/")[-1])
-        self.body.members.append(Member(token, name, "add_weight", options, things=[weight]))
+        name = [each for each in weight.name.split("/") if not re.match(r"part_\d+$", each)][-1]
+        token = f"m_{next(self._number):06d}"
+        member = Member(token, name_of(name), "add_weight", options, things=[weight])
+        self.body.members.append(member)
         return f"self.{token}"
 
     def function(

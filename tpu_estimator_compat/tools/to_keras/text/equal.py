@@ -237,7 +237,9 @@ def _parameters(bodies: list[Body]) -> tuple[dict[Place, str], dict[str, list[An
         if not any(_differ(value, values[0]) for value in values):
             continue
         longer = f"{bodies[0].members[place[0]].name}_{base}" if place[0] != "number" else base
-        texts[place] = _same(values, parameters) or _new([base, longer], values, parameters)
+        kept = {member.name for member in bodies[0].members}
+        names = [name for name in (base, longer) if name not in kept]
+        texts[place] = _same(values, parameters) or _new(names or ["size_"], values, parameters)
     return texts, parameters
 
 

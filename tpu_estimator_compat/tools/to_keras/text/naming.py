@@ -12,7 +12,8 @@ import keras
 from tpu_estimator_compat.tools.to_keras.text.body import Body, Member, Statement, base_of, is_like
 
 _TAKEN = {"self", "features", "training", "keras", "layers", "ops", "tf", "x_", *keyword.kwlist}
-_OF_KERAS = {*dir(keras.Model), *dir(keras.layers.Layer), "self", "seed_generator", "metrics"}
+_OF_KERAS = {*dir(keras.Model), *dir(keras.layers.Layer), *dir(keras.Model())}
+_OF_KERAS |= {"self", "seed_generator", "optimizer", "stop_training", "history"}
 _GENERAL = ("x", "y", "z", "u", "v", "w")
 _BUILT_IN = set(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
 
