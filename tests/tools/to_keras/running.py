@@ -18,11 +18,14 @@ Specs = Mapping[str, tuple[str, tuple[int | None, ...]]]
 
 
 def draw(specs: Specs, seed: int = 3) -> dict[str, np.ndarray]:
-    """Values for inputs: normal ones, and numbers from 0 to 3."""
+    """Values for inputs: normal ones, numbers from 0 to 3, and words of one letter or none."""
     random = np.random.default_rng(seed)
     sizes = {k: (t, [5 if n is None else n for n in shape]) for k, (t, shape) in specs.items()}
+    words = np.array([b"a", b"b", b"c", b""], object)
     return {
-        k: random.integers(0, 4, shape).astype(t)
+        k: random.choice(words, shape)
+        if t == "string"
+        else random.integers(0, 4, shape).astype(t)
         if "int" in t
         else random.normal(size=shape).astype(t)
         for k, (t, shape) in sizes.items()

@@ -410,6 +410,12 @@ RECURRENT = {
         f"StridedSlice; StridedSlice; rnn/lstm_cell: LSTM(2, return_sequences=True){OF_A_CELL}; "
         "Transpose; Mul",
     ),
+    "LSTM of Keras 2": (
+        lambda x: tf_keras.layers.LSTM(2, return_sequences=True)(x),
+        STEPS,
+        "lstm/lstm_cell: LSTM(2, return_sequences=True)"
+        "[cell.kernel, cell.bias, cell.recurrent_kernel]",
+    ),
     "peepholes": (run_cell(lambda: cells.LSTMCell(2, use_peepholes=True)), STEPS, "Scan"),
     "of others too": (shared_cell, LENGTHS, "Scan; Scan"),
 }
@@ -463,8 +469,8 @@ BAGS = {
     "embedding column of buckets": (
         columns(lambda f, column: f.embedding_column(column, 3), of="amounts"),
         FEATURES,
-        "ops.digitize(bins=[-0.5, 0.5]); AddV2; input_layer/amounts_bucketized_embedding: Embedding(6, 3)[embeddings]; "
-        "Sum; RealDiv",
+        "ops.digitize(bins=[-0.5, 0.5]); AddV2; input_layer/amounts_bucketized_embedding: "
+        "Embedding(6, 3)[embeddings]; Sum; RealDiv",
     ),
     "indicator column": (
         columns(lambda f, column: f.indicator_column(column), of="numbers"),
@@ -481,6 +487,19 @@ BAGS = {
         FEATURES,
         "NotEqual; ExpandDims; Equal; Any; Cast; ArgMax; GatherV2; SelectV2; SelectV2; OneHot; Sum",
     ),
+    "words": (
+        lambda words: v1.feature_column.input_layer(
+            {"words": words},
+            [
+                v1.feature_column.indicator_column(
+                    v1.feature_column.categorical_column_with_vocabulary_list("words", ["a", "b"])
+                )
+            ],
+        ),
+        {"words": ("string", (None, 3))},
+        "NotEqual; input_layer/words_indicator/SparseToDense/string_lookup: "
+        "StringLookup(vocabulary=['a', 'b']); Sub; SelectV2; OneHot; Sum",
+    ),
     "linear": (
         columns(lambda f, column: column, of="numbers", **LINEAR),
         FEATURES,
@@ -489,8 +508,8 @@ BAGS = {
     "linear of buckets": (
         columns(lambda f, column: column, of="amounts", **LINEAR),
         FEATURES,
-        "ops.digitize(bins=[-0.5, 0.5]); AddV2; linear_model/amounts_bucketized: Embedding(6, 1)[embeddings]; "
-        "Sum; BiasAdd",
+        "ops.digitize(bins=[-0.5, 0.5]); AddV2; linear_model/amounts_bucketized: "
+        "Embedding(6, 1)[embeddings]; Sum; BiasAdd",
     ),
 }
 

@@ -10,7 +10,8 @@ from tpu_estimator_compat.tools.to_keras.graph import Layer, Node, Weight
 
 _PARTS = (
     "b beta bias biases depthwise_kernel depthwise_weights embedding_weights embeddings gamma "
-    "kernel moving_mean moving_variance pointwise_kernel pointwise_weights scale w weight weights"
+    "kernel moving_mean moving_variance pointwise_kernel pointwise_weights recurrent_kernel scale "
+    "w weight weights"
 )
 _OF_A_PART = frozenset(_PARTS.split())
 """Names of variables that are parts of a layer, which their scope names."""

@@ -56,6 +56,7 @@ class Gates:
 
 _CELLS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
     "lstm": ("layers.LSTM", (0, 2, 1, 3), {}),
+    "keras_lstm": ("layers.LSTM", (0, 1, 2, 3), {}),
     "gru": ("layers.GRU", (1, 0, 2), {"reset_after": False}),
     "simple": ("layers.SimpleRNN", (0,), {}),
 }
@@ -120,8 +121,8 @@ class _Scan:
         for kind, pattern in _PATTERNS.items():
             for found in pattern(value, {}):
                 made = {"hidden": value}
-                if kind == "lstm":
-                    made["memory"] = found["next_memory"]
+                if "memory" in found:
+                    made["memory"] = found.get("next_memory") or found["keras_memory"]
                 places = [self.places.get(found[name], self.carried) for name in made]
                 need(max(places) < self.carried)
                 for place, (name, after) in zip(places, made.items(), strict=True):
@@ -202,7 +203,6 @@ class _Scan:
         cls, order, options = _CELLS[cell.kind]
         start = [self.node.inputs[place] for place in cell.states]
         units = sizes(start[0])[-1]
-        size = cell.found["kernel"].shape[0] - units
         weights = [made.weight for made in _weights(cell)]
         flags = {
             "return_sequences": sequences,
@@ -213,11 +213,16 @@ class _Scan:
         options |= {"dtype": x.dtype} if x.dtype != "float32" else {}
         layer = g.Layer(cls, "", (), [units], options)
         forget = cell.found.get("forget_bias", 0.0)
-        layer.bound = {
-            "cell.kernel": g.Bound(weights[::2], Gates(units, (0, size), order)),
-            "cell.recurrent_kernel": g.Bound(weights[::2], Gates(units, (size, None), order)),
-            "cell.bias": g.Bound(weights[1::2], Gates(units, None, order, forget)),
-        }
+        if "recurrent_kernel" in cell.found:
+            names = ("kernel", "bias", "recurrent_kernel")
+            layer.bound = {f"cell.{k}": g.Bound([w]) for k, w in zip(names, weights, strict=True)}
+        else:
+            size = cell.found["kernel"].shape[0] - units
+            layer.bound = {
+                "cell.kernel": g.Bound(weights[::2], Gates(units, (0, size), order)),
+                "cell.recurrent_kernel": g.Bound(weights[::2], Gates(units, (size, None), order)),
+                "cell.bias": g.Bound(weights[1::2], Gates(units, None, order, forget)),
+            }
         layer.call = {} if mask is None else {"mask": mask}
         inputs = [x, *layer.call.values()]
         if not all(map(_is_zero, start)):
@@ -258,7 +263,7 @@ class _Scan:
 
 
 def _weights(cell: _Cell) -> list[Any]:
-    names = ("kernel", "bias", "last_kernel", "last_bias")
+    names = ("kernel", "bias", "last_kernel", "last_bias", "recurrent_kernel")
     return [cell.found[name] for name in names if name in cell.found]
 
 
