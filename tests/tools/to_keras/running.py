@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.reading import read
+from tpu_estimator_compat.tools.to_keras.saved_model import fill_tables
 from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.simplify import compute, simplify
 
@@ -61,6 +62,7 @@ def program_of(
         feeds = draw(specs)
         results = session.run(outputs, {given[k]: v for k, v in feeds.items()})
         program = read(graph, given, outputs, weights)
+        fill_tables(program, session)
     simplify(program)
     find_scans(program)
     return program, weights, feeds, results

@@ -27,6 +27,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 _SAME = frozenset(
     {
         "CheckNumerics",
+        "CrossReplicaSum",  # of one replica
         "EnsureShape",
         "Identity",
         "PlaceholderWithDefault",
@@ -130,8 +131,6 @@ class _Reader:
                 name: self._section(op, name) for name in _BODIES if name in op.node_def.attr
             }
             return self._add_bodies(node, sections)
-        if op.type == "HashTableV2":
-            node.attrs |= _entries(op)
         return _on_weights(node)
 
     def _exit(self, op: tf.Operation, node: Node) -> list[Value]:
@@ -216,16 +215,6 @@ def _taken(op: tf.Operation) -> list[tf.Tensor]:
         branch = control_flow.branch(op)
         return [branch.condition, *branch.given]
     return list(op.inputs)
-
-
-def _entries(table: tf.Operation) -> dict[str, np.ndarray]:
-    """The keys and values of a table, where the graph fills it with constants."""
-    for user in table.outputs[0].consumers():
-        if user.type in ("LookupTableImport", "LookupTableImportV2"):
-            keys, values = (tf.get_static_value(tensor) for tensor in user.inputs[1:])
-            if keys is not None and values is not None:
-                return {"keys": keys, "values": values}
-    return {}
 
 
 def _on_weights(node: Node) -> list[Value]:

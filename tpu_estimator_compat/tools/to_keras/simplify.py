@@ -223,6 +223,12 @@ def _of_slice(node: Node) -> Elements | Any | None:
     return elements[slice(first, None if node.attrs["end_mask"] else end, step)]
 
 
+def _of_vector(node: Node) -> Elements | None:
+    """A scalar size as a vector of one."""
+    scalar = node.inputs[0]
+    return [scalar] if scalar.shape == () and _is_of_sizes([scalar]) else None
+
+
 def _of_part(node: Node) -> Elements | None:
     elements, begin, size = map(elements_of, node.inputs)
     if (
@@ -299,6 +305,7 @@ _INT_RULES: dict[str, Callable[[Node], Any]] = {
     "ConcatV2": _of_concat,
     "Prod": _of_prod,
     "GatherV2": _of_gather,
+    "ExpandDims": _of_vector,
 }
 """How sizes come about: a function of a node gives the elements, or None for other values."""
 

@@ -6,8 +6,8 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Sequence
 from collections import Counter
+from collections.abc import Sequence
 from textwrap import wrap
 
 import keras
