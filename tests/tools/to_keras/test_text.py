@@ -308,9 +308,8 @@ def test_what_trains(tmp_path):
         of_loss,
         g.Code("keras.optimizers.SGD(0.1)"),
         metrics=[Metric("logits", made, of_metric)],
-        notes=["A note."],
     )
-    found = text.write(program, training)
+    found = text.write(program, training, notes=["A note."])
     assert "    def call(self, features, training=False):" in found.text
     assert "A note." in found.text.split("import keras")[0]
     assert 'self.logits_metric.update_state(y_true=y, y_pred=y_pred["logits"])' in found.text

@@ -5,7 +5,7 @@ from keras import layers
 
 
 class Layer(layers.Layer):
-    """layer_0, test_text.py."""
+    """The scope layer_0, test_text.py."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

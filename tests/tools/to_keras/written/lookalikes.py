@@ -5,7 +5,7 @@ from keras import layers, ops
 
 
 class Gate(layers.Layer):
-    """gate_0, test_text.py."""
+    """The scope gate_0, test_text.py."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -18,7 +18,7 @@ class Gate(layers.Layer):
 
 
 class OtherGate(layers.Layer):
-    """gate_1, test_text.py."""
+    """The scope gate_1, test_text.py."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

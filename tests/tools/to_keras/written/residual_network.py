@@ -5,7 +5,7 @@ from keras import layers, ops
 
 
 class Block(layers.Layer):
-    """block_0, test_text.py."""
+    """The scope block_0, test_text.py."""
 
     def __init__(self, filters, strides, **kwargs):
         super().__init__(**kwargs)
@@ -24,7 +24,7 @@ class Block(layers.Layer):
 
 
 class OtherBlock(layers.Layer):
-    """block_1, test_text.py."""
+    """The scope block_1, test_text.py."""
 
     def __init__(self, filters, **kwargs):
         super().__init__(**kwargs)

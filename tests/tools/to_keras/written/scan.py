@@ -19,8 +19,8 @@ class Model(keras.Model):
             states = ops.tanh(x * self.scale + y)
             return states, states
 
-        _, states = ops.scan(step, states, parts)
-        return {"last": states[-1], "mean": ops.mean(states, axis=0)}
+        _, x = ops.scan(step, states, parts)
+        return {"last": x[-1], "mean": ops.mean(x, axis=0)}
 
 
 def make_model():

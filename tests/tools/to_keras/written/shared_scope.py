@@ -5,7 +5,7 @@ from keras import layers, ops
 
 
 class Steps(layers.Layer):
-    """steps, test_text.py."""
+    """The scope steps, test_text.py."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

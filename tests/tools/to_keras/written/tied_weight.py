@@ -5,7 +5,7 @@ from keras import layers, ops
 
 
 class Mixer(layers.Layer):
-    """encoder/mixer, test_text.py."""
+    """The scope encoder/mixer, test_text.py."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -18,7 +18,7 @@ class Mixer(layers.Layer):
 
 
 class Head(layers.Layer):
-    """head, test_text.py."""
+    """The scope head, test_text.py."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -31,7 +31,7 @@ class Head(layers.Layer):
 
 
 class Encoder(layers.Layer):
-    """encoder, test_text.py."""
+    """The scope encoder, test_text.py."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

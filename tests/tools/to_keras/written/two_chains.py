@@ -5,7 +5,7 @@ from keras import layers
 
 
 class Up(layers.Layer):
-    """down_0, test_text.py."""
+    """The scope down_0, test_text.py."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

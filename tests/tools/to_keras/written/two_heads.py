@@ -5,7 +5,7 @@ from keras import layers
 
 
 class Policy(layers.Layer):
-    """policy, test_text.py."""
+    """The scope policy, test_text.py."""
 
     def __init__(self, units, out_units, **kwargs):
         super().__init__(**kwargs)

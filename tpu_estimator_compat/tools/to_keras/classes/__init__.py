@@ -160,6 +160,8 @@ def _give_weights(scopes: Scopes, parts: dict[Scope, Part]) -> None:
                 places.setdefault(value.weight, []).append(scope)
     for weight, found in places.items():
         owners = {scopes.inner(place[: owner_length(weight, place)]) for place in found}
+        if owners == {()} and home(weight) in parts:
+            owners = {home(weight)}  # it is used elsewhere alone
         nested = any(a != b and a == b[: len(a)] for a in owners for b in owners)
         for owner in {scopes.inner(common(owners))} if nested else owners:
             parts[owner].weights.append(weight)

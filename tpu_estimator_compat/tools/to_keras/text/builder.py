@@ -89,7 +89,7 @@ class Builder:
         for key, value in program.inputs.items():
             self.texts[value] = f"features[{literal(key)}]"
             if len(self.users(value)) > 1:
-                self.assign([[value]], self.texts[value], key)
+                self.assign([[value]], self.texts[value], f"={key}")
         self._run(part.items)
         returned = [f"{literal(k)}: {self.ref(v)}" for k, v in program.outputs.items()]
         self._return(f"{{{', '.join(returned)}}}")
@@ -372,9 +372,9 @@ def _plural(name: str) -> str:
 def _hint_of_input(value: Value) -> str:
     """For an argument of a call: a feature's name, or a weight's."""
     if value.weight is not None:
-        return base_of(value.weight.name.split("/")[-1])
+        return "=" + base_of(value.weight.name.split("/")[-1])
     if value.node.kind == INPUT and not value.node.attrs["key"].isdigit():
-        return str(value.node.attrs["key"])
+        return f"={value.node.attrs['key']}"
     return hint_of_place(value.node)
 
 

@@ -69,9 +69,7 @@ class _Locals:
     ):
         self.names, self._taken, self._hints = names, taken | body.taken, body.hints
         for token in params:
-            self._give(token, body.hints.get(token, ""))
-        self._kept = {t for t in params if names[t] not in _GENERAL}
-        """Names of features, for these alone."""
+            self._give(token, body.hints.get(token, "").lstrip("="))
         own = {*params, *(token for each in statements for token in each.targets)}
         uses = [[t for t in s.tokens() if t in own and t not in s.targets] for s in statements]
         self._last = {token: i for i, tokens in enumerate(uses) for token in tokens}
@@ -82,28 +80,31 @@ class _Locals:
                 ends = [t for t in ends if not any(t in line for line in statement.lines)]
             self._taken -= {names[token] for token in ends}
             for target in statement.targets:
-                self._name(target, ends if len(statement.targets) == 1 else [])
-            if 'features["' in statement.lines[0]:
-                self._kept.update(t for t in statement.targets if names[t] not in _GENERAL)
+                self._name(target, ends if len(statement.targets) == 1 else [], len(uses[i]))
             self._taken -= {names[t] for t in statement.targets if t not in self._last}
             if statement.params or statement.inner:
                 outside = {names[token] for token in statement.tokens() if token in names}
                 _Locals(body, statement.inner, statement.params, names, outside)
             for token in statement.tokens():
                 if token not in names:  # of a lambda, or what a loop is over
-                    self._give(token, body.hints.get(token, "").removeprefix("?"))
+                    self._give(token, body.hints.get(token, "").lstrip("?="))
                     self._taken.discard(names[token])
 
-    def _name(self, target: str, ends: list[str]) -> None:
-        """Names a value, after one that ends there if the author gave it no name."""
+    def _name(self, target: str, ends: list[str], count: int) -> None:
+        """Names a value, after one that ends there if the author gave it no name.
+
+        The name of a feature is for that alone, and another name that says something for what is
+        made of that value alone, which is one of `count`.
+        """
         hint = self._hints.get(target, "")
-        free = [t for t in ends if t[0] == "v" and t not in self._kept]
-        free = [t for t in free if self.names[t] not in self._taken]
+        free = [t for t in ends if t[0] == "v" and self.names[t] not in self._taken]
+        free = [t for t in free if self.names[t] in _GENERAL or count == 1]
+        free = [t for t in free if self._hints.get(t, "")[:1] != "=" or self.names[t] in _GENERAL]
         if free and (not hint or (hint[0] == "?" and self._count[free[0]] == 1)):
             self.names[target] = self.names[free[0]]
             self._taken.add(self.names[target])
         else:
-            self._give(target, hint.removeprefix("?"))
+            self._give(target, hint.lstrip("?="))
 
     def _give(self, token: str, hint: str) -> None:
         free = (name for name in _GENERAL if name not in self._taken)
