@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -54,9 +54,6 @@ from tpu_estimator_compat.spec import (
     WarmStartSettings,
     default_warm_start_settings,
 )
-
-if TYPE_CHECKING:
-    from tpu_estimator_compat.tools.to_keras.lead_out import Report
 
 Hook = Any  # a tf.compat.v1.train.SessionRunHook
 
@@ -323,38 +320,6 @@ class Estimator(Exporting):
         if self._train_spec is not None:
             model.build_mode(ModeKeys.TRAIN, self._train_spec)
         return model
-
-    def to_keras(
-        self,
-        input_fn: InputFn,
-        out: str | os.PathLike[str],
-        *,
-        tolerance: float = 1e-5,
-        replace: bool = False,
-    ) -> Report:
-        """Writes this estimator's model as Keras 3 code, with its weights and optimizer.
-
-        Nothing is trained, and nothing is written to model_dir. Both models run on the first batch
-        of `input_fn`: where an output, the loss or a gradient differs, no file is written.
-
-        Args:
-          input_fn: as for `train`.
-          out: the Python file, such as "model.py". The weights are written beside it, to
-            "model.weights.h5": those of the newest checkpoint, or initial ones where there is none.
-          tolerance: the largest difference of outputs and of the loss, relative for values above 1.
-            A hundred times that for gradients, relative to their largest value.
-          replace: whether to replace files that are there.
-
-        Returns:
-          The report: print it. Its `exit_code` is 0 if the files were written.
-
-        Raises:
-          OSError: the files cannot be written, or are there.
-          TypeError, ValueError: an argument of another type or value.
-        """
-        from tpu_estimator_compat.tools.to_keras import lead_out
-
-        return lead_out.estimator(self, input_fn, out, tolerance, replace=replace)
 
     def _new_model(self, rules: Rules, topology: Topology) -> ModelFnModel:
         modes = ModelModes(rules, topology, self._warm_start_settings)

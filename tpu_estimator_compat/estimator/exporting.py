@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -14,10 +14,13 @@ from tpu_estimator_compat.engine.capture.capture import placeholders
 from tpu_estimator_compat.engine.checkpoint.state import exists, latest
 from tpu_estimator_compat.engine.export import directories, saved_model
 from tpu_estimator_compat.engine.export.saved_model import GraphPlan
-from tpu_estimator_compat.engine.modes.rules import Rules
+from tpu_estimator_compat.engine.modes.rules import InputFn, Rules
 from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import EstimatorSpec, ModeKeys, WarmStartSettings
 from tpu_estimator_compat.tf_internals import EXPORT_TAG_MAP, deprecation
+
+if TYPE_CHECKING:
+    from tpu_estimator_compat.tools.to_keras.lead_out import Report
 
 ReceiverFn = Callable[[], Any]
 PathLike = str | bytes | os.PathLike[str]
@@ -129,6 +132,38 @@ class Exporting:
         )
 
     @calls.observed
+    def to_keras(
+        self,
+        input_fn: InputFn,
+        out: str | os.PathLike[str],
+        *,
+        tolerance: float = 1e-5,
+        replace: bool = False,
+    ) -> Report:
+        """Writes this estimator's model as Keras 3 code, with its weights and optimizer.
+
+        Nothing is trained, and nothing is written to model_dir. Both models run on the first batch
+        of `input_fn`: where an output, the loss or a gradient differs, no file is written.
+
+        Args:
+          input_fn: as for `train`.
+          out: the Python file, such as "model.py". The weights are written beside it, to
+            "model.weights.h5": those of the newest checkpoint, or initial ones where there is none.
+          tolerance: the largest difference of outputs and of the loss, relative for values above 1.
+            A hundred times that for gradients, relative to their largest value.
+          replace: whether to replace files that are there.
+
+        Returns:
+          The report: print it. Its `exit_code` is 0 if the files were written.
+
+        Raises:
+          OSError: the files cannot be written, or are there.
+          TypeError, ValueError: an argument of another type or value.
+        """
+        from tpu_estimator_compat.tools.to_keras import lead_out
+
+        return lead_out.estimator(self, input_fn, out, tolerance, replace=replace)
+
     def _export_live(self, path: str, spec: Any, save: Callable[[str], str]) -> None:
         """Writes the SavedModel of a live model to `path`, and replaces a SavedModel there."""
         check_path(path, "filepath")

@@ -1,4 +1,4 @@
-"""A signature of a SavedModel as a program, whoever wrote it."""
+"""A signature of a SavedModel as a program, of any origin."""
 
 from __future__ import annotations
 
