@@ -124,7 +124,7 @@ def _same_names() -> dict[str, Rule]:
         "Rsqrt:rsqrt Selu:selu Sigmoid:sigmoid Sign:sign Sin:sin Sinh:sinh Softmax:softmax "
         "Softplus:softplus Softsign:softsign Sqrt:sqrt Square:square Tan:tan Tanh:tanh "
         "ZerosLike:zeros_like BitwiseAnd:bitwise_and BitwiseOr:bitwise_or Cholesky:cholesky "
-        "BitwiseXor:bitwise_xor MatrixInverse:inv LogicalXor:logical_xor"
+        "StopGradient:stop_gradient BitwiseXor:bitwise_xor MatrixInverse:inv LogicalXor:logical_xor"
     )
     pairs = (pair.split(":") for pair in names.split())
     return {kind: e.function(name) for kind, name in pairs}

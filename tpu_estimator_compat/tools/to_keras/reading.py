@@ -48,14 +48,18 @@ def read(
     outputs: Mapping[str, tf.Tensor],
     weights: Mapping[str, Weight],
     labels: Mapping[str, tf.Tensor] | None = None,
+    *,
+    stops: bool = False,
 ) -> Program:
     """The program that computes `outputs` of a graph.
 
     Args:
       inputs, labels: by name, the tensors where the program begins.
       weights: by the variable's name.
+      stops: whether operations that stop gradients are nodes, outside of functions.
     """
     reader = _Reader(graph, weights)
+    reader.stops = stops
     program = Program({}, {})
     given = [(INPUT, inputs, program.inputs), (LABEL, labels or {}, program.labels)]
     for kind, tensors, values in given:
@@ -85,6 +89,7 @@ class _Reader:
         self._library = library or graph
         self.values: dict[Any, Value] = {}
         self._loops: dict[str, list[Value]] = {}
+        self.stops = False
 
     def read(self, tensors: list[tf.Tensor]) -> list[Value]:
         for op in self._ordered(tensors):
@@ -110,7 +115,10 @@ class _Reader:
     def _convert(self, op: tf.Operation, inputs: list[Value]) -> list[Value]:
         if is_variable_handle(op):
             return [self._weight(op)]
-        if op.type in _SAME or (op.type == "IdentityN" and len(inputs) == len(op.outputs)):
+        is_stop = self.stops and op.type == "StopGradient"
+        if (op.type in _SAME and not is_stop) or (
+            op.type == "IdentityN" and len(inputs) == len(op.outputs)
+        ):
             return inputs[: len(op.outputs)]
         if op.type in _CALLS:
             return self._inlined(op, inputs)

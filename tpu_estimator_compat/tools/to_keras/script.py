@@ -24,7 +24,7 @@ from tpu_estimator_compat.engine.state.variables import READY_KEYS
 from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import nest
-from tpu_estimator_compat.tools.to_keras.graph import Program, Weight
+from tpu_estimator_compat.tools.to_keras.graph import WEIGHT, Node, Program, Weight
 from tpu_estimator_compat.tools.to_keras.reading import read
 from tpu_estimator_compat.tools.to_keras.saved_model import fill_tables
 
@@ -90,13 +90,27 @@ class Mode:
         same = resource_graph.of(self.captured.graph).tensor
         given = [self.inputs, outputs, self.labels]
         inputs, outputs, labels = ({k: same(t) for k, t in each.items()} for each in given)
-        program = read(self.graph, inputs, outputs, weights, labels)
+        program = read(self.graph, inputs, outputs, weights, labels, stops=True)
         fill_tables(program, self.session)
+        _drop_idle_stops(program)
         return program
 
     def run(self, fetches: Any) -> Any:
         """Values for the batch."""
         return self.session.run(fetches, self.batch)
+
+
+def _drop_idle_stops(program: Program) -> None:
+    """Drops what stops no gradient of a weight, or one of zero: of a mean in a variance."""
+    users, trained = program.users(), dict[Node, bool]()
+    for node in program.nodes():
+        weight = node.attrs["weight"].trainable if node.kind == WEIGHT else False
+        trained[node] = weight or any(trained[value.node] for value in node.inputs)
+        if node.kind == "StopGradient":
+            kinds = {user.kind for user in users.get(node.outputs[0], [])}
+            if not trained[node] or kinds == {"SquaredDifference"}:
+                program.replace(node.outputs[0], node.inputs[0])
+            trained[node] = False
 
 
 @dataclasses.dataclass

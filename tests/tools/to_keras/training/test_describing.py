@@ -193,6 +193,21 @@ def test_embeddings_whose_gradients_are_clipped(tmp_path):
     np.testing.assert_allclose(losses(modes, training, 20), original(modes, 20), rtol=1e-4)
 
 
+def stopped(features, labels, mode):
+    x = tf1.layers.dense(v1.reshape(features["image"], [-1, 72]), 4, name="first")
+    logits = tf1.layers.dense(v1.stop_gradient(x) * 2.0 + x, 5, name="out")
+    loss = None
+    if labels is not None:
+        loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
+    return spec_of(mode, logits, lambda _: train.GradientDescentOptimizer(0.1), loss)
+
+
+def test_gradients_that_are_stopped(tmp_path):
+    modes, training = led_out(stopped, images, tmp_path)
+    assert "StopGradient" in {node.kind for node in training.program.nodes()}
+    np.testing.assert_allclose(losses(modes, training, 9), original(modes, 9), rtol=1e-4)
+
+
 def test_variables_that_are_not_trained(tmp_path):
     """They are not trainable in Keras either."""
     modes, training = led_out(bag(train.AdamOptimizer(0.02), frozen=True), words, tmp_path)
@@ -236,6 +251,21 @@ class TwoOptimizers(train.Optimizer):
         return v1.group(first, second)
 
 
+def adversarial(features, labels, mode):
+    x = v1.reshape(features["image"], [-1, 72])
+    made = tf1.layers.dense(x, 5, name="maker")
+    judged = tf1.layers.dense(made, 5, name="judge")
+    if mode == "infer":
+        return EstimatorSpec(mode, judged)
+    losses = [v1.reduce_mean(judged, name="first"), v1.reduce_mean(tf.square(judged), name="last")]
+    step = v1.train.get_global_step()
+    steps = [
+        train.AdamOptimizer(0.1).minimize(loss, step, v1.trainable_variables(name))
+        for loss, name in zip(losses, ("judge", "maker"), strict=True)
+    ]
+    return EstimatorSpec(mode, None, v1.add_n(losses), v1.group(*steps))
+
+
 def half(pairs):
     return [(tf.clip_by_norm(g, 1.0) if i else g, v) for i, (g, v) in enumerate(pairs)]
 
@@ -250,6 +280,7 @@ def half(pairs):
             mlp(lambda _: train.AdagradOptimizer(0.1), half),
             "it clips the gradients of some variables only, or differently.",
         ),
+        (adversarial, "it minimizes several losses, judge by first, maker by last. Write the"),
         (bag(train.MomentumOptimizer(0.1, 0.9)), "ResourceSparseApplyMomentum leaves the rows of "),
     ],
 )

@@ -148,6 +148,7 @@ def _minimized(mode: Mode, updates: list[Update]) -> tf.Tensor:
     with mode.captured.in_graph():  # a branch's own tensor cannot be fetched
         inner = [_clip_of(update.gradient).inner.name for update in dense]
         taken = [tf.identity(graph.get_tensor_by_name(name)) for name in inner]
+    several: dict[str, str] = {}
     for loss in dict.fromkeys(each.ref() for each in candidates if each.shape.rank == 0):
         with mode.captured.in_graph():
             made = tf.gradients(loss.deref(), [variables[u.variable] for u in dense])
@@ -156,7 +157,15 @@ def _minimized(mode: Mode, updates: list[Update]) -> tf.Tensor:
         if all(a.shape == b.shape and np.allclose(a, b, 1e-3, 1e-6) for a, b in pairs):
             found: tf.Tensor = loss.deref()
             return found
-    raise UnlikeKerasError("it applies other gradients than those of the loss.")
+        for update, (a, b) in zip(dense, pairs, strict=True):
+            if a.shape == b.shape and np.allclose(a, b, 1e-3, 1e-6):
+                several[update.variable] = loss.deref().op.name
+    if len(several) < len(dense):
+        raise UnlikeKerasError("it applies other gradients than those of the loss.")
+    parts = {f"{name.partition('/')[0]} by {loss}" for name, loss in several.items()}
+    raise UnlikeKerasError(
+        f"it minimizes several losses, {', '.join(sorted(parts))}. Write the model's train_step."
+    )
 
 
 def variable_of(tensor: tf.Tensor) -> str:
