@@ -146,3 +146,15 @@ def test_dataset_is_scikit_learns_in_a_fixed_stratified_split(tmp_path, uci_digi
     whole = np.bincount(bunch.target) / len(bunch.target)
     share = np.bincount([e["label"] for e in splits["test"]]) / 360
     np.testing.assert_allclose(share, whole, atol=1 / 360)
+
+
+@pytest.mark.slow
+def test_to_keras_writes_the_file_beside_it(tmp_path):
+    """If the text has changed for the better, replace the file in the examples."""
+    words = ["-m", "tpu_estimator_compat", "to-keras", "--out", tmp_path / "digits_keras.py"]
+    script = [sys.executable, *map(str, words), *command(tmp_path)[1:]]
+    done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    written = (tmp_path / "digits_keras.py").read_text()
+    assert written == SCRIPT.with_name("digits_keras.py").read_text()
+    assert not (tmp_path / "model").exists()
