@@ -556,6 +556,22 @@ def test_recognized(case):
         np.testing.assert_allclose(made[name], result, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("case", [case for case in BAGS if "bag" in case])
+def test_bags_of_ref_variables(case):
+    build, specs, expected = BAGS[case]
+
+    def with_refs(x):
+        with v1.variable_scope("", use_resource=False):
+            return build(x)
+
+    program, weights, feeds, results = running.program_of(with_refs, specs)
+    assert not any(node.kind == "Unique" for node in program.nodes())  # which others have
+    recognize(program, weights)
+    assert ("SparseSegment" in described(program)) == (expected is None)
+    made = running.run(program, feeds)
+    np.testing.assert_allclose(made["out"], results["out"], rtol=2e-5, atol=2e-5)
+
+
 @pytest.mark.parametrize("case", RECURRENT)
 def test_recurrent(case):
     build, specs, expected = RECURRENT[case]

@@ -9,6 +9,11 @@ from tpu_estimator_compat.tools.to_keras.layers.matching import Rules
 _CHOSEN = "GatherV2(placed, chosen, 0), GatherV2(listed, chosen, 0)"
 _FILLED = f"SparseFillEmptyRows({_CHOSEN}, _, 0)"
 _LOOKED_UP = "GatherV2(weight.embeddings, Unique(numbers), 0), Unique(numbers)[1], rows"
+_BAGS = [
+    f"SparseSegment{kind}({inputs})"
+    for kind in ("Mean", "Sum", "SqrtN")
+    for inputs in (_LOOKED_UP, "weight.embeddings, numbers, rows")
+]
 
 RULES = Rules(
     {
@@ -24,8 +29,7 @@ RULES = Rules(
         "chosen": "Reshape(Where(GreaterEqual(listed, 0)), _)",
         "numbers": f"{_FILLED}[1] | values",
         "rows": f"StridedSlice({_FILLED}, _, _, _) | StridedSlice(sparse, _, _, _)",
-        "bag": f"SparseSegmentMean({_LOOKED_UP}) | SparseSegmentSum({_LOOKED_UP})"
-        f" | SparseSegmentSqrtN({_LOOKED_UP})",
+        "bag": " | ".join(_BAGS),
         "empty": f"Reshape({_FILLED}[2], _)",
         # normalization by moments of the input, or by the variables that average them
         "kept": "Mean(x, array.axes, keep_dims=True)",
