@@ -326,6 +326,23 @@ def test_what_trains(tmp_path):
     np.testing.assert_allclose(logs["logits"], error.mean(), rtol=1e-4)
 
 
+def test_training_is_passed_on():
+    """By the text: Keras does not pass it on by itself where JAX trains."""
+    program, weights, _, _ = program_of(*CASES["equal_blocks"])
+    recognize(program, weights)
+    for node in program.nodes():
+        if node.kind == g.LAYER and node.layer.name == "inner":
+            layer = g.Layer("layers.Dropout", "dropout", (), [0.5], call={"training": g.TRAINING})
+            dropout = g.Node(g.LAYER, f"{'/'.join(node.scope)}/dropout", attrs={"layer": layer})
+            [given] = node.outputs
+            program.replace(given, dropout.output(given.shape, given.dtype))
+            dropout.inputs = [given]
+    lines = [line.strip() for line in text.write(program).text.splitlines()]
+    assert "def call(self, x, training=False):" in lines
+    assert "y = self.dropout(y, training=training)" in lines
+    assert "x = layer(x, training=training)" in lines
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -111,7 +111,7 @@ def _file(code: list[str], title: str, notes: Sequence[str]) -> str:
 
 def _class(cls: Class, base: str) -> list[str]:
     call = cls.call()
-    takes = ", training=False" if any(re.search(r"\btraining\b", x) for x in call) else ""
+    takes = ", training=False" if cls.trains else ""
     given = [cls.names[token] for token in cls.body.params]
     head = f"    def call({', '.join(['self', *given])}{takes}):"
     return [

@@ -18,7 +18,6 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     SCAN,
     SIZES,
     SOURCES,
-    TRAINING,
     Layer,
     Node,
     Program,
@@ -170,7 +169,8 @@ class Builder:
 
     def _fits_inside(self, item: Node | Part, value: Value, text: str) -> bool:
         """Whether a value is written where it is used, instead of being named."""
-        users, length = self.users(value), len(TOKEN.sub("ab", text))
+        short = TOKEN.sub("ab", text).replace(", training=training", "")
+        users, length = self.users(value), len(short)
         if _is(item, SIZES) or len(users) != 1:
             return _is(item, SIZES)
         user = users[0]
@@ -203,14 +203,16 @@ class Builder:
 
     def expression(self, item: Node | Part) -> str:
         if isinstance(item, Part):
-            return f"{self.object(item)}({', '.join(self.ref(v) for v in item.inputs)})"
+            given = [self.ref(v) for v in item.inputs]
+            given += ["training=training"] if self.made[item].cls.trains else []
+            return f"{self.object(item)}({', '.join(given)})"
         if item.kind != LAYER:
             return expression(item, [self.ref(v) for v in item.inputs])
         return f"{self.object(item)}({self._call(item)})"
 
     def _call(self, node: Node) -> str:
-        """The arguments of a layer's call; Keras passes `training` on by itself."""
-        options = {k: v for k, v in node.layer.call.items() if v != TRAINING}
+        """The arguments of a layer's call, `training` too: Keras on JAX does not pass it on."""
+        options = node.layer.call
         named = [v for given in options.values() for v in (given if _is_list(given) else [given])]
         given = [self.ref(v) for v in node.inputs if v not in named]
         for key, value in options.items():

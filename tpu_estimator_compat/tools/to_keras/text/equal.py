@@ -44,6 +44,12 @@ class Class:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def trains(self) -> bool:
+        """Whether the call takes `training`."""
+        lines = [line for _, statement in self.body.all() for line in statement.lines]
+        return any(re.search(r"\btraining\b", line) for line in lines)
+
     def things(self, part: Part) -> Iterator[tuple[str, Layer | Weight]]:
         """By the path of attributes, the layers and weights of an object."""
         for member, own in zip(self.body.members, self.bodies[part].members, strict=True):
