@@ -89,7 +89,7 @@ def _mean(value: tf.Tensor, added: dict[str, tf.Tensor]) -> Found | None:
         computed = computed.inputs[0].op
     if cls is None or (weighted and cls != "Accuracy") or len(computed.inputs) != 2:
         return None if is_root else mean
-    prediction, label = map(_uncopied, computed.inputs)
+    prediction, label = (t.op.inputs[0] if t.op.type == "Cast" else t for t in computed.inputs)
     if computed.type == "SquaredDifference":
         prediction, label = label, prediction
     if prediction.shape.rank != label.shape.rank:

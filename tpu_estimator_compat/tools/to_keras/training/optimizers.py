@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.tools.to_keras.graph import Code, Weight
+from tpu_estimator_compat.tools.to_keras.graph import LAYER, Code, Program, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.script import Mode
 from tpu_estimator_compat.tools.to_keras.training import Training
@@ -61,6 +61,28 @@ class {name}({base}):
         gradient = ops.add(ops.zeros_like(variable), gradient)
         super().update_step(gradient, variable, learning_rate)
 '''
+_ROWS_CLASS = '''\
+@keras.saving.register_keras_serializable("model")
+class {name}({base}):
+    """Leaves rows of embeddings, and their slots, as they are if a batch does not use them.
+
+    So do TensorFlow's optimizers; Keras' own moves all rows.
+    """
+
+    def update_step(self, gradient, variable, learning_rate):
+        gradient = ops.add(ops.zeros_like(variable), gradient)
+        if variable.name != "embeddings":
+            super().update_step(gradient, variable, learning_rate)
+            return
+        index = self._get_variable_index(variable)
+        changed = [variable, *(slots[index] for slots in ({slots}))]
+        before = [ops.copy(each) for each in changed]
+        super().update_step(gradient, variable, learning_rate)
+        used = ops.any(gradient != 0, axis=-1, keepdims=True)
+        for each, old in zip(changed, before):
+            self.assign(each, ops.where(used, each, old))
+'''
+_SAME_FOR_ROWS = ("Adagrad", "Adam")  # and descent, which has no slots
 
 
 def describe(mode: Mode, step: Step, weights: dict[str, Weight], training: Training) -> None:
@@ -114,9 +136,15 @@ def _describe(
         else:
             classes.append(_MOMENTUM_CLASS)
             base = "Momentum"
-    if any(update.is_sparse for update in updates):
-        base, of = f"Dense{base.rpartition('.')[2]}", base
-        classes.append(_SPARSE_CLASS.format(name=base, base=of))
+    if sparse := {update.variable for update in updates if update.is_sparse}:
+        short, of = base.rpartition(".")[2], base
+        base, source = f"Dense{short}", _SPARSE_CLASS
+        if slots and first.row.cls not in _SAME_FOR_ROWS:
+            if set(_embeddings(training.program)) != sparse:
+                raise UnlikeKerasError("it updates rows of variables that are no embeddings alone.")
+            base, source = f"{short}OfRows", _ROWS_CLASS
+        listed = "".join(f"self.{slot}, " for slot in slots).strip()
+        classes.append(source.format(name=base, base=of, slots=listed))
         if {"clipnorm", "global_clipnorm"} & set(options):
             training.notes.append(
                 "Gradients are clipped by a norm before those of a row of embeddings are added up: "
@@ -129,6 +157,14 @@ def _describe(
     training.step = _steps(first, weights, training, is_constant)
     for weight in weights.values():
         weight.trainable &= weight.name in {update.variable for update in updates}
+
+
+def _embeddings(program: Program) -> Iterator[str]:
+    """The names of trainable weights that are tables of embeddings in Keras."""
+    for node in program.nodes():
+        for path, bound in node.layer.bound.items() if node.kind == LAYER else ():
+            if path.rpartition(".")[2] == "embeddings":
+                yield from (weight.name for weight in bound.weights if weight.trainable)
 
 
 def _numbers(update: Update, weights: dict[str, Weight]) -> dict[str, Any]:

@@ -210,11 +210,6 @@ def _updates(writes: Sequence[tf.Operation], weights: dict[str, Weight]) -> list
             names = [argument.name for argument in op.op_def.input_arg]
             inputs = dict(zip(names, op.inputs, strict=True))
             variable = op.inputs[0].op.name
-            if kind.startswith("Sparse") and row.cls != "Adagrad":  # of which both are the same
-                raise UnlikeKerasError(
-                    f"{op.type} leaves the rows of {variable} alone that a batch does not use, and "
-                    "Keras' moves all. Take Adagrad or Adam, or a subclass that does the same."
-                )
             found.append(Update(op, row, variable, inputs, kind.startswith("Sparse")))
     found += _scattered(writes, found)
     variables = [update.variable for update in found]
