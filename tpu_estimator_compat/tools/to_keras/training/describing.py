@@ -19,7 +19,12 @@ from tpu_estimator_compat.tools.to_keras.training import (
     optimizers,
     steps,
 )
-from tpu_estimator_compat.tools.to_keras.training.losses import Cut, write_loops
+from tpu_estimator_compat.tools.to_keras.training.losses import (
+    Cut,
+    put_back,
+    set_apart,
+    write_loops,
+)
 from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged
 
 
@@ -53,7 +58,16 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
         training.metrics.append(Metric(name, made, cut.program(outputs)))
     training.program = _program(cut.outputs)
     optimizers.describe(modes.modes[ModeKeys.TRAIN], step, modes.weights, training)
-    write_loops(training.loss, _bound(training.program))
+    bound = _bound(training.program)
+    write_loops(training.loss, bound)
+    programs_of_metrics = [metric.program for metric in training.metrics]
+    for program in (training.program, training.loss, *programs_of_metrics):
+        if left := put_back(program, bound):
+            training.loss = training.optimizer = None
+            training.notes.append(
+                f"The file has no loss: it regularizes {', '.join(left)}, which Keras holds in "
+                "another form, such as with the bias of forget gates added. Write compute_loss."
+            )
     for node in training.program.nodes():
         if node.kind == LAYER and node.attrs.get("fused"):
             node.layer.cls = "FusedBatchNormalization"
@@ -103,6 +117,7 @@ def _programs(
                 for k, t in each.arguments.items()
             }
         programs[name] = mode.read(outputs, modes.weights)
+        set_apart(programs[name])
         prepare(programs[name])
     return found, programs
 

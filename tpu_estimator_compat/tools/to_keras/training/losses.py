@@ -36,6 +36,9 @@ from tpu_estimator_compat.tools.to_keras.operations import expression
 
 _ADDS = frozenset({"Add", "AddN", "AddV2"})
 _SUMS_OF_ELEMENTS = frozenset({"Abs", "L2Loss", "Mul", "Square", "Sum", CONSTANT, WEIGHT})
+_PENALTIES = frozenset({"Abs", "L2Loss", "Square"})
+_APART = "Regularized"
+"""The kind of a weight where it is regularized, as long as layers are recognized."""
 
 
 class Cut:
@@ -229,6 +232,25 @@ def _function(node: Node, name: str, inputs: list[Value], **options: Any) -> Val
     return made.output(node.outputs[0].shape, node.outputs[0].dtype)
 
 
+def set_apart(program: Program) -> None:
+    """Gives the weights that are regularized nodes of their own: they still may be a layer's."""
+    for node in program.nodes():
+        if node.kind in _PENALTIES and node.inputs[0].node.kind == WEIGHT:
+            value, old = node.inputs[0], node.inputs[0].node
+            apart = Node(_APART, old.name, attrs=dict(old.attrs), place=old.place)
+            node.inputs = [apart.output(value.shape, value.dtype)]
+
+
+def put_back(program: Program, bound: dict[str, dict[str, Bound]]) -> list[str]:
+    """Makes these nodes weights again; returns the names of those that Keras holds otherwise."""
+    apart = [node for node in program.nodes() if node.kind == _APART]
+    for node in apart:
+        node.kind = WEIGHT
+    names = {node.attrs["weight"].name for node in apart}
+    parts = [(name, b) for found in bound.values() for name, b in found.items()]
+    return sorted({name for name, each in parts if each.make and name in names})
+
+
 def write_loops(program: Program, bound: dict[str, dict[str, Bound]]) -> None:
     """Writes sums of the same of many weights as loops over the model's variables.
 
@@ -276,14 +298,14 @@ def _looped(value: Value, bound: dict[str, dict[str, Bound]]) -> Value:
 
 
 def _weights(term: Value) -> list[Weight]:
-    return [n.attrs["weight"] for n in ordered([term.node]) if n.kind == WEIGHT]
+    return [n.attrs["weight"] for n in ordered([term.node]) if n.kind in (WEIGHT, _APART)]
 
 
 def _form(term: Value) -> str:
     """What a term computes of a weight `v`, the same text of all weights; empty for other terms."""
     texts: dict[Value, str] = {}
     nodes = ordered([term.node])
-    if len(_weights(term)) != 1 or {node.kind for node in nodes} - _SUMS_OF_ELEMENTS:
+    if len(_weights(term)) != 1 or {n.kind for n in nodes} - _SUMS_OF_ELEMENTS - {_APART}:
         return ""
     for node in nodes:
         inputs = [texts[value] for value in node.inputs]
@@ -292,7 +314,7 @@ def _form(term: Value) -> str:
         elif node.kind == CONSTANT:
             text = literal(node.attrs["value"])
         else:
-            text = "v" if node.kind == WEIGHT else expression(node, inputs)
+            text = "v" if node.kind in (WEIGHT, _APART) else expression(node, inputs)
         texts[node.outputs[0]] = text
     return texts[term] if all(texts.values()) else ""
 
@@ -317,12 +339,14 @@ def _test(names: set[str], bound: dict[str, dict[str, Bound]]) -> str | None:
 
 
 def _keeps_sums(weights: list[Weight], bound: dict[str, dict[str, Bound]]) -> bool:
-    """Whether layers hold the weights' own elements, perhaps in another order."""
-    wanted = {weight.name for weight in weights}
-    made = [b for found in bound.values() for name, b in found.items() if name in wanted]
-    for each in (b for b in made if b.make is not None):
-        array, arrays = each.value(), [weight.value for weight in each.weights]
-        before = sum(float(np.sum(np.square(a, dtype="float64"))) for a in arrays if a is not None)
-        if array is None or not np.isclose(np.sum(np.square(array, dtype="float64")), before):
+    """Whether layers hold the weights' own elements, perhaps in parts or in another order."""
+
+    def squares(array: Any) -> float:
+        return float(np.sum(np.square(array, dtype="float64")))
+
+    for weight in weights:
+        parts = [found[weight.name] for found in bound.values() if weight.name in found]
+        made = sum(squares(each.value()) for each in parts)
+        if any(each.make for each in parts) and not np.isclose(made, squares(weight.value)):
             return False
     return True

@@ -19,7 +19,6 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     LABEL,
     LAYER,
     TRAINING,
-    WEIGHT,
     Code,
     Layer,
     Node,
@@ -72,7 +71,7 @@ def operation(node: Node) -> Hashable:
     """What a node does with its inputs, for a comparison."""
     if node.kind in (INPUT, LABEL):
         return node.kind, node.attrs["key"]
-    if node.kind == WEIGHT:
+    if "weight" in node.attrs:
         return node.kind, node.attrs["weight"].name
     if node.kind == LAYER:
         return node.kind, _layer(node), node.name if is_noise(node) else ""
