@@ -182,8 +182,9 @@ def _session(mode: Mode, modes: Modes) -> tf.compat.v1.Session:
     session = tf.compat.v1.Session(graph=mode.captured.graph)
     session.run(mode.captured.functions.scaffold.local_init_op)
     for variable in mode.captured.graph.get_collection("variables"):
-        given = {variable.initializer.inputs[1]: modes.weights[variable.op.name].value}
-        session.run(variable.initializer, given)
+        if variable.op.name in modes.weights:  # others are of the input, which is fed
+            given = {variable.initializer.inputs[1]: modes.weights[variable.op.name].value}
+            session.run(variable.initializer, given)
     return session
 
 
