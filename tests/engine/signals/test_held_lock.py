@@ -54,16 +54,29 @@ def test_nothing_remains(handled):
     wait_until(lambda: actions() == before)
 
 
-def test_a_childs_signal_is_not_its_parents(handled):
-    before = actions()[0]
-    with Preemption(computes_here=True):
-        if not (child := os.fork()):
+IN_A_CHILD = """
+import os, signal
+from tpu_estimator_compat.engine.hooks.preemption import Preemption
+handled = []
+signal.signal(signal.SIGTERM, lambda number, frame: handled.append(number))
+with Preemption(computes_here=True):
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
             os.kill(os.getpid(), signal.SIGTERM)
-            is_clean = actions()[0] == before and not signal.getitimer(signal.ITIMER_REAL)[0]
-            os._exit(0 if is_clean and handled else 1)
-        assert os.waitpid(child, 0)[1] == 0
-        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
-    assert not handled
+            status = 0 if handled and not signal.getitimer(signal.ITIMER_REAL)[0] else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+assert not handled
+"""
+
+
+def test_a_childs_signal_is_not_its_parents(forks):
+    done = forks.run("-c", IN_A_CHILD)
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_alarm_and_a_handler_of_the_users_stay(handled):
