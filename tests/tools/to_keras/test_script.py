@@ -71,8 +71,7 @@ def on_tpu(features, labels, mode, params):
     logits = tf1.layers.dense(v1.reshape(features, [params["batch_size"], 3]), 2, name="out")
     loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
     optimizer = v1.train.GradientDescentOptimizer(0.1)
-    if params["use_tpu"]:
-        optimizer = v1.tpu.CrossShardOptimizer(optimizer)
+    optimizer = v1.tpu.CrossShardOptimizer(optimizer)
     return TPUEstimatorSpec(
         mode,
         loss=loss,
@@ -96,6 +95,11 @@ def test_of_a_tpu_estimator(tmp_path):
     assert modes.modes["train"].inputs["features"].shape.as_list()[-1] == 3
     assert modes.features["features"].shape == (4, 3)
     assert list(modes.modes["train"].labels) == ["y"]
+    train = modes.modes["train"]
+    first, second = (
+        train.run([train.captured.spec.loss, train.captured.spec.train_op])[0] for _ in "12"
+    )
+    assert second < first
 
 
 def test_the_first_training(tmp_path):

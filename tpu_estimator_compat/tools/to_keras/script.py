@@ -93,6 +93,7 @@ class Mode:
         program = read(self.graph, inputs, outputs, weights, labels, stops=True)
         fill_tables(program, self.session)
         _drop_idle_stops(program)
+        _drop_idle_outputs(program)
         return program
 
     def run(self, fetches: Any) -> Any:
@@ -111,6 +112,19 @@ def _drop_idle_stops(program: Program) -> None:
             if not trained[node] or kinds == {"SquaredDifference"}:
                 program.replace(node.outputs[0], node.inputs[0])
             trained[node] = False
+
+
+def _drop_idle_outputs(program: Program) -> None:
+    """Drops what branches give to nobody, such as values for gradients."""
+    used = {*program.users(), *program.outputs.values()}
+    for node in program.nodes():
+        if "then_branch" in node.bodies:
+            kept = [value for value in node.outputs if value in used]
+            for body in node.bodies.values():
+                body.outputs = {str(i): body.outputs[str(v.index)] for i, v in enumerate(kept)}
+            for i, value in enumerate(kept):
+                value.index = i
+            node.outputs = kept
 
 
 @dataclasses.dataclass
@@ -214,14 +228,24 @@ def _mode(captured: CapturedMode, element: Any, warm_start: Any) -> Mode:
     return Mode(captured, session, inputs, _texts(labels), dict(predictions or {}), fed)
 
 
+def session_of(graph: tf.Graph) -> tf.compat.v1.Session:
+    """A session that ignores operations which it does not run, such as a TPU's."""
+    pruned = tf.compat.v1.GraphOptions(place_pruned_graph=True)
+    return tf.compat.v1.Session(graph=graph, config=tf.compat.v1.ConfigProto(graph_options=pruned))
+
+
 def _session(captured: CapturedMode, warm_start: Any) -> tf.compat.v1.Session:
     """A session with the values that a training would begin with."""
+    for op in captured.graph.get_operations():
+        for i, tensor in enumerate(op.inputs):
+            if tensor.op.type == "CrossReplicaSum":  # of one replica; a CPU has no kernel for it
+                op._update_input(i, tensor.op.inputs[0])
     captured.start(warm_start)
     captured.functions.call(evaluates=captured.mode == ModeKeys.EVAL)
     scaffold = captured.functions.scaffold
     scaffold.finalize()
     captured.graph._unsafe_unfinalize()  # the gradient of its loss is added later
-    session = tf.compat.v1.Session(graph=captured.graph)
+    session = session_of(captured.graph)
 
     def restore(path: str) -> None:
         with diagnosis.explained(captured.graph, scaffold.saver, path):
