@@ -13,7 +13,7 @@ from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools import weight_map
 from tpu_estimator_compat.tools.to_keras.graph import Program, Value
 from tpu_estimator_compat.tools.to_keras.saved_model import opened
-from tpu_estimator_compat.tools.to_keras.script import Mode, Modes
+from tpu_estimator_compat.tools.to_keras.script import Mode, Modes, session_of
 
 _BATCH, _SMALL = 4, 3
 _SIZE, _IMAGE = 8, 64  # of dimensions that the signature leaves open
@@ -179,7 +179,7 @@ def _loss_and_gradients(mode: Mode, modes: Modes) -> tuple[float, dict[str, np.n
 
 def _session(mode: Mode, modes: Modes) -> tf.compat.v1.Session:
     """A new session with the weights that all modes have."""
-    session = tf.compat.v1.Session(graph=mode.captured.graph)
+    session = session_of(mode.captured.graph)
     session.run(mode.captured.functions.scaffold.local_init_op)
     for variable in mode.captured.graph.get_collection("variables"):
         if variable.op.name in modes.weights:  # others are of the input, which is fed
