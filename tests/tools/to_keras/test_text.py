@@ -1,13 +1,12 @@
 """The file that is written of a program: its text, and that it runs.
 
-The texts are in `written/`; `python test_text.py` writes them anew.
+The texts are in `support/to_keras/written`; `python test_text.py` writes them anew.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from support import TESTS
 from tools.to_keras.running import program_of
 
 from tpu_estimator_compat import v1
@@ -27,7 +27,7 @@ from tpu_estimator_compat.tools.to_keras.layers import recognize
 from tpu_estimator_compat.tools.to_keras.text.layout import lay_out
 from tpu_estimator_compat.tools.to_keras.training import Metric, Training
 
-WRITTEN = pathlib.Path(__file__).parent / "written"
+WRITTEN = TESTS / "support/to_keras/written"
 X = {"x": ("float32", (None, 8))}
 IMAGE = {"image": ("float32", (None, 8, 8, 4))}
 IDS = {"ids": ("int32", (None, 6))}
@@ -148,6 +148,13 @@ def scan(x):
     return {"last": states[-1], "mean": tf.reduce_mean(states, 0)}
 
 
+def weight_before_its_layer(ids):
+    """Reads a layer's weight in what comes first, but for the order of calls."""
+    table = variable("table", [20, 8])
+    mean = tf.matmul(tf.one_hot(ids[:, 0], 20), table)
+    return tf.concat([mean, tf.reduce_sum(tf.nn.embedding_lookup(table, ids), 1)], 1)
+
+
 def crossing_scopes(x):
     with scope("a"):
         first = dense(x, 8, name="first")
@@ -184,6 +191,7 @@ CASES = {
         (branches, X),
         (loop, X),
         (scan, X),
+        (weight_before_its_layer, IDS),
         (crossing_scopes, X),
         (lookalikes, X),
     )

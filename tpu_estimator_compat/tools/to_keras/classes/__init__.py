@@ -167,8 +167,16 @@ def _give_weights(scopes: Scopes, parts: dict[Scope, Part]) -> None:
             parts[owner].weights.append(weight)
 
 
-def _sort(part: Part) -> Part | None:
-    """Orders a part's items and finds its inputs; gives an inner part that makes a cycle."""
+def _sort(part: Part, built: bool = True) -> Part | None:
+    """Orders a part's items and finds its inputs; gives an inner part that makes a cycle.
+
+    Where it is possible, what reads a weight of a layer comes after a call of it: `built`.
+    """
+    layers = {
+        weight: item
+        for item in reversed(part.items if built else [])
+        for weight in bound_weights(item.nodes() if isinstance(item, Part) else [item])
+    }
     makers = {value: item for item in part.items for value in item.outputs}
     done: dict[Node | Part, None] = {}
     path: list[Node | Part] = []
@@ -180,11 +188,16 @@ def _sort(part: Part) -> Part | None:
             if path:
                 done[path.pop()] = None
         elif item in path:
+            if built:
+                return _sort(part, built=False)
             cycle = path[path.index(item) :]
             return min((i for i in cycle if isinstance(i, Part)), key=lambda i: len(i.nodes()))
         elif item not in done:
             path.append(item)
-            stack.append(iter([makers[value] for value in taken(item) if value in makers]))
+            before = [makers[value] for value in taken(item) if value in makers]
+            read = [value.weight for value in taken(item) if value.weight is not None]
+            before += [layers[weight] for weight in read if layers.get(weight, item) is not item]
+            stack.append(iter(before))
     part.items = list(done)
     own = {weight for each in part.parts() for weight in each.weights}
     own |= bound_weights(part.nodes())

@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from tpu_estimator_compat.tools.to_keras.classes import Part, taken
+from tpu_estimator_compat.tools.to_keras.classes import Part, bound_weights, taken
 from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
 from tpu_estimator_compat.tools.to_keras.graph import (
     INPUT,
@@ -173,6 +173,8 @@ class Builder:
         users, length = self.users(value), len(short)
         if _is(item, SIZES) or len(users) != 1:
             return _is(item, SIZES)
+        if _is_call(item) and self._is_read(item):
+            return False  # the call makes the weight
         user = users[0]
         if user is None:
             return self._gives_one or length < _INLINE
@@ -181,6 +183,11 @@ class Builder:
         if _is_call(item):
             return not _is_call(user) and length < _INLINE // 2
         return length < _INLINE and _depth(text) < _DEEPEST
+
+    def _is_read(self, item: Node | Part) -> bool:
+        """Whether others read a weight of the layers that an item calls."""
+        weights = bound_weights(item.nodes() if isinstance(item, Part) else [item])
+        return any(v.weight in weights for v in self._uses if v.weight is not None)
 
     # What items are in text.
 
