@@ -129,6 +129,11 @@ ROWS = {
         "words: Embedding(7, 4)[embeddings]; hidden: Dense(4)[kernel, bias]; Transpose; "
         "ops.matmul()",
     ),
+    "softmax of a layer": (
+        lambda x: tf1.layers.dense(x, 5, tf.nn.softmax),
+        VECTOR,
+        "dense: Dense(5)[kernel, bias]; Softmax",
+    ),
     "slim": (
         lambda x: slim.fully_connected(x, 4),
         VECTOR,

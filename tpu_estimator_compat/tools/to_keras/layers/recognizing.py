@@ -23,12 +23,13 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 )
 from tpu_estimator_compat.tools.to_keras.layers.building import Builder, Call, UnfitError, need
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found, Matcher
-from tpu_estimator_compat.tools.to_keras.layers.naming import name_layers, without_number
+from tpu_estimator_compat.tools.to_keras.layers.naming import name_layers
 from tpu_estimator_compat.tools.to_keras.layers.patterns import STAGES
 from tpu_estimator_compat.tools.to_keras.layers.recurrent import find_recurrent
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
 
-_ACTIVATIONS = "Elu Relu Relu6 Selu Sigmoid Softmax Softplus Softsign Tanh"
+_ACTIVATIONS = "Elu Relu Relu6 Selu Softplus Softsign Tanh"
+"""Those of layers. A loss may take what a sigmoid or softmax is given, in one mode alone."""
 _ADDS = ("BiasAdd", "AddV2", "Add")
 
 
@@ -323,14 +324,4 @@ def _activation(node: Node, user: Node | None) -> str | None:
         return None
     if not all(part[:1].isupper() for part in node.scope[len(user.scope) :]):
         return None
-    if user.kind in ("Sigmoid", "Softmax"):  # which also stand beside a model's logits
-        if not user.scope:
-            return None
-        parents = [w.name.split("/")[-2:-1] for b in node.layer.bound.values() for w in b.weights]
-        if any(_plain(parent) != _plain(user.scope[-1:]) for parent in parents):
-            return None
     return user.kind.lower() if user.kind in _ACTIVATIONS.split() else None
-
-
-def _plain(scope: Sequence[str]) -> list[str]:
-    return [without_number(part) for part in scope]
