@@ -281,7 +281,10 @@ class Builder:
         others = {each for each in own if each is not layer and each.bound}
         around = [*self.body.part.scope[-1:], *(each.name for each in others)]
         alone = all(each.scope[: len(layer.scope)] != layer.scope for each in others)
-        return name_of(layer.scope[-1]) if alone and layer.scope[-1] not in around else name
+        if not alone or layer.scope[-1:] == self.body.part.scope[-1:]:
+            return name
+        scope = name_of(layer.scope[-1])
+        return f"{scope}_{name}" if layer.scope[-1] in around else scope
 
     def _weight(self, weight: Weight) -> str:
         """A new attribute for a weight."""
