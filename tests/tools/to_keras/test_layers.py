@@ -140,7 +140,7 @@ ROWS = {
         "fully_connected: Dense(4, activation='relu')[kernel, bias]",
     ),
     "einsum as dense": (
-        lambda x: v1.einsum("abc,cd->abd", x, weight("p/kernel", 3, 2)),
+        lambda x: v1.einsum("btc,cd->btd", x, weight("p/kernel", 3, 2)),
         SEQUENCE,
         "p: Dense(2, use_bias=False)[kernel]",
     ),
@@ -318,7 +318,7 @@ ROWS = {
     ),
     "integers": (lambda x: v1.reduce_max(x, [1, 2]), {"x": ("int32", (None, 4, 4, 3))}, "Max"),
     "an einsum that sums": (
-        lambda x: v1.einsum("abc,cd->ad", x, weight("p/kernel", 3, 2)),
+        lambda x: v1.einsum("btc,cd->bd", x, weight("p/kernel", 3, 2)),
         SEQUENCE,
         "Einsum",
     ),
