@@ -43,7 +43,7 @@ def test_ids_are_of_the_smallest_table_and_lengths_of_the_sequence():
 
 @pytest.mark.parametrize(
     ("dtype", "shape", "said"),
-    [("string", [None], "No data can be drawn for the input 'a'"), ("float32", None, "rank")],
+    [("variant", [None], "No data can be drawn for the input 'a'"), ("float32", None, "rank")],
 )
 def test_what_cannot_be_drawn_is_named(dtype, shape, said):
     from tpu_estimator_compat.tools.to_keras import graph as g

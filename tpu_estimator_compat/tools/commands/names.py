@@ -90,7 +90,7 @@ def _told(row: DeadName) -> str:
     if row.served_by:
         facts |= {"write": row.today, "served by": row.served_by.replace(":", ".")}
     if re.search(r"\b(TPU)?Estimator$", row.served_by):
-        facts["leave by"] = "python -m tpu_estimator_compat to-keras --out model.py SCRIPT"
+        facts["leave by"] = "python -m tpu_estimator_compat to-keras SCRIPT --out model.py"
     sheet.draw(grid(("", *fact) for fact in facts.items()))
     sheet.add(row.advice, "  ", "  ")
     return str(sheet)

@@ -1,7 +1,7 @@
 """Writes the model of a script or a SavedModel as Keras 3 code, with its weights.
 
-    python -m tpu_estimator_compat to-keras --out model.py train.py --its_flags
-    python -m tpu_estimator_compat to-keras --out model.py exports/1543000000
+    python -m tpu_estimator_compat to-keras train.py --out model.py --its_flags
+    python -m tpu_estimator_compat to-keras exports/1543000000 --out model.py
 
 The script runs up to its first train(); nothing is trained, and nothing is written to its folders.
 A SavedModel may be of any origin, if it has a graph. Beside model.py goes model.weights.h5. Both
@@ -34,8 +34,13 @@ _UNKNOWN = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_options(parser)
+    add_script_arguments(parser)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--out", required=True, metavar="FILE", help="the Python file to write, such as model.py"
+        "--out", metavar="FILE", help="the Python file to write, such as model.py; it is required"
     )
     parser.add_argument(
         "--replace", action="store_true", help="replace the file and its weights, if they are there"
@@ -59,10 +64,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
     parser.add_argument("--html", metavar="FILE", help="also write the report as an HTML page")
-    add_script_arguments(parser)
+
+
+def _take_options(arguments: argparse.Namespace) -> None:
+    """Takes options that follow SCRIPT directly: from the first of another on, all are its own."""
+    options = argparse.ArgumentParser(prog=arguments.parser.prog, add_help=False)
+    _add_options(options)
+    left = arguments.args
+    while left and (action := options._option_string_actions.get(left[0].partition("=")[0])):
+        count = 1 if "=" in left[0] or action.nargs == 0 else 2
+        options.parse_args(left[:count], arguments)
+        del left[:count]
+    if left[:1] == ["--"]:
+        del left[0]
+    if arguments.out is None:
+        arguments.parser.error("the following arguments are required: --out")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    _take_options(arguments)
     return_working_directory()
     # The script's output must not mix with the JSON.
     redirected = (

@@ -53,8 +53,8 @@ def loss_and_gradients(model, variables, given, training):
             layer.call = functools.partial(_scaled, layer.rate)
     x = given["features"][0]
     with tf.GradientTape() as tape:
-        # As Keras' own steps call it: a call without the argument trains in inference mode.
-        y_pred = model(x, training=training) if model._call_has_training_arg else model(x)
+        # As Keras' own steps on JAX call it: layers that are not told would be in inference mode.
+        y_pred = model.call(x, **({"training": training} if model._call_has_training_arg else {}))
         loss = model.compute_loss(x=x, y=given["labels"], y_pred=y_pred, training=training)
     trained = {path: v.value for path, v in variables.items() if v.trainable}
     gradients = tape.gradient(loss, trained, unconnected_gradients="zero")

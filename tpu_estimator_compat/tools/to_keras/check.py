@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import pickle
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -43,10 +44,20 @@ def check(
         [sys.executable, "-P", str(_ALONE), str(folder)], log, environment=environment
     )
     if child_process.wait(process).code != 0:
-        raise DoesNotRunError("\n".join(log.read_text(errors="replace").splitlines()[-30:]))
+        raise DoesNotRunError(_reason(log.read_text(errors="replace")))
     found = pickle.loads((folder / "found.pickle").read_bytes())
     kept = [name for name in samples.outputs[0] if name in converted.program.outputs]
     return list(_compared(converted.written.weights, samples, kept, found, tolerance))
+
+
+def _reason(log: str) -> str:
+    """Of a traceback, the last line of the model, and the error."""
+    lines = re.sub(r"\x1b\[[\d;]*m", "", log).splitlines()
+    places = [i for i, line in enumerate(lines) if "model.py" in line]
+    errors = [i for i, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    shown = lines[places[-1] : places[-1] + 2] if places else []
+    rest = [line for line in lines[errors[-1] if errors else -8 :] if line.strip()]
+    return "\n".join([*shown, *rest[:8]])
 
 
 def _given(converted: Converted, samples: Samples) -> dict[str, Any]:
@@ -98,7 +109,7 @@ def _compared(
         yield Comparison("loss", where, largest, tolerance)
         bound = _bound(weights, arrays)
         # A gradient that is zero but for rounding, of a bias before a normalization, say.
-        small = 1e-3 * max((np.abs(a).max(initial=0) for a in bound.values()), default=1) or 1
+        small = 1e-2 * max((np.abs(a).max(initial=0) for a in bound.values()), default=1) or 1
         for path, array in bound.items():
             yield Comparison(
                 "gradient",

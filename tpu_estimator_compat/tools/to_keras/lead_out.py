@@ -96,7 +96,12 @@ def _lead_out(
         compared,
         len(lines),
         len(used.intersection(data.variables)),
-        sorted(set(data.variables) - used),
+        sorted(name for name in {*data.variables} - used if not _of_optimizer(name, used)),
         [f"{i}: {line.strip()}" for i, line in enumerate(lines, 1) if "tf." in line],
         converted.notes,
     )
+
+
+def _of_optimizer(name: str, used: set[str]) -> bool:
+    """Whether a variable is a slot, perhaps in a scope of the optimizer's, or one of its powers."""
+    return name.endswith("_power") or any(f"/{variable}/" in f"/{name}" for variable in used)

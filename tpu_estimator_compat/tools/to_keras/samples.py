@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tpu_estimator_compat.engine.graph.graph_ops import is_variable_handle
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools import weight_map
-from tpu_estimator_compat.tools.to_keras.graph import Program, Value
+from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, Program, Value
 from tpu_estimator_compat.tools.to_keras.saved_model import opened
 from tpu_estimator_compat.tools.to_keras.script import Mode, Modes, session_of
 
@@ -65,7 +66,8 @@ def of_signature(
         if all(value.shape and value.shape[0] is None for value in program.inputs.values()):
             batches.append({name: array[:_SMALL] for name, array in features.items()})
             results.append(session.run(outputs, {inputs[k]: v for k, v in batches[1].items()}))
-    return Samples(batches, results, _of_model(weight_map.read_variables(path)))
+        handles = [op.name for op in session.graph.get_operations() if is_variable_handle(op)]
+    return Samples(batches, results, _of_model(handles))
 
 
 def drawn(program: Program) -> dict[str, np.ndarray]:
@@ -79,7 +81,9 @@ def drawn(program: Program) -> dict[str, np.ndarray]:
         shape = shapes[name]
         if value.dtype.startswith(("float", "bfloat", "half")):
             array: Any = rng.normal(size=shape)
-        elif value.dtype in ("string", "object", "variant", "resource"):
+        elif value.dtype == "string":
+            array = rng.choice(_words(program), shape)
+        elif value.dtype in ("variant", "resource"):
             raise ValueError(f"No data can be drawn for the input {name!r} of {value.dtype}.")
         elif value in rows:
             array = rng.randint(0, rows[value], shape)
@@ -89,6 +93,13 @@ def drawn(program: Program) -> dict[str, np.ndarray]:
             array = rng.randint(0, 2, shape)
         found[name] = np.asarray(array, tf.as_dtype(value.dtype).as_numpy_dtype)
     return found
+
+
+def _words(program: Program) -> list[bytes]:
+    """Strings that a program compares with, and one that it cannot know."""
+    arrays = [n.attrs["value"] for n in program.nodes() if n.kind == CONSTANT]
+    words = [word for array in arrays if array.dtype.kind in "SO" for word in array.ravel()]
+    return [*words[:1000], b"another"]
 
 
 def _shape(name: str, value: Value) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ def make_estimator(model_dir, params, config):
         tf.feature_column.embedding_column(job, 4),
         tf.feature_column.indicator_column(grade),
     ]
-    return tf.estimator.DNNLinearCombinedClassifier(
+    return tf.compat.v1.estimator.DNNLinearCombinedClassifier(
         model_dir=model_dir,
         linear_feature_columns=wide,
         dnn_feature_columns=deep,
