@@ -74,8 +74,8 @@ def test_a_saved_model(exported, tmp_path, capsys, forks):
     ("old", "new", "said"),
     [
         (
-            "ops.relu(",
-            "ops.tanh(",
+            '"relu"',
+            '"tanh"',
             "the Keras model differs from the original; nothing was written",
         ),
         ("ops.argmax(", "ops.argmin(", "the Keras model differs from the original"),
