@@ -35,9 +35,9 @@ from tpu_estimator_compat.spec import ModeKeys
 
 
 class ModelFnModel(SavedVariables):
-    """A model whose steps are those of a legacy model_fn.
+    """A model whose steps are those of a legacy model_fn, as `Estimator.keras_model()` returns.
 
-    `Estimator.keras_model()` returns one. In `Estimator.train`, `evaluate` and `predict`, a Keras
+    In `Estimator.train`, `evaluate` and `predict`, a Keras
     callback among the hooks finds the call's model as `self.model`. The variables are those of the
     captured graph, with their TF1 names as paths; slots and `global_step` are non-trainable.
 

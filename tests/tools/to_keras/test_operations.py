@@ -61,7 +61,7 @@ ROWS = {
     "Cumsum": (lambda x: tf.cumsum(x, 2, exclusive=True, reverse=True), X),
     "DepthwiseConv2dNative": (
         lambda x, k: tf.nn.depthwise_conv2d(x, k, [1, 2, 2, 1], "SAME"), IMAGE, KERNEL),
-    "Einsum": (lambda x, y: tf.einsum("abc,adc->abd", x, y), X, Y),
+    "Einsum": (lambda x, y: tf.einsum("ijk,ilk->ijl", x, y), X, Y),
     "ExpandDims": (lambda x: tf.expand_dims(x, -2), X),
     "Fill": (lambda x: tf.fill([tf.shape(x)[0], 3], x[0, 0, 0]), X),
     "FusedBatchNorm": (lambda x: raw.FusedBatchNorm(
