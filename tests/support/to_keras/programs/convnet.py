@@ -10,7 +10,7 @@ def conv_block(inputs, filters, training, name):
     with tf.variable_scope(name):
         x = tf.layers.conv2d(inputs, filters, 3, padding="same", use_bias=False, name="conv")
         x = tf.layers.batch_normalization(x, momentum=0.9, training=training, name="bn")
-        x = tf.nn.relu(x)
+        x = tf.nn.elu(x)
         return tf.layers.max_pooling2d(x, pool_size=2, strides=2)
 
 

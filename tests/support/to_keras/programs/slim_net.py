@@ -14,6 +14,7 @@ def arg_scope(training, weight_decay):
         [slim.conv2d, slim.fully_connected],
         weights_regularizer=slim.l2_regularizer(weight_decay),
         weights_initializer=tf.truncated_normal_initializer(stddev=0.1),
+        activation_fn=tf.nn.elu,
         normalizer_fn=slim.batch_norm,
         normalizer_params=batch_norm,
     ) as scope:
