@@ -37,9 +37,9 @@ from tpu_estimator_compat.spec import ModeKeys
 class ModelFnModel(SavedVariables):
     """A model whose steps are those of a legacy model_fn, as `Estimator.keras_model()` returns.
 
-    In `Estimator.train`, `evaluate` and `predict`, a Keras
-    callback among the hooks finds the call's model as `self.model`. The variables are those of the
-    captured graph, with their TF1 names as paths; slots and `global_step` are non-trainable.
+    In `Estimator.train`, `evaluate` and `predict`, a Keras callback among the hooks finds the
+    call's model as `self.model`. The variables are those of the captured graph, with their TF1
+    names as paths; slots and `global_step` are non-trainable.
 
     Args:
       modes: the steps of all modes, on one set of variables.
@@ -106,10 +106,7 @@ class ModelFnModel(SavedVariables):
         super().compile(optimizer=None, steps_per_execution=steps_per_execution, jit_compile=False)
 
     def compile_once(self) -> None:
-        """Compiles with the estimator's number of steps, unless the model is compiled.
-
-        Compiling makes Keras variables, so a call without Keras callbacks skips it.
-        """
+        """Compiles with the estimator's number of steps, unless the model is compiled: costly."""
         if not self.compiled:
             self.compile(steps_per_execution=self._steps_at_first)
 

@@ -56,6 +56,11 @@ ROWS = {
     "Conv2D": (lambda x, k: tf.nn.conv2d(x, k, 2, "SAME"), IMAGE, KERNEL),
     "Conv2D dilated": (lambda x, k: v1.nn.conv2d(x, k, [1] * 4, "VALID", dilations=[1, 2, 2, 1]),
                        IMAGE, KERNEL),
+    "Conv2D padded": (
+        lambda x, k: tf.nn.conv2d(x, k, 2, [[0, 0], [1, 2], [0, 1], [0, 0]]),
+        IMAGE,
+        KERNEL,
+    ),
     "Conv3D": (lambda x, k: tf.nn.conv3d(x[None], k[None], [1] * 5, "SAME"), IMAGE, KERNEL),
     "Cumprod": (lambda x: tf.math.cumprod(x, 1, exclusive=True), POSITIVE),
     "Cumsum": (lambda x: tf.cumsum(x, 2, exclusive=True, reverse=True), X),
@@ -95,9 +100,11 @@ ROWS = {
     "Range": (lambda x: tf.range(tf.shape(x)[0] + 2), X),
     "Reshape": (lambda x: tf.reshape(x, [tf.shape(x)[0], -1]), X),
     "Reshape by sizes": (lambda x: tf.reshape(x, [-1, tf.shape(x)[0], 2]), X),
+    "Roll": (lambda x: tf.roll(x, [1, 2], [0, 1]), X),
     "ReverseV2": (lambda x: tf.reverse(x, [1]), X),
     "Select": (lambda x, y: v1.where(x[:, 0, 0] > 0, x, y), X, Y),
     "SelectV2": (lambda x, y: tf.where(x > 0, x, y), X, Y),
+    "Size": (lambda x: tf.size(x) * 2, X),
     "Slice": (lambda x: tf.slice(x, [0, 1, 0], [-1, 2, 3]), X),
     "SoftmaxCrossEntropyWithLogits": (
         lambda x, y: tf.nn.softmax_cross_entropy_with_logits(tf.nn.softmax(y), x), X, Y),
@@ -115,6 +122,9 @@ ROWS = {
     "Transpose": (lambda x: tf.transpose(x, [0, 2, 1]), X),
     "Unpack": (lambda x: tf.unstack(x, axis=1)[2], X),
     "UnsortedSegmentSum": (lambda x, i: tf.math.unsorted_segment_sum(x[0], i[0], 4), X, IDS),
+    "a range of floats": (lambda x: x + tf.range(0.0, 4.0), X),
+    "a constant choice": (lambda x, y: tf.where(tf.constant(False), x, y), X, Y),
+    "a constant of rank 2": (lambda x: tf.concat([tf.zeros([1, 4]), x[0]], 0), X),
     "a size": (lambda x: tf.cast(tf.shape(x)[0] * 3, tf.float32) * x, X),
     "only in TensorFlow": (lambda x: tf.nn.local_response_normalization(x), IMAGE),
     "strings": (lambda i: tf.strings.to_hash_bucket_fast(tf.strings.as_string(i), 7), IDS),
@@ -170,5 +180,6 @@ def test_all_operations_are_tried():
     random = {"RandomStandardNormal", "RandomUniform", "TruncatedNormal"}
     of_complex = {"Real", "Imag", "Conj"}
     made_by_steps = {SIZE, SIZES, FUNCTION, EXPRESSION, "Shape", "BroadcastTo", "LogicalXor"}
+    made_by_steps |= {"StopGradient"}
     tried = {name.split()[0] for name in rows()}
     assert set(operations.RULES) - tried == random | of_complex | made_by_steps

@@ -286,14 +286,18 @@ def _spatial(sizes: Any, channels_last: bool) -> tuple[int, ...]:
 def convolution(name: str) -> Rule:
     def rule(node: Node, texts: list[str]) -> str:
         last = node.attrs.get("data_format", "NHWC")[-1] == "C"
-        if node.attrs["padding"] == "EXPLICIT":
-            raise UnknownOperationError("explicit padding")
+        given, padding = texts[0], node.attrs["padding"].lower()
+        if padding == "explicit":
+            ends = node.attrs["explicit_paddings"]
+            given = called("pad", given, literal(tuple(zip(ends[::2], ends[1::2], strict=True))))
+            padding = "valid"
         strides, rates = (_spatial(node.attrs[key], last) for key in ("strides", "dilations"))
         return called(
             name,
-            *texts[:2],
+            given,
+            texts[1],
             strides=strides if set(strides) - {1} else None,
-            padding=node.attrs["padding"].lower(),
+            padding=padding,
             data_format=None if last else "channels_first",
             dilation_rate=rates if set(rates) - {1} else None,
         )

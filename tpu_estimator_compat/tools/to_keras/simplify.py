@@ -106,6 +106,11 @@ def _replaced(node: Node) -> Sequence[Value]:
             return [_value_of(elements, node)]
     if node.kind == "Reshape":
         _fix_shape(node)
+    if node.kind in ("Select", "SelectV2") and node.inputs[0].constant is not None:
+        condition = node.inputs[0].constant
+        chosen = node.inputs[1 if condition.all() else 2]
+        if condition.all() == condition.any() and chosen.shape == node.outputs[0].shape:
+            return [chosen]
     return [node.inputs[0]] if _does_nothing(node) else node.outputs
 
 
@@ -135,7 +140,8 @@ def _folded(node: Node) -> Sequence[Value]:
 
 def compute(node: Node, inputs: Sequence[Any]) -> list[Any]:
     """The results of a node's operation, by TensorFlow."""
-    given, attributes = raw_arguments(node, inputs)
+    # An array of one element would lose its dtype.
+    given, attributes = raw_arguments(node, [tf.constant(array) for array in inputs])
     result = getattr(tf.raw_ops, node.kind)(**given, **attributes)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 

@@ -189,8 +189,6 @@ class Builder:
         weights = bound_weights(item.nodes() if isinstance(item, Part) else [item])
         return any(v.weight in weights for v in self._uses if v.weight is not None)
 
-    # What items are in text.
-
     def ref(self, value: Value) -> str:
         """The text of a value."""
         if value in self.texts:
@@ -200,12 +198,15 @@ class Builder:
             return self.texts[value]
         array = value.constant
         assert array is not None, value
-        if value.dtype == "string":  # which Keras has not
+        if value.dtype == "string":
             return f"tf.constant({literal(array.tolist())})"
         if array.ndim == 0 and array.dtype.kind in "biuf":
             return literal(array)
-        if value.dtype in ("object", "string"):
-            return f"tf.constant({literal(array)})"
+        if array.size > 1 and (array == array.flat[0]).all():
+            filled = {0: "zeros", 1: "ones"}.get(array.flat[0].item())
+            given = [literal(array.shape), *([] if filled else [literal(array.flat[0])])]
+            given += [] if value.dtype == "float32" else [f'dtype="{value.dtype}"']
+            return f"ops.{filled or 'full'}({', '.join(given)})"
         return f'ops.convert_to_tensor({literal(array)}, "{value.dtype}")'
 
     def expression(self, item: Node | Part) -> str:

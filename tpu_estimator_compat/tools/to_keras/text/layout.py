@@ -51,7 +51,8 @@ def _in_brackets(text: str, indent: str, comma: str) -> list[str]:
     loops = list(_top_level(body, (" for ", " if "))) if " for " in body else []
     cuts = loops or list(_top_level(body, (", ",)))
     pieces = [text for a, b in _between(0, cuts, len(body)) if (text := body[a:b].strip(", "))]
-    end = "" if loops or not cuts or body.startswith("*") else ","
+    one = body.endswith(",")  # a tuple of one
+    end = "" if loops or not (cuts or one) or body.startswith("*") else ","
     return [around[0], *(x for p in pieces for x in _broken(p, inner, end)), around[1]]
 
 

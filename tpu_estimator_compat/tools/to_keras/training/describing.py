@@ -68,12 +68,17 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
                 f"The file has no loss: it regularizes {', '.join(left)}, which Keras holds in "
                 "another form, such as with the bias of forget gates added. Write compute_loss."
             )
+    _name_fused(training)
+    return training
+
+
+def _name_fused(training: Training) -> None:
+    """Writes the class of batch normalizations by TensorFlow's fused kernel."""
     for node in training.program.nodes():
         if node.kind == LAYER and node.attrs.get("fused"):
             node.layer.cls = "FusedBatchNormalization"
             if _FUSED_CLASS not in training.classes:
                 training.classes.append(_FUSED_CLASS)
-    return training
 
 
 def _merged(

@@ -109,21 +109,9 @@ def _describe(
     mode: Mode, weights: dict[str, Weight], updates: list[Update], training: Training
 ) -> None:
     first = updates[0]
-    rates = [update.rate for update in updates]
-    numbers = [_numbers(update, weights) for update in updates]
-    same = all(
-        u.row.cls == first.row.cls and n == numbers[0]
-        for u, n in zip(updates, numbers, strict=True)
-    )
-    origins = {rate.name if number(rate) is None else float(number(rate)) for rate in rates}
-    if not same or len(origins) > 1:
-        kinds = sorted({update.row.cls for update in updates})
-        raise UnlikeKerasError(
-            f"variables have several optimizers or rates ({', '.join(kinds)}). Compile the model "
-            "with keras.optimizers.MultiOptimizer, which has one for each path of variables."
-        )
-    rate, is_constant, classes = schedule(mode, rates[0], weights)
-    options = {**first.row.fixed, **numbers[0], **clipping(updates)}
+    numbers = _common_numbers(updates, weights)
+    rate, is_constant, classes = schedule(mode, first.rate, weights)
+    options = {**first.row.fixed, **numbers, **clipping(updates)}
     given = inspect.signature(getattr(keras.optimizers, first.row.cls)).parameters
     options = {k: v for k, v in options.items() if given[k].default != v}
     slots = _slots(updates, weights)
@@ -157,6 +145,25 @@ def _describe(
     training.step = _steps(first, weights, training, is_constant)
     for weight in weights.values():
         weight.trainable &= weight.name in {update.variable for update in updates}
+
+
+def _common_numbers(updates: list[Update], weights: dict[str, Weight]) -> dict[str, Any]:
+    """The constants of all updates; raises UnlikeKerasError where they or the rates differ."""
+    first = updates[0]
+    rates = [update.rate for update in updates]
+    numbers = [_numbers(update, weights) for update in updates]
+    same = all(
+        u.row.cls == first.row.cls and n == numbers[0]
+        for u, n in zip(updates, numbers, strict=True)
+    )
+    origins = {rate.name if number(rate) is None else float(number(rate)) for rate in rates}
+    if not same or len(origins) > 1:
+        kinds = sorted({update.row.cls for update in updates})
+        raise UnlikeKerasError(
+            f"variables have several optimizers or rates ({', '.join(kinds)}). Compile the model "
+            "with keras.optimizers.MultiOptimizer, which has one for each path of variables."
+        )
+    return numbers[0]
 
 
 def _embeddings(program: Program) -> Iterator[str]:
