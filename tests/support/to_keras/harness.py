@@ -14,8 +14,11 @@ import tokenize
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from support import TESTS, python_path
 from support.forks import Forks
+from support.installations import kept
 
 HERE = pathlib.Path(__file__).parent
 PROGRAMS = (
@@ -37,6 +40,7 @@ PROGRAMS = (
     "bert",
     "albert",
 )
+TORCH = "torch==2.13.0+cpu"
 NEED_CLIENTS = ("bert", "albert")
 """Programs of installed packages."""
 
@@ -97,10 +101,26 @@ def lead_out(
     return done.returncode
 
 
-def run_alone(folder: pathlib.Path, names: list[str], backend: str, **env: str) -> None:
-    """Runs the written files with Keras alone, see `own.py`."""
+def run_alone(
+    folder: pathlib.Path, names: list[str], backend: str, packages: pathlib.Path | None = None
+) -> None:
+    """Runs the written files with Keras alone, see `own.py`; `packages` has the backend's."""
     homes = [folder_of(folder, name) for name in names]
-    call([HERE / "own.py", *homes], folder / f"{backend}.log", KERAS_BACKEND=backend, **env)
+    env = {"KERAS_BACKEND": backend, "PYTHONPATH": str(packages or "")}
+    call([HERE / "own.py", *homes], folder / f"{backend}.log", **env)
+
+
+def torch() -> pathlib.Path:
+    """A folder with PyTorch for CPUs, installed once; skips where no index has it."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+
+    def install(home: pathlib.Path) -> None:
+        command = [*pip, "--target", str(home), TORCH]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"{TORCH} cannot be installed: {done.stderr.strip()[-300:]}")
+
+    return kept("torch", TORCH, install)
 
 
 def found(folder: pathlib.Path, name: str, kind: str, backend: str) -> dict[str, Any]:
