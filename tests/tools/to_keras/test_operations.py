@@ -28,7 +28,7 @@ ELEMENTWISE = {
     "IsFinite IsInf IsNan LogSoftmax Neg OnesLike Relu Relu6 Rint Round Selu Sigmoid": X,
     "Sign Sin Sinh Softmax Softplus Softsign Square Tan Tanh ZerosLike": X,
     "Acosh Log Log1p Rsqrt Sqrt": POSITIVE,
-    "Cholesky MatrixInverse": SQUARE,
+    "Cholesky MatrixInverse MatrixDeterminant": SQUARE,
     "LogicalNot": X > 0,
 }
 OF_TWO = {

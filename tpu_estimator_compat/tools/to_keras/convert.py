@@ -32,7 +32,8 @@ class Converted:
 def prepare(program: Program, weights: dict[str, Weight] | None = None) -> None:
     """Simplifies a program and recognizes its layers, in place; `weights`: see `recognize`."""
     simplify(program)
-    find_scans(program)
+    while find_scans(program):
+        simplify(program)  # what follows has a known length by now
     recognize(program, weights)
 
 

@@ -27,6 +27,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     Program,
 )
 from tpu_estimator_compat.tools.to_keras.literals import infix, literal
+from tpu_estimator_compat.tools.to_keras.scans import places_of_results
 
 _WRITTEN_APART = SOURCES | BRANCHES | LOOPS | {LAYER, SCAN}
 FIRST_ALONE = frozenset(
@@ -65,10 +66,11 @@ def refused(program: Program) -> list[str]:
     taken = set(program.users()) | set(program.outputs.values())
     for node in program.nodes():
         found += [line for body in node.bodies.values() for line in refused(body)]
-        if node.kind in _WRITTEN_APART:
-            continue
         try:
-            expression(node, ["x"] * len(node.inputs))
+            if node.kind == SCAN:
+                places_of_results(node)
+            elif node.kind not in _WRITTEN_APART:
+                expression(node, ["x"] * len(node.inputs))
             if node.kind in FIRST_ALONE and taken.intersection(node.outputs[1:]):
                 raise UnknownOperationError("more than its first output is used")
         except UnknownOperationError as error:
@@ -170,6 +172,7 @@ RULES: dict[str, Rule] = {
     "L2Loss": lambda node, t: infix(f"ops.sum(ops.square({t[0]}))", "/", "2"),
     "LeakyRelu": e.attribute_function("leaky_relu", negative_slope="alpha"),
     "MatMul": e.matmul,
+    "MatrixDeterminant": e.function("det"),
     "MatrixBandPart": e.band_part,
     "Max": e.reduction("max"),
     "MaxPool": e.pool("max_pool"),

@@ -37,7 +37,9 @@ def fill_tables(program: Program, session: tf.compat.v1.Session) -> None:
                 k: node.attrs[f"{v}_dtype"] for k, v in (("Tkeys", "key"), ("Tvalues", "value"))
             }
             content = tf.raw_ops.LookupTableExportV2(table_handle=handle, **dtypes)
-            node.attrs["keys"], node.attrs["values"] = session.run(tuple(content))
+            keys, values = session.run(tuple(content))
+            order = np.argsort(values, kind="stable")  # a table has none
+            node.attrs["keys"], node.attrs["values"] = keys[order], values[order]
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpu_estimator_compat.tools.to_keras.control_flow import LOOPS
+from tpu_estimator_compat.tools.to_keras.expressions import UnknownOperationError
 from tpu_estimator_compat.tools.to_keras.graph import INPUT, SCAN, Node, Program, Value, constant
 
 _READS = {"TensorListGetItem": 0, "TensorArrayReadV3": 2}
@@ -25,16 +26,45 @@ _FILLED = {"TensorListFromTensor": 0, "TensorArrayScatterV3": 2}
 _STACKED = {"TensorListStack": 0, "TensorArrayGatherV3": 2}
 
 
-def find_scans(program: Program) -> None:
-    """Replaces each loop over arrays, in place; other loops stay as they are."""
+def find_scans(program: Program) -> bool:
+    """Replaces each loop over arrays, in place, and tells whether any; others stay as they are."""
+    found = False
     for node in program.nodes():
         for body in node.bodies.values():
-            find_scans(body)
+            found |= find_scans(body)
         if node.kind in LOOPS:
             loop = _Loop(node, program.users())
             length = loop.length()
             if length is not None and loop.is_known():
                 _replace(program, loop, length)
+                found = True
+    return found
+
+
+def most_steps(loop: Node) -> int | None:
+    """How many steps a loop makes at most; None where that is unknown."""
+    return _Loop(loop, {}).length()
+
+
+def places_of_results(scan: Node) -> list[int]:
+    """By result, the place of a carried value of its shape and dtype, each of another.
+
+    On TensorFlow, what a step gives must have the structure of what it carries.
+    Raises UnknownOperationError where there are too few.
+    """
+    given = list(scan.bodies["step"].outputs.values())
+    carried = scan.attrs["carried"]
+    found: list[int] = []
+    for result in given[carried:]:
+        places = [
+            i
+            for i, old in enumerate(given[:carried])
+            if i not in found and (old.shape, old.dtype) == (result.shape, result.dtype)
+        ]
+        if not places and carried:
+            raise UnknownOperationError("a result of a scan has no shape of a carried value")
+        found += places[:1]
+    return found
 
 
 class _Loop:

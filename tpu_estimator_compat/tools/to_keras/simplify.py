@@ -31,6 +31,10 @@ _LARGEST = 2**16
 _LARGEST_FORMULA = 8
 """The same for `ops.arange` and `ops.full`, which are shorter than their elements."""
 _NOT_FOLDED = ("Random", "Placeholder", "Print", "Py", "Table")
+_FOLLOW = frozenset(
+    {"Transpose", "ConcatV2", "ReverseV2", "ReverseSequence", "Mul", "AddV2", "SelectV2", "Reshape"}
+)
+"""Operations after recurrent layers whose shapes are inferred anew."""
 _RESULTS = ("TensorListSetItem", "TensorArrayWriteV3")
 """What loops over arrays carry stays: it tells what the loop is."""
 _SIDES = ("else_branch", "then_branch")
@@ -46,6 +50,7 @@ def simplify(program: Program) -> None:
         node.inputs = [same.get(value, value) for value in node.inputs]
         for body in node.bodies.values():
             simplify(body)
+        _infer_shapes(node)
         for old, new in zip(node.outputs, _replaced(node), strict=False):
             if new is not old:
                 same[old] = same.get(new, new)
@@ -104,6 +109,9 @@ def _replaced(node: Node) -> Sequence[Value]:
         elements = _elements_of(node)
         if elements is not None:
             return [_value_of(elements, node)]
+    if node.kind == SIZE:
+        known = (node.inputs[0].shape or ())[node.attrs["axis"]]
+        return node.outputs if known is None else [constant(np.int32(known), node.name)]
     if node.kind == "Reshape":
         _fix_shape(node)
     if node.kind in ("Select", "SelectV2") and node.inputs[0].constant is not None:
@@ -112,6 +120,25 @@ def _replaced(node: Node) -> Sequence[Value]:
         if condition.all() == condition.any() and chosen.shape == node.outputs[0].shape:
             return [chosen]
     return [node.inputs[0]] if _does_nothing(node) else node.outputs
+
+
+def _infer_shapes(node: Node) -> None:
+    """Adds sizes that became known: those of scans, in what follows them."""
+    if node.kind not in _FOLLOW or any(value.shape is None for value in node.inputs):
+        return
+    with tf.Graph().as_default():
+        given = [
+            tf.compat.v1.placeholder(v.dtype, v.shape) if v.constant is None else v.constant
+            for v in node.inputs
+        ]
+        inputs, attributes = raw_arguments(node, given)
+        made = getattr(tf.raw_ops, node.kind)(**inputs, **attributes)
+    [value] = node.outputs
+    value.shape = (
+        tuple(value.shape or made.shape)
+        if made.shape.rank is None
+        else tuple(made.shape.merge_with(value.shape).as_list())
+    )
 
 
 def _inlined(node: Node, body: Program) -> Sequence[Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpu_estimator_compat.tools.to_keras.graph import Node, Program, Value
+from tpu_estimator_compat.tools.to_keras.scans import most_steps, places_of_results
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.to_keras.text.builder import Builder
@@ -37,7 +38,9 @@ def loop(builder: Builder, node: Node) -> None:
         )
     ]
     start = tuple_of([builder.ref(node.inputs[i]) for i in changed])
-    text = f"ops.while_loop({', '.join(functions)}, {start})"
+    most = most_steps(node)  # without which XLA has no gradient
+    end = "" if most is None else f", maximum_iterations={most}"
+    text = f"ops.while_loop({', '.join(functions)}, {start}{end})"
     builder.assign([[node.outputs[i]] for i in changed], text)
 
 
@@ -67,8 +70,7 @@ def _same(body: Program, place: str) -> bool:
 def scan(builder: Builder, node: Node) -> None:
     """A loop over arrays.
 
-    On TensorFlow, what a step gives has the structure of what it carries: a result stands in the
-    place of a carried value of its shape.
+    A result stands in the place of a carried value of its shape.
     """
     body, carried, read = node.bodies["step"], node.attrs["carried"], node.attrs["read"]
     places: list[Value | None] = [body.inputs.get(str(i)) for i in range(len(node.inputs) + 1)]
@@ -85,12 +87,10 @@ def scan(builder: Builder, node: Node) -> None:
         step = builder.function([[value] for value in results], [elements], "step")
         builder.assign([[value] for value in ends], f"ops.map({step}, {tuple_of(arrays)})")
         return
-    stacked, slots = given[:carried], list(ends[:0]) + [None] * carried
-    for result, end in zip(results, ends[carried:], strict=True):
-        free = (
-            i for i, old in enumerate(given[:carried]) if slots[i] is None and _alike(old, result)
-        )
-        place = next(free)
+    stacked: list[Value] = given[:carried]
+    slots: list[Value | None] = [None] * carried
+    ends_of_results = zip(places_of_results(node), results, ends[carried:], strict=True)
+    for place, result, end in ends_of_results:
         stacked[place], slots[place] = result, end
     step = builder.function([given[:carried], stacked], [places[:carried], elements], "step")
     start = tuple_of(texts[:carried])
@@ -98,10 +98,6 @@ def scan(builder: Builder, node: Node) -> None:
     given_arrays = f", {tuple_of(arrays)}" if arrays else ""
     text = f"ops.scan({step}, {start}{given_arrays}{length})"
     builder.assign([list(ends[:carried]), slots], text)
-
-
-def _alike(value: Value, other: Value) -> bool:
-    return (value.shape, value.dtype) == (other.shape, other.dtype)
 
 
 def tuple_of(texts: list[str]) -> str:
