@@ -53,6 +53,13 @@ def test_a_gradient_has_the_order_of_its_weight_and_not_what_is_added_to_it():
     }
 
 
+def test_a_slot_is_far_smaller_than_what_is_added_to_its_weight():
+    bias = Bound([Weight("bias", (2,), "float32", True)], lambda array: array + 1)
+    slot = np.array([1e-9, 3e-12], np.float32)
+    [found] = _bound({"bias": bias}, {"bias": slot}).values()
+    np.testing.assert_allclose(found, slot, rtol=1e-4)
+
+
 def test_a_variable_that_the_model_has_twice_is_found():
     """Not one that is cut in two, of which each part is there once."""
     tied, cut = (Weight(name, (2, 3), "float32", True) for name in ("tied", "cut"))

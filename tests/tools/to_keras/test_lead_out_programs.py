@@ -13,9 +13,9 @@ OF_KERAS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """Of a program: whether it trains, what the report names, lines against the author's."""
+    """Of a program: where it trains, what the report names, lines against the author's."""
 
-    trains: bool = True
+    trains: tuple[str, ...] = ("tensorflow", "jax", "torch")
     named: str = ""
     lines: float = 1.3
     often: bool = False
@@ -26,19 +26,19 @@ PROGRAMS = {
     "mlp": Expected(torch=True),
     "convnet": Expected(torch=True),
     "resnet": Expected(),
-    "decoder": Expected(torch=True),
+    "decoder": Expected(lines=1.8, torch=True),
     "rnn": Expected(),
     "rnn:cell=gru": Expected(),
     "rnn:layers=2": Expected(),
-    "rnn:both=True": Expected(),
-    "wide_deep": Expected(trains=False),
-    "gan": Expected(trains=False),
-    "recommender": Expected(),
-    "attention": Expected(),
+    "rnn:both=True": Expected(lines=1.5),
+    "wide_deep": Expected(trains=()),
+    "gan": Expected(trains=()),
+    "recommender": Expected(lines=1.5),
+    "attention": Expected(lines=1.5),
     "separable": Expected(),
     "slim_net": Expected(),
-    "loops": Expected(often=True),
-    "bert": Expected(trains=False),
+    "loops": Expected(trains=("tensorflow",), often=True),  # JAX has no gradient of such a loop
+    "bert": Expected(trains=()),
     "albert": Expected(),
 }
 NAMES = [
@@ -68,10 +68,12 @@ def test_a_program_is_led_out(name, tmp_path, request):
         harness.run_alone(tmp_path, [name], backend, folder)
         for kind in ("saved", "script"):
             found = harness.found(tmp_path, name, kind, backend)
+            if kind == "script" and expected.trains and backend not in expected.trains:
+                assert "Reverse-mode differentiation does not work" in found.pop("error")
             losses = found.pop("losses", None)
             after = found.pop("after", None)
             assert found.keys() == {"outputs", "loaded", "jit"}, found
             assert max(found.values()) <= TIED, found
-            if kind == "script" and expected.trains:
+            if kind == "script" and backend in expected.trains:
                 assert losses <= GOES_ON
                 assert after <= 10 * GOES_ON

@@ -7,7 +7,7 @@ import pathlib
 import pickle
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -81,11 +81,16 @@ def _bound(weights: Mapping[str, Bound], arrays: Mapping[str, np.ndarray]) -> di
         names = [weight.name for weight in bound.weights]
         if all(name in arrays for name in names):
             given = [arrays[name] for name in names]
-            make = bound.make
-            found[path] = (
-                make(*given) - make(*map(np.zeros_like, given)) if make is not None else given[0]
-            )
+            found[path] = given[0] if bound.make is None else _linear(bound.make, given)
     return found
+
+
+def _linear(make: Callable[..., np.ndarray], given: list[np.ndarray]) -> np.ndarray:
+    """What `make` makes, without what it adds: scaled, since that is larger than a slot by far."""
+    scale = max((np.abs(array).max(initial=0) for array in given), default=0) or 1.0
+    scaled = [array.astype(np.float64) / scale for array in given]
+    made = (make(*scaled) - make(*map(np.zeros_like, scaled))) * scale
+    return np.asarray(made, given[0].dtype)
 
 
 def _compared(
