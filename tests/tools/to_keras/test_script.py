@@ -19,7 +19,9 @@ def model_fn(features, labels, mode, params):
     x = features["outer"]["x"]
     logits = tf1.layers.dense(x, 2, name="out")
     if mode == "infer":
-        return EstimatorSpec(mode, {"logits": logits, "id": features["id"]})
+        words = tf.lookup.KeyValueTensorInitializer(["c", "b", "a"], [0, 1, 2])
+        place = tf.lookup.StaticHashTable(words, -1).lookup(features["id"])
+        return EstimatorSpec(mode, {"logits": logits, "id": features["id"], "place": place})
     loss = v1.losses.sparse_softmax_cross_entropy(labels["kind"], logits)
     if mode == "eval" and params.get("only_trains"):
         raise NotImplementedError("not here")
@@ -49,6 +51,9 @@ def test_modes(tmp_path):
     found = predict.run(predict.predictions)
     expected = modes.features["outer/x"] @ modes.weights["out/kernel"].value
     np.testing.assert_allclose(found["logits"], expected, rtol=1e-6)
+    nodes = predict.read(predict.predictions, modes.weights).nodes()
+    [table] = [node for node in nodes if node.kind.startswith("HashTable")]
+    assert table.attrs["keys"].tolist() == [b"c", b"b", b"a"]  # in the order of their numbers
     again = script.of_estimator(estimator, input_fn)
     np.testing.assert_array_equal(
         again.weights["out/kernel"].value, modes.weights["out/kernel"].value

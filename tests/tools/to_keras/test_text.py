@@ -295,8 +295,16 @@ def computed(kind, inputs, shape, **attrs):
 
 
 def test_what_trains(tmp_path):
-    """A loss whose values may not take the names of its arguments, a metric named like a layer."""
-    program, weights, feeds, _ = program_of(lambda x: {"logits": dense(x, 1, name="logits")}, X)
+    """A loss whose values may not take the names of its arguments, a metric named like a layer.
+
+    It reads a weight that the model reads.
+    """
+
+    def build(x):
+        scale = v1.get_variable("scale", [], initializer=v1.ones_initializer())
+        return {"logits": dense(x, 1, name="logits") * scale}
+
+    program, weights, feeds, _ = program_of(build, X)
     weights["logits/bias"].trainable = False
     recognize(program, weights)
     y, logits = source(g.LABEL, "y", (None, 1)), source(g.INPUT, 'y_pred["logits"]', (None, 1))
@@ -306,7 +314,8 @@ def test_what_trains(tmp_path):
     weighed = computed(
         "Mul", [both, computed("Max", [x, g.constant([1])], (None, 1), keep_dims=True)], (None, 1)
     )
-    loss = computed("Mean", [weighed, g.constant([0, 1])], ())
+    scale = g.Node(g.WEIGHT, "scale", attrs={"weight": weights["scale"]}).output((), "float32")
+    loss = computed("Mul", [computed("Mean", [weighed, g.constant([0, 1])], ()), scale], ())
     of_loss = g.Program({"x": x, "logits": logits}, {"loss": loss}, {"y": y})
     of_metric = g.Program({"logits": logits}, {"y_true": y, "y_pred": logits}, {"y": y})
     made = g.Code('keras.metrics.MeanSquaredError(name="logits")')
@@ -324,11 +333,11 @@ def test_what_trains(tmp_path):
     path = tmp_path / "trained.py"
     path.write_text(found.text)
     model = loaded(path).make_model(compiled=True)
-    assert [v.path.split("/")[-1] for v in model.trainable_variables] == ["kernel"]
+    assert [v.path.split("/")[-1] for v in model.trainable_variables] == ["scale", "kernel"]
     labels = np.ones((5, 1), np.float32)
     y_pred = model(feeds)
     error = (np.asarray(y_pred["logits"]) - labels) ** 2
-    expected = np.mean((np.exp(error) + error) * feeds["x"].max(1, keepdims=True))
+    expected = np.mean((np.exp(error) + error) * feeds["x"].max(1, keepdims=True)) * model.scale
     np.testing.assert_allclose(model.compute_loss(feeds, labels, y_pred), expected, rtol=1e-4)
     logs = model.train_on_batch(feeds, labels, return_dict=True)
     np.testing.assert_allclose(logs["logits"], error.mean(), rtol=1e-4)

@@ -91,7 +91,8 @@ class Mode:
         given = [self.inputs, outputs, self.labels]
         inputs, outputs, labels = ({k: same(t) for k, t in each.items()} for each in given)
         program = read(self.graph, inputs, outputs, weights, labels, stops=True)
-        fill_tables(program, self.session)
+        with self.captured.in_graph():
+            fill_tables(program, self.session)
         _drop_idle_stops(program)
         _drop_idle_outputs(program)
         return program

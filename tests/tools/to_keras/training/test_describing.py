@@ -1,12 +1,21 @@
 """A training that is led out goes on as the original would."""
 
+import json
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from tools.to_keras.training.described import Described, led_out, losses, original
 
 import tpu_estimator_compat.v1 as tf1
+from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.spec import EstimatorSpec
+from tpu_estimator_compat.tools.to_keras import check, convert, samples, script
 
 v1 = tf.compat.v1
 random = np.random.default_rng(0)
@@ -201,6 +210,65 @@ def test_embeddings_whose_gradients_are_clipped(tmp_path):
     np.testing.assert_allclose(losses(modes, training, 20), original(modes, 20), rtol=1e-4)
 
 
+def normalized(optimizer, rate):
+    """Of embeddings, batch normalization and dropout."""
+
+    def model_fn(features, labels, mode):
+        trains = mode == "train"
+        table = v1.get_variable("table", [6, 4])
+        x = v1.reduce_mean(v1.nn.embedding_lookup(table, features["ids"]), 1)
+        x = v1.reshape(tf1.layers.dense(x, 8), [-1, 2, 2, 2])  # of images it is fused
+        x = tf1.layers.batch_normalization(x, training=trains)
+        x = tf1.layers.dropout(v1.reshape(x, [-1, 8]), rate, training=trains)
+        logits = tf1.layers.dense(x, 5)
+        loss = None
+        if labels is not None:
+            loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
+        return spec_of(mode, logits, optimizer, loss)
+
+    return model_fn
+
+
+ON_JAX = """
+import json, pathlib, pickle, sys
+sys.path[:0] = sys.argv[1:]
+import alone, keras, model
+given = pickle.loads(pathlib.Path(sys.argv[1], "given.pickle").read_bytes())
+made = model.make_model(compiled=True)
+alone.fill(made, given)
+[dropout] = [x for x in made._flatten_layers() if isinstance(x, keras.layers.Dropout)]
+dropout.rate = 0.0
+found = []
+for _ in range(20):
+    made.reset_metrics()
+    logs = made.train_on_batch(given["features"][0], given["labels"], return_dict=True)
+    found.append(float(logs["loss"]))
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [lambda _: train.AdamOptimizer(0.1), momentum_by_steps],
+    ids=["adam", "momentum"],
+)
+def test_the_file_trains_on_jax(optimizer, tmp_path):
+    """As the original does, where dropout drops nothing."""
+    modes, _ = led_out(normalized(optimizer, 0.5), words, tmp_path / "model")
+    converted = convert.of_modes(modes)
+    (tmp_path / "model.py").write_text(converted.written.text)
+    given = check._given(converted, samples.Samples([modes.features], [], [], modes.labels))
+    (tmp_path / "given.pickle").write_bytes(pickle.dumps(given))
+    folders = map(str, [tmp_path, pathlib.Path(check.__file__).parent])
+    on_jax = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": ""}
+    command = [sys.executable, "-P", "-c", ON_JAX, *folders]
+    done = subprocess.run(command, capture_output=True, text=True, env=on_jax)
+    assert done.returncode == 0, done.stderr
+    kept = Estimator(normalized(optimizer, 0.0), str(tmp_path / "model"))
+    expected = original(script.of_estimator(kept, words), 20)
+    np.testing.assert_allclose(json.loads(done.stdout), expected, rtol=1e-4)
+
+
 def stopped(features, labels, mode):
     x = tf1.layers.dense(v1.reshape(features["image"], [-1, 72]), 4, name="first")
     logits = tf1.layers.dense(v1.stop_gradient(x) * 2.0 + x, 5, name="out")
@@ -230,6 +298,22 @@ def test_another_loss_than_that_of_the_spec(tmp_path):
     assert note.startswith("The optimizer minimizes mul, not the loss of the spec, which is report")
     expected = [3 * loss for loss in original(modes, 9)]
     np.testing.assert_allclose(losses(modes, training, 9), expected, rtol=1e-4)
+
+
+def test_a_loss_that_depends_on_the_step(tmp_path):
+    """It is named: the file counts steps in its optimizer alone."""
+
+    def model_fn(features, labels, mode):
+        logits = tf1.layers.dense(v1.reshape(features["image"], [-1, 72]), 5)
+        loss = None
+        if labels is not None:
+            loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
+            loss *= v1.cast(v1.train.get_global_step(), tf.float32)
+        return spec_of(mode, logits, lambda _: train.GradientDescentOptimizer(0.1), loss)
+
+    _, training = led_out(model_fn, images, tmp_path)
+    [note] = training.notes
+    assert note.startswith("A training step changes global_step (AssignAddVariableOp, ")
 
 
 class Doubling(train.AdamOptimizer):

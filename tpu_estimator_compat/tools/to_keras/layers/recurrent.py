@@ -41,17 +41,13 @@ class Gates:
     forget: float = 0.0
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
-        made = self.of_slots(*arrays)
-        if self.forget:
-            made[..., self.units : 2 * self.units] += self.forget
-        return made
-
-    def of_slots(self, *arrays: np.ndarray) -> np.ndarray:
-        """The same of what an optimizer keeps for each element of the variables."""
         rows = slice(None) if self.rows is None else slice(*self.rows)
         parts = [a[rows] for a in arrays]
         pieces = [p for a in parts for p in np.split(a, a.shape[-1] // self.units, axis=-1)]
-        return np.concatenate([pieces[i] for i in self.order], axis=-1)
+        made = np.concatenate([pieces[i] for i in self.order], axis=-1)
+        if self.forget:
+            made[..., self.units : 2 * self.units] += self.forget
+        return made
 
 
 _CELLS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {

@@ -194,8 +194,7 @@ class Builder:
         if value in self.texts:
             return self.texts[value]
         if value.weight is not None:
-            self.texts[value] = self._find(value.weight) or self._weight(value.weight)
-            return self.texts[value]
+            return self._find(value.weight) or self._weight(value.weight)
         array = value.constant
         assert array is not None, value
         if value.dtype == "string":
@@ -288,15 +287,17 @@ class Builder:
         return f"{scope}_{name}" if layer.scope[-1] in around else scope
 
     def _weight(self, weight: Weight) -> str:
-        """A new attribute for a weight."""
-        options: dict[str, Any] = {"shape": weight.shape}
-        options |= {} if weight.dtype == "float32" else {"dtype": weight.dtype}
-        options |= {} if weight.trainable else {"trainable": False}
-        name = [each for each in weight.name.split("/") if not re.match(r"part_\d+$", each)][-1]
-        token = f"m_{next(self._number):06d}"
-        member = Member(token, name_of(name), "add_weight", options, things=[weight])
-        self.body.members.append(member)
-        return f"self.{token}"
+        """The attribute for a weight that no layer has."""
+        if weight not in self.objects:
+            options: dict[str, Any] = {"shape": weight.shape}
+            options |= {} if weight.dtype == "float32" else {"dtype": weight.dtype}
+            options |= {} if weight.trainable else {"trainable": False}
+            name = [s for s in weight.name.split("/") if not re.match(r"part_\d+$", s)][-1]
+            token = f"m_{next(self._number):06d}"
+            member = Member(token, name_of(name), "add_weight", options, things=[weight])
+            self.body.members.append(member)
+            self.objects[weight] = f"self.{token}"
+        return self.objects[weight]
 
     def function(
         self, results: list[list[Value]], params: list[list[Value | None]], hint: str

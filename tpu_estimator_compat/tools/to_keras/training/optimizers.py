@@ -58,7 +58,7 @@ class {name}({base}):
     """
 
     def update_step(self, gradient, variable, learning_rate):
-        gradient = ops.add(ops.zeros_like(variable), gradient)
+        gradient = ops.add(ops.zeros(variable.shape, variable.dtype), gradient)
         super().update_step(gradient, variable, learning_rate)
 '''
 _ROWS_CLASS = '''\
@@ -70,7 +70,7 @@ class {name}({base}):
     """
 
     def update_step(self, gradient, variable, learning_rate):
-        gradient = ops.add(ops.zeros_like(variable), gradient)
+        gradient = ops.add(ops.zeros(variable.shape, variable.dtype), gradient)
         if variable.name != "embeddings":
             super().update_step(gradient, variable, learning_rate)
             return
@@ -80,7 +80,7 @@ class {name}({base}):
         super().update_step(gradient, variable, learning_rate)
         used = ops.any(gradient != 0, axis=-1, keepdims=True)
         for each, old in zip(changed, before):
-            self.assign(each, ops.where(used, each, old))
+            self.assign(each, ops.where(used, each.value, old))
 '''
 _SAME_FOR_ROWS = ("Adagrad", "Adam")  # and descent, which has no slots
 
@@ -99,7 +99,9 @@ def describe(mode: Mode, step: Step, weights: dict[str, Weight], training: Train
             f"The optimizer minimizes {step.loss.op.name}, not the loss of the spec, which is "
             "reported. In training, compute_loss gives what is minimized."
         )
-    known = {_STEP} | {handle.op.name for u in step.updates for handle in graph_ops.written(u.op)}
+    assert training.loss is not None
+    known = {_STEP} - {*training.program.weights(), *training.loss.weights()}
+    known |= {handle.op.name for u in step.updates for handle in graph_ops.written(u.op)}
     taken = [tensor for u in step.updates for tensor in u.inputs.values()]
     known |= {name for tensor in taken for name in (variable_of(tensor), tensor.op.name)}
     _note_others([op for op in step.writes if op.inputs[0].op.name in weights], known, training)
