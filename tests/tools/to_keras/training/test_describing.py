@@ -53,7 +53,7 @@ def clip_each(clip):
 def mlp(optimizer, clip=None, regularized=""):
     def model_fn(features, labels, mode):
         x = v1.reshape(features["image"], [-1, 72])
-        x = tf1.layers.dense(x, 8, tf.nn.relu, name="hidden")
+        x = tf1.layers.dense(x, 8, tf.nn.tanh, name="hidden")  # smooth: 50 losses are compared
         logits = tf1.layers.dense(x, 5, name="out")
         loss = None
         if labels is not None:
@@ -73,7 +73,7 @@ def residual(features, labels, mode):
     x = tf1.layers.conv2d(features["image"], 4, 3, padding="same", use_bias=False)
     for _ in range(2):
         before = x
-        x = tf.nn.relu(normalized(x))
+        x = tf.nn.elu(normalized(x))
         x = tf1.layers.conv2d(x, 4, 3, padding="same", use_bias=False) + before
     logits = tf1.layers.dense(v1.reduce_mean(x, [1, 2]), 5)
     loss = None
@@ -115,6 +115,20 @@ ROWS = {
         ),
         "SGD(learning_rate=keras.optimizers.schedules.PolynomialDecay(initial_learning_rate=0.1, "
         "decay_steps=9, power=2.0, end_learning_rate=0.01))",
+    ),
+    "cosine": (
+        mlp(lambda step: train.GradientDescentOptimizer(train.cosine_decay(0.1, step, 9))),
+        "SGD(learning_rate=keras.optimizers.schedules.CosineDecay(initial_learning_rate=0.1, "
+        "decay_steps=9))",
+    ),
+    "inverse time": (
+        mlp(
+            lambda step: train.GradientDescentOptimizer(
+                train.inverse_time_decay(0.1, step, 4, 0.5, staircase=True)
+            )
+        ),
+        "SGD(learning_rate=keras.optimizers.schedules.InverseTimeDecay(initial_learning_rate=0.1, "
+        "decay_rate=0.5, decay_steps=4, staircase=True))",
     ),
     "momentum": (
         mlp(lambda _: train.MomentumOptimizer(0.05, 0.9, use_nesterov=True), None, "kernel"),

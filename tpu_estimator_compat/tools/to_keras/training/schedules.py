@@ -22,15 +22,15 @@ _RULES = Rules(
     {
         "count": "Cast(step) | step",
         "passed": "count / number.decay_steps",
-        "left": "1 - Minimum(count, number.decay_steps) / number.decay_steps",
-        "decay": "number.decay_rate ** Floor(passed) | number.decay_rate ** passed",
+        "done": "Minimum(count, number.decay_steps) / number.decay_steps",
+        "times": "Floor(passed) | passed",
     }
 )
 _SCHEDULES = {
-    "ExponentialDecay": _RULES.compile("number.initial_learning_rate * decay"),
-    "PolynomialDecay": _RULES.compile(
-        "number.difference * left ** number.power + number.end_learning_rate"
-    ),
+    "CosineDecay": "number.initial_learning_rate * (1 * 0.5 * (1 + Cos(3.1415927 * done)) + 0)",
+    "ExponentialDecay": "number.initial_learning_rate * number.decay_rate ** times",
+    "InverseTimeDecay": "number.initial_learning_rate / (1 + number.decay_rate * times)",
+    "PolynomialDecay": "number.difference * (1 - done) ** number.power + number.end_learning_rate",
 }
 _CLASS = '''\
 @keras.saving.register_keras_serializable("model")
@@ -82,8 +82,8 @@ def _call(name: str, **arguments: Any) -> str:
 
 def _of_keras(root: Value) -> str:
     """A schedule of Keras by what it computes; empty if it is none."""
-    for name, matcher in _SCHEDULES.items():
-        for found in matcher(root, {}):
+    for name, pattern in _SCHEDULES.items():
+        for found in _RULES.compile(pattern)(root, {}):
             if found["step"].node.kind != WEIGHT:
                 continue
             is_floor = any(node.kind == "Floor" for node in found[NODES])
