@@ -23,7 +23,7 @@ class Model(keras.Model):
         net = self.max_pooling2d_1(net)
         net = self.conv2d_2(net)
         net = self.dense(ops.reshape(self.max_pooling2d_2(net), (-1, 256)))
-        net = self.dropout(net)
+        net = self.dropout(net, training=training)
         net = self.logits(net)
         return {"class": ops.argmax(net, axis=-1), "probabilities": ops.softmax(net), "logits": net}
 
