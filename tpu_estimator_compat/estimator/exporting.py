@@ -131,7 +131,6 @@ class Exporting:
             strip_default_attrs,
         )
 
-    @calls.observed
     def to_keras(
         self,
         input_fn: InputFn,
@@ -164,6 +163,7 @@ class Exporting:
 
         return lead_out.estimator(self, input_fn, out, tolerance, replace=replace)
 
+    @calls.observed
     def _export_live(self, path: str, spec: Any, save: Callable[[str], str]) -> None:
         """Writes the SavedModel of a live model to `path`, and replaces a SavedModel there."""
         check_path(path, "filepath")
