@@ -12,13 +12,11 @@ all went well, 1 if the outputs differ or after any other error, 2 if options ca
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
 import importlib.util
 import json
 import os
 import pathlib
-from collections.abc import Iterator
 from typing import Any
 
 from tpu_estimator_compat.command_path import return_working_directory
@@ -70,10 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
     # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools import weight_map
 
-    with _unreadable_told():
+    try:
         values = weight_map.read_variables(arguments.checkpoint)
-    model = _model(arguments.model)
-    with _unreadable_told():
+        model = _model(arguments.model)
         if arguments.mapping is None:
             return _draft(weight_map.propose(values, model), arguments.draft)
         mapping = _mapping(arguments.mapping)
@@ -86,18 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.out:
             model.save_weights(arguments.out)
             say(f"Saved {arguments.out}")
-    return 0
-
-
-@contextlib.contextmanager
-def _unreadable_told() -> Iterator[None]:
-    """Ends with the words of an error of files; the model's own errors stay as they are."""
-    from tpu_estimator_compat.tools import weight_map
-
-    try:
-        yield
     except weight_map.UNREADABLE as error:
         raise SystemExit(f"{NAME}: {getattr(error, 'message', error)}") from error
+    return 0
 
 
 def _outputs_agree(model: Any, arguments: argparse.Namespace) -> bool:
