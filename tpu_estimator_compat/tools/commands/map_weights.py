@@ -68,9 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
     # The import takes seconds: errors in the arguments are reported before.
     from tpu_estimator_compat.tools import weight_map
 
+    model = _model(arguments.model)
     try:
         values = weight_map.read_variables(arguments.checkpoint)
-        model = _model(arguments.model)
         if arguments.mapping is None:
             return _draft(weight_map.propose(values, model), arguments.draft)
         mapping = _mapping(arguments.mapping)
