@@ -68,7 +68,7 @@ def test_the_text_of_a_diff_on_a_terminal_and_in_a_file(capsys, monkeypatch):
         ["compare", "--original-python", NAME, "train.py"],
         ["preflight", NAME],
         ["preflight", "--topology", NAME, "train.py"],
-        ["map-weights", NAME, "math:sqrt"],
+        ["map-weights", NAME, "keras:Sequential"],
         ["map-weights", ".", NAME],
         ["map-weights", ".", f"{NAME}:f"],
         ["doctor", "--report", f"{NAME}/x"],
