@@ -10,7 +10,7 @@ from tpu_estimator_compat.tools.to_keras.layers import recognize
 from tpu_estimator_compat.tools.to_keras.operations import needs_tensorflow, refused
 from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.script import Modes
-from tpu_estimator_compat.tools.to_keras.simplify import simplify
+from tpu_estimator_compat.tools.to_keras.simplify import infer_shapes, simplify
 from tpu_estimator_compat.tools.to_keras.training import Training
 from tpu_estimator_compat.tools.to_keras.training.describing import describe
 
@@ -33,7 +33,8 @@ def prepare(program: Program, weights: dict[str, Weight] | None = None) -> None:
     """Simplifies a program and recognizes its layers, in place; `weights`: see `recognize`."""
     simplify(program)
     while find_scans(program):
-        simplify(program)  # what follows has a known length by now
+        infer_shapes(program)  # what follows has a known length by now
+        simplify(program)
     recognize(program, weights)
 
 
@@ -67,8 +68,8 @@ def _without_strings(program: Program) -> list[str]:
         return []
     program.outputs = numbers
     return [
-        f"Without the predictions {', '.join(left_out)}: strings would need TensorFlow. Make them "
-        "of others, such as class_ids."
+        f"Left out: {', '.join(left_out)}. They are strings, which need TensorFlow. Derive them "
+        "from other predictions, such as class_ids."
     ]
 
 

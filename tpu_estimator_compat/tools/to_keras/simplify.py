@@ -50,7 +50,6 @@ def simplify(program: Program) -> None:
         node.inputs = [same.get(value, value) for value in node.inputs]
         for body in node.bodies.values():
             simplify(body)
-        _infer_shapes(node)
         for old, new in zip(node.outputs, _replaced(node), strict=False):
             if new is not old:
                 same[old] = same.get(new, new)
@@ -74,11 +73,11 @@ def prune(program: Program) -> None:
 def _prune_loop(node: Node, wanted: list[int]) -> None:
     condition, body = node.bodies["cond"], node.bodies["body"]
     needed = {k for k, v in body.outputs.items() if v.node.kind in _RESULTS} | set(map(str, wanted))
-    left = {k for k, v in condition.inputs.items() if _reads(condition, v)}
+    left = _read(condition, condition)
     while left - needed:
         needed |= left
         part = Program({}, {k: body.outputs[k] for k in needed})
-        left = {k for k, v in body.inputs.items() if _reads(part, v)}
+        left = _read(body, part)
     kept = [i for i in range(len(node.outputs)) if str(i) in needed]
     for each in (condition, body):
         each.inputs = {str(n): each.inputs[str(i)] for n, i in enumerate(kept)}
@@ -89,8 +88,10 @@ def _prune_loop(node: Node, wanted: list[int]) -> None:
     _keep_outputs(node, kept)
 
 
-def _reads(program: Program, value: Value) -> bool:
-    return value.node in set(program.nodes())
+def _read(body: Program, part: Program) -> set[str]:
+    """The places of a body's inputs that a part of it reads."""
+    nodes = set(part.nodes())
+    return {place for place, value in body.inputs.items() if value.node in nodes}
 
 
 def _keep_outputs(node: Node, kept: list[int]) -> None:
@@ -106,7 +107,7 @@ def _replaced(node: Node) -> Sequence[Value]:
     if node.inputs and all(value.node.kind == CONSTANT for value in node.inputs):
         return _folded(node)
     if node.kind in _INT_RULES:
-        elements = _elements_of(node)
+        elements = _INT_RULES[node.kind](node)
         if elements is not None:
             return [_value_of(elements, node)]
     if node.kind == SIZE:
@@ -122,23 +123,21 @@ def _replaced(node: Node) -> Sequence[Value]:
     return [node.inputs[0]] if _does_nothing(node) else node.outputs
 
 
-def _infer_shapes(node: Node) -> None:
+def infer_shapes(program: Program) -> None:
     """Adds sizes that became known: those of scans, in what follows them."""
-    if node.kind not in _FOLLOW or any(value.shape is None for value in node.inputs):
-        return
-    with tf.Graph().as_default():
-        given = [
-            tf.compat.v1.placeholder(v.dtype, v.shape) if v.constant is None else v.constant
-            for v in node.inputs
-        ]
-        inputs, attributes = raw_arguments(node, given)
-        made = getattr(tf.raw_ops, node.kind)(**inputs, **attributes)
-    [value] = node.outputs
-    value.shape = (
-        tuple(value.shape or made.shape)
-        if made.shape.rank is None
-        else tuple(made.shape.merge_with(value.shape).as_list())
-    )
+    for node in program.nodes():
+        if node.kind not in _FOLLOW or any(value.shape is None for value in node.inputs):
+            continue
+        with tf.Graph().as_default():
+            given = [
+                tf.compat.v1.placeholder(v.dtype, v.shape) if v.constant is None else v.constant
+                for v in node.inputs
+            ]
+            inputs, attributes = raw_arguments(node, given)
+            made = getattr(tf.raw_ops, node.kind)(**inputs, **attributes)
+        [value] = node.outputs
+        if made.shape.rank is not None:
+            value.shape = tuple(made.shape.merge_with(value.shape).as_list())
 
 
 def _inlined(node: Node, body: Program) -> Sequence[Value]:
@@ -341,10 +340,6 @@ _INT_RULES: dict[str, Callable[[Node], Any]] = {
     "ExpandDims": _of_vector,
 }
 """How sizes come about: a function of a node gives the elements, or None for other values."""
-
-
-def _elements_of(node: Node) -> Any:
-    return _INT_RULES[node.kind](node)
 
 
 def _value_of(elements: Any, node: Node) -> Value:
