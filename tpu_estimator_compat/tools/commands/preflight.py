@@ -21,6 +21,7 @@ from tpu_estimator_compat.command_path import return_working_directory
 from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.tools.commands.run import (
+    add_report_arguments,
     add_script_arguments,
     check_writable,
     run_script,
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the share of a GPU's memory that JAX takes; default: 0.75, which is JAX's default",
     )
     _add_extent(parser)
-    _add_results(parser)
+    add_report_arguments(parser)
     add_script_arguments(parser)
 
 
@@ -79,11 +80,6 @@ def _add_extent(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="the longest time of one compilation; default: 3600",
     )
-
-
-def _add_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
-    parser.add_argument("--html", metavar="FILE", help="also write the report as an HTML page")
 
 
 class _Reached(SystemExit):

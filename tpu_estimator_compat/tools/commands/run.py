@@ -221,6 +221,12 @@ def _imports() -> Iterator[None]:
     gc.freeze()
 
 
+def add_report_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of commands whose report is a document."""
+    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
+    parser.add_argument("--html", metavar="FILE", help="also write the report as an HTML page")
+
+
 def check_writable(path: str | None) -> None:
     """Raises OSError where a report cannot be written, before the minutes of work on it."""
     if path is not None:

@@ -22,6 +22,7 @@ from tpu_estimator_compat.command_path import return_working_directory
 from tpu_estimator_compat.engine.files import removal
 from tpu_estimator_compat.old_names.legacy import locating
 from tpu_estimator_compat.tools.commands.run import (
+    add_report_arguments,
     add_script_arguments,
     check_writable,
     run_script,
@@ -62,8 +63,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="the largest difference of outputs and losses, relative for values above 1; default: "
         "1e-5. A hundred times that for gradients, relative to their largest value",
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON object, not a table")
-    parser.add_argument("--html", metavar="FILE", help="also write the report as an HTML page")
+    add_report_arguments(parser)
 
 
 def _take_options(arguments: argparse.Namespace) -> None:
