@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from tpu_estimator_compat.tools.to_keras.check import _bound, _copied, difference
+from tpu_estimator_compat.tools.to_keras.check import _bound, _compared, _copied, difference
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Weight
+from tpu_estimator_compat.tools.to_keras.samples import Samples
 
 INF = float("inf")
 
@@ -71,3 +72,21 @@ def test_a_variable_that_the_model_has_twice_is_found():
         "second.kernel": Bound([cut, other], lambda array, bias: np.stack([array[1], bias + 1])),
     }
     assert _copied(paths) == ["tied"]
+
+
+@pytest.mark.parametrize(
+    ("gradients", "largest"),
+    [
+        ([[1.0, 0.0], [1.0, 2.0]], 0.0),  # a kink of ReLU that rounding crosses at one point
+        ([[1.0, 1.9], [1.0, 1.9]], 0.05),
+        ([[1.0, 2.0], [1.0, np.nan]], np.nan),
+    ],
+)
+def test_a_gradient_is_right_where_it_is_right_at_one_point(gradients, largest):
+    weights = {"kernel": Bound([Weight("w", (2,), "float32", True)])}
+    samples = Samples([], [{}], [], None, [], {True: [(3.0, {"w": np.array([1.0, 2.0])})] * 2})
+    losses = {True: [(3.0, {"kernel": np.array(each)}) for each in gradients]}
+    loss, gradient = _compared(weights, samples, [], {"outputs": [{}], "losses": losses}, 1e-5)
+    assert loss.agrees
+    assert gradient.largest == pytest.approx(largest, nan_ok=True)
+    assert gradient.agrees == (largest == 0.0)

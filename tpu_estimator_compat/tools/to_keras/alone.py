@@ -2,18 +2,22 @@
 
 FOLDER has `model.py` and `given.pickle`, a dict: `compiled`; `weights`, arrays by attribute path;
 `slots`, by an attribute of the optimizer, such as "_momentums", arrays by path; `step`; `features`,
-batches; `labels` of the first, or None; `losses`, the values of `training` to compute one for.
+batches; `labels` of the first, or None; `losses`, the values of `training` to compute one for, each
+with the weights to do it for.
 
 It writes `model.weights.h5` and `found.pickle`, a dict: `outputs`, of each batch; `losses`, by the
-value of `training` the loss of the first batch and the gradients by path.
+value of `training`, for each of its weights the loss of the first batch and the gradients by path.
+Or `error`, the line of the model that failed and why.
 """
 
 import functools
 import importlib.util
+import linecache
 import pathlib
 import pickle
 import re
 import sys
+import traceback
 
 import keras
 import numpy as np
@@ -31,8 +35,7 @@ def variable_at(model, path):
 def fill(model, given):
     """Gives all variables of the model and of its optimizer their values."""
     variables = {path: variable_at(model, path) for path in given["weights"]}
-    for path, array in given["weights"].items():
-        variables[path].assign(array)
+    assign(variables, given["weights"])
     if left := [v.path for v in model.weights if all(v is not x for x in variables.values())]:
         raise ValueError(f"These weights of the model have no variable: {left}")
     if given["compiled"] and model.optimizer is not None:
@@ -44,6 +47,11 @@ def fill(model, given):
                 slots[index].assign(array)
         model.optimizer.iterations.assign(given["step"])
     return variables
+
+
+def assign(variables, weights):
+    for path, array in weights.items():
+        variables[path].assign(array)
 
 
 def loss_and_gradients(model, variables, given, training):
@@ -65,8 +73,7 @@ def _scaled(rate, inputs, training=False):
     return inputs / (1 - rate) if training else inputs
 
 
-def main(folder):
-    given = pickle.loads((folder / "given.pickle").read_bytes())
+def run(folder, given):
     spec = importlib.util.spec_from_file_location("model", folder / "model.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -77,11 +84,28 @@ def main(folder):
         {name: np.asarray(value) for name, value in model(features, training=False).items()}
         for features in given["features"]
     ]
-    losses = {
-        training: loss_and_gradients(model, variables, given, training)
-        for training in given["losses"]
-    }
-    found = {"outputs": outputs, "losses": losses, "trainable": len(model.trainable_variables)}
+    losses = {training: [] for training in given["losses"]}
+    for training, points in given["losses"].items():
+        for weights in points:
+            assign(variables, weights)
+            losses[training].append(loss_and_gradients(model, variables, given, training))
+    return {"outputs": outputs, "losses": losses}
+
+
+def main(folder):
+    keras.config.disable_traceback_filtering()  # which adds to the words of errors
+    try:
+        found = run(folder, pickle.loads((folder / "given.pickle").read_bytes()))
+    except Exception as error:
+        file = str(folder / "model.py")
+        lines = [
+            n for f, n in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == file
+        ]
+        place = (
+            f"Line {lines[-1]}, {linecache.getline(file, lines[-1]).strip()!r}: " if lines else ""
+        )
+        words = (str(error).splitlines() or [""])[0]
+        found = {"error": f"{place}{type(error).__name__}: {words}"}
     (folder / "found.pickle").write_bytes(pickle.dumps(found))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pathlib
 import pickle
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -23,7 +22,7 @@ _GRADIENTS = 100.0  # times the tolerance of outputs: they add up over the whole
 
 
 class DoesNotRunError(Exception):
-    """The written model failed; the message is the end of its log."""
+    """The written model failed; the message says at which line, and why."""
 
 
 def check(
@@ -43,35 +42,35 @@ def check(
     process = child_process.start(
         [sys.executable, "-P", str(_ALONE), str(folder)], log, environment=environment
     )
-    if child_process.wait(process).code != 0:
-        raise DoesNotRunError(_reason(log.read_text(errors="replace")))
+    if (ending := child_process.wait(process)).code != 0:
+        [*_, last] = ["", *log.read_text(errors="replace").splitlines()]
+        raise DoesNotRunError(f"The process of the Keras model {ending}: {last}")
     found = pickle.loads((folder / "found.pickle").read_bytes())
+    if "error" in found:
+        raise DoesNotRunError(found["error"])
     kept = [name for name in samples.outputs[0] if name in converted.program.outputs]
     return list(_compared(converted.written.weights, samples, kept, found, tolerance))
-
-
-def _reason(log: str) -> str:
-    """Of a traceback, the last line of the model, and the error."""
-    lines = re.sub(r"\x1b\[[\d;]*m", "", log).splitlines()
-    places = [i for i, line in enumerate(lines) if "model.py" in line]
-    errors = [i for i, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
-    shown = lines[places[-1] : places[-1] + 2] if places else []
-    rest = [line for line in lines[errors[-1] if errors else -8 :] if line.strip()]
-    return "\n".join([*shown, *rest[:8]])
 
 
 def _given(converted: Converted, samples: Samples) -> dict[str, Any]:
     weights, training = converted.written.weights, converted.training
     slots = training.slots if training else {}
+    points = [{path: _made(b, p) for path, b in weights.items()} for p in samples.points]
     return {
         "compiled": training is not None,
-        "weights": {path: bound.value() for path, bound in weights.items()},
+        "weights": {path: _made(bound, {}) for path, bound in weights.items()},
         "slots": {attribute: _bound(weights, arrays) for attribute, arrays in slots.items()},
         "step": training.step if training else 0,
         "features": samples.features,
         "labels": samples.labels,
-        "losses": list(samples.losses) if training is not None and training.loss else [],
+        "losses": dict.fromkeys(samples.losses if training and training.loss else (), points),
     }
+
+
+def _made(bound: Bound, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """A weight of the model where variables have the values `arrays`, and others their own."""
+    given: list[Any] = [arrays.get(weight.name, weight.value) for weight in bound.weights]
+    return bound.make(*given) if bound.make else given[0]
 
 
 def _bound(weights: Mapping[str, Bound], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -107,21 +106,31 @@ def _compared(
     if found["losses"]:  # what is trained twice goes two ways
         for name in _copied(weights):
             yield Comparison("weight", f"{name}, more than once", float("inf"), tolerance)
-    for training, (loss, gradients) in found["losses"].items():
-        expected, arrays = samples.losses[training]
+    for training, points in found["losses"].items():
+        expected = samples.losses[training]
         where = "in training" if training else "in evaluation"
-        largest = difference(np.asarray(loss), np.asarray(expected))
+        largest = difference(np.asarray(points[0][0]), np.asarray(expected[0][0]))
         yield Comparison("loss", where, largest, tolerance)
-        bound = _bound(weights, arrays)
-        # A gradient that is zero but for rounding, of a bias before a normalization, say.
-        small = 1e-2 * max((np.abs(a).max(initial=0) for a in bound.values()), default=1) or 1
-        for path, array in bound.items():
-            yield Comparison(
-                "gradient",
-                f"{path} {where}",
-                difference(gradients.get(path), array, max(np.abs(array).max(initial=0), small)),
-                _GRADIENTS * tolerance,
-            )
+        each = [
+            _of_gradients(found, _bound(weights, arrays))
+            for (_, found), (_, arrays) in zip(points, expected, strict=True)
+        ]
+        for path in each[0]:  # a NaN at one point is one of all
+            least = float(np.min([found[path] for found in each]))
+            yield Comparison("gradient", f"{path} {where}", least, _GRADIENTS * tolerance)
+
+
+def _of_gradients(
+    found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
+) -> dict[str, float]:
+    """By path, the largest difference of gradients at one point."""
+    largest = {path: np.abs(array).max(initial=0) for path, array in expected.items()}
+    # A gradient that is zero but for rounding, of a bias before a normalization, say.
+    small = 1e-2 * max(largest.values(), default=1) or 1
+    return {
+        path: difference(found.get(path), array, max(largest[path], small))
+        for path, array in expected.items()
+    }
 
 
 def _copied(weights: Mapping[str, Bound]) -> list[str]:

@@ -21,6 +21,10 @@ from tpu_estimator_compat.tools.reports.document import (
 )
 
 _MOST = 8  # rows of gradients that are listed
+_POINTS = (
+    "Of each gradient, the least difference at three points, the weights and two near them: "
+    "rounding moves values over kinks such as ReLU's."
+)
 
 
 class Verdict(document.Verdict):
@@ -88,6 +92,7 @@ def _blocks(report: Report) -> Iterator[Block]:
     if rows:
         cells = [_row(comparison) for comparison in rows[:most]]
         left = [f"{len(rows) - most} more gradients differ less."] if len(rows) > most else []
+        left += [_POINTS] if rows[-1].kind == "gradient" else []
         yield Table(cells, ("", "", "largest", "tolerance", ""), left, whole=True)
     if report.used:
         yield Paragraph(f"Variables: {report.used} used, {len(report.unused)} unused.")

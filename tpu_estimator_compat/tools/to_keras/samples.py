@@ -17,6 +17,7 @@ from tpu_estimator_compat.tools.to_keras.saved_model import opened
 from tpu_estimator_compat.tools.to_keras.script import Mode, Modes, session_of
 
 _BATCH, _SMALL = 4, 3
+_NEAR = 2  # points
 _SIZE, _IMAGE = 8, 64  # of dimensions that the signature leaves open
 _SAME_IDS = frozenset(
     {"Cast", "ConcatV2", "ExpandDims", "Maximum", "Minimum", "Pack", "Reshape", "Squeeze"}
@@ -24,6 +25,8 @@ _SAME_IDS = frozenset(
 """Operations whose result has the ids of their input."""
 _KEPT = 0.999  # drawn by no uniform distribution that decides what dropout drops
 _UNIFORM = frozenset({"RandomUniform", "StatelessRandomUniform", "StatelessRandomUniformV2"})
+
+Loss = tuple[float, dict[str, np.ndarray]]
 
 
 @dataclasses.dataclass
@@ -33,7 +36,9 @@ class Samples:
     Attributes:
       features: of each batch, arrays by name; of the first, `labels` as input_fn gives them.
       outputs: of each batch, arrays by name.
-      losses: by whether it is training, the first batch's loss and its gradients by variable.
+      points: values of trainable variables, the model's own and further ones, see `_points`.
+      losses: by whether it is training, at each point the first batch's loss, and its gradients by
+        variable.
       variables: the names of all variables of the source's model.
     """
 
@@ -41,9 +46,8 @@ class Samples:
     outputs: list[dict[str, np.ndarray]]
     variables: list[str]
     labels: Any = None
-    losses: dict[bool, tuple[float, dict[str, np.ndarray]]] = dataclasses.field(
-        default_factory=dict
-    )
+    points: list[dict[str, np.ndarray]] = dataclasses.field(default_factory=list)
+    losses: dict[bool, list[Loss]] = dataclasses.field(default_factory=dict)
 
 
 def of_signature(
@@ -142,13 +146,30 @@ def of_modes(modes: Modes) -> Samples:
     )
     with predicting.captured.in_graph():
         outputs = _session(predicting, modes).run(predicting.predictions, predicting.batch)
-    found = Samples([modes.features], [outputs], _names(modes), modes.labels)
+    points = _points(modes)
+    found = Samples([modes.features], [outputs], _names(modes), modes.labels, points)
     for mode, training in ((ModeKeys.EVAL, False), (ModeKeys.TRAIN, True)):
         if mode in modes.modes and modes.modes[mode].captured.spec.loss is not None:
-            numbers = _loss_and_gradients(modes.modes[mode], modes)
-            if numbers is not None:
+            numbers = _losses(modes.modes[mode], modes, points)
+            if numbers:
                 found.losses[training] = numbers
     return found
+
+
+def _points(modes: Modes) -> list[dict[str, np.ndarray]]:
+    """The values of all trainable variables, and further ones near them.
+
+    Where rounding is all that is between a value and a kink, such as ReLU's, both models are right
+    with gradients that differ. At another point it is another value's turn, if any.
+    """
+    random = np.random.RandomState(0)
+    own = {n: w.value for n, w in modes.weights.items() if w.trainable and w.value is not None}
+
+    def near(array: np.ndarray) -> np.ndarray:
+        size = 0.05 * (np.sqrt(np.mean(np.square(array))) or 1.0)
+        return (array + size * random.normal(size=array.shape)).astype(array.dtype)
+
+    return [own, *({name: near(array) for name, array in own.items()} for _ in range(_NEAR))]
 
 
 def _names(modes: Modes) -> list[str]:
@@ -165,8 +186,8 @@ def _of_model(names: Iterable[str]) -> list[str]:
     return [name for name in every if not weight_map.is_slot(name, every)]
 
 
-def _loss_and_gradients(mode: Mode, modes: Modes) -> tuple[float, dict[str, np.ndarray]] | None:
-    """None where the loss is left to chance by more than dropout, which keeps everything here."""
+def _losses(mode: Mode, modes: Modes, points: list[dict[str, np.ndarray]]) -> list[Loss]:
+    """Empty where the loss is left to chance by more than dropout, which keeps everything here."""
     graph = mode.captured.graph
     assert mode.captured.spec.loss is not None
     with mode.captured.in_graph():
@@ -181,22 +202,30 @@ def _loss_and_gradients(mode: Mode, modes: Modes) -> tuple[float, dict[str, np.n
         session = _session(mode, modes)  # a session that has run would not have the gradients
     chance = _chance([loss.op])
     if any(op.type not in _UNIFORM for op in chance):
-        return None
+        return []
     shapes = session.run({op.outputs[0]: op.inputs[0] for op in chance}, mode.batch)
     kept = {tensor: np.full(shape, _KEPT, np.float32) for tensor, shape in shapes.items()}
-    value, arrays = session.run((loss, wanted), {**mode.batch, **kept})
-    return float(value), arrays
+    found = []
+    for point in points:
+        _assign(session, variables, point)
+        value, arrays = session.run((loss, wanted), {**mode.batch, **kept})
+        found.append((float(value), arrays))
+    return found
 
 
 def _session(mode: Mode, modes: Modes) -> tf.compat.v1.Session:
     """A new session with the weights that all modes have."""
     session = session_of(mode.captured.graph)
     session.run(mode.captured.functions.scaffold.local_init_op)
-    for variable in mode.captured.graph.get_collection("variables"):
-        if variable.op.name in modes.weights:  # others are of the input, which is fed
-            given = {variable.initializer.inputs[1]: modes.weights[variable.op.name].value}
-            session.run(variable.initializer, given)
+    variables = {v.op.name: v for v in mode.captured.graph.get_collection("variables")}
+    _assign(session, variables, {name: weight.value for name, weight in modes.weights.items()})
     return session
+
+
+def _assign(session: tf.compat.v1.Session, variables: dict[str, Any], values: Any) -> None:
+    for name in variables.keys() & values.keys():  # others are of the input, which is fed
+        initializer = variables[name].initializer
+        session.run(initializer, {initializer.inputs[1]: values[name]})
 
 
 def _chance(ops: list[tf.Operation]) -> list[tf.Operation]:

@@ -298,6 +298,18 @@ def test_gradients_that_are_stopped(tmp_path):
     np.testing.assert_allclose(losses(modes, training, 9), original(modes, 9), rtol=1e-4)
 
 
+def test_a_gradient_that_the_file_does_not_stop_is_found(tmp_path):
+    modes, _ = led_out(stopped, images, tmp_path / "model", steps=0)
+    data, converted = samples.of_modes(modes), convert.of_modes(modes)
+    text = converted.written.text
+    converted.written.text = text.replace("ops.stop_gradient(", "(")
+    assert converted.written.text != text
+    compared = check.check(converted, data, 1e-5, tmp_path)
+    wrong = {(c.kind, c.name) for c in compared if not c.agrees}
+    names = [("gradient", f"first.{name}") for name in ("bias", "kernel")]
+    assert wrong == {(k, f"{n} in {w}") for k, n in names for w in ("training", "evaluation")}
+
+
 def test_variables_that_are_not_trained(tmp_path):
     """They are not trainable in Keras either."""
     modes, training = led_out(bag(train.AdamOptimizer(0.02), frozen=True), words, tmp_path)
