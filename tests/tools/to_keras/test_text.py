@@ -90,6 +90,19 @@ def residual_network(image):
     return dense(tf.reduce_mean(image, [1, 2]), 5, name="logits")
 
 
+def functions(image):
+    """Blocks without scopes, with sizes of their own."""
+
+    def block(x, filters, strides):
+        y = tf.nn.relu(conv(x, filters, strides))
+        return tf.nn.relu(conv(y, filters) + conv(x, filters, strides, size=1))
+
+    x = tf.nn.relu(conv(image, 8))
+    for filters, strides in ((8, 1), (16, 2), (16, 1)):
+        x = block(x, filters, strides)
+    return tf.reduce_mean(x, [1, 2])
+
+
 def shared_scope(x):
     y = x
     for _ in range(2):
@@ -185,6 +198,7 @@ CASES = {
         (two_chains, X),
         (filters, IMAGE),
         (residual_network, IMAGE),
+        (functions, IMAGE),
         (shared_scope, X),
         (tied_weight, IDS),
         (two_heads, X),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from tpu_estimator_compat.tools.to_keras.classes import runs
 from tpu_estimator_compat.tools.to_keras.classes.scopes import (
     Scope,
     Scopes,
@@ -39,6 +40,7 @@ class Part:
 
     Attributes:
       scope: the scopes of its operations, `()` for the whole.
+      is_run: whether the last of them is none of the author's, see `runs`.
       items: nodes and parts, each after those that it takes values of.
       inputs: values of outside that it takes, weights of other parts among them.
       outputs: values that others, or the program, take of it.
@@ -46,6 +48,7 @@ class Part:
     """
 
     scope: Scope
+    is_run: bool = False
     items: list[Node | Part] = dataclasses.field(default_factory=list)
     inputs: list[Value] = dataclasses.field(default_factory=list)
     outputs: list[Value] = dataclasses.field(default_factory=list)
@@ -64,6 +67,8 @@ class Part:
     @property
     def name(self) -> str:
         """Its scope's, as it was entered first: that of its variables."""
+        if self.is_run:
+            return self.scope[-1].rpartition("_")[0]
         scopes = [
             *(n.layer.scope for n in self.nodes() if n.kind == LAYER),
             *map(home, self.weights),
@@ -84,11 +89,14 @@ def divide(program: Program) -> Part:
     _prepare(program, {})
     localize(program)
     scopes = Scopes(program)
+    search = True
     while True:
         root, wrong = _build(program, scopes)
-        if wrong is None:
+        if wrong is not None:
+            scopes.parts.remove(wrong.scope)
+            search = search and wrong.scope not in scopes.runs
+        elif not search or not runs.group(root, scopes):
             return root
-        scopes.parts.remove(wrong.scope)
 
 
 def taken(item: Node | Part) -> list[Value]:
@@ -124,7 +132,7 @@ def _prepare(program: Program, values: dict[Weight, Value]) -> None:
 
 def _build(program: Program, scopes: Scopes) -> tuple[Part, Part | None]:
     """The tree of parts, and a part that cannot be one, if any."""
-    parts = {scope: Part(scope) for scope in [(), *sorted(scopes.parts)]}
+    parts = {each: Part(each, each in scopes.runs) for each in [(), *sorted(scopes.parts)]}
     for scope, part in parts.items():
         if scope:
             parts[scopes.inner(scope[:-1])].items.append(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable
 
@@ -75,6 +76,7 @@ class Scopes:
     Attributes:
       of: by node, the scope that it stands in.
       parts: scopes that become classes, without the whole, `()`.
+      runs: those among them that the author did not enter.
     """
 
     def __init__(self, program: Program):
@@ -83,6 +85,7 @@ class Scopes:
         self.of = {node: self._place(node) for node in self._nodes}
         self._hoist()
         self.parts: set[Scope] = set()
+        self.runs: set[Scope] = set()
         scopes = {scope[:i] for scope in self.of.values() for i in range(len(scope) + 1)}
         for scope in sorted(scopes, key=len, reverse=True):
             self._consider(scope)
@@ -90,6 +93,18 @@ class Scopes:
     def inner(self, scope: Scope) -> Scope:
         """The innermost part that a scope is or stands in."""
         return next((scope[:i] for i in range(len(scope), 0, -1) if scope[:i] in self.parts), ())
+
+    def enclose(self, nodes: list[Node], outer: Scope, name: str) -> None:
+        """Makes a part of nodes, with the parts that they are, within another part."""
+        all_of_them = {scope[: len(outer) + 1] for scope in self.of.values()}
+        numbered = ((*outer, f"{name}_{i}") for i in itertools.count())
+        new = next(scope for scope in numbered if scope not in all_of_them)
+        old = {self.of[node][:i] for node in nodes for i in range(len(self.of[node]) + 1)}
+        inner = {scope for scope in self.parts & old if len(scope) > len(outer)}
+        moved = {scope: (*new, *scope[len(outer) :]) for scope in inner}
+        self.of.update({node: (*new, *self.of[node][len(outer) :]) for node in nodes})
+        self.parts = {new, *(moved.get(scope, scope) for scope in self.parts)}
+        self.runs = {new, *(moved.get(scope, scope) for scope in self.runs)}
 
     def _place(self, node: Node) -> Scope:
         if node.kind != LAYER or not node.layer.bound:

@@ -30,9 +30,9 @@ def localize(program: Program) -> None:
         return made[key]
 
     for node in program.nodes():
-        if node.kind not in SOURCES and not any(map(_is_of_sizes, node.outputs)):
-            node.inputs = [local(v, node.scope) if _is_of_sizes(v) else v for v in node.inputs]
+        if node.kind not in SOURCES and not any(map(is_of_sizes, node.outputs)):
+            node.inputs = [local(v, node.scope) if is_of_sizes(v) else v for v in node.inputs]
 
 
-def _is_of_sizes(value: Value) -> bool:
+def is_of_sizes(value: Value) -> bool:
     return value.node.kind == SIZES or is_size(value)

@@ -198,6 +198,8 @@ def _place(cls: Class) -> str:
     if places:
         ((file, _),) = Counter(file for file, _, _ in places).most_common(1)
         at = f", {os.path.basename(file)}:{min(int(n) for each, _, n in places if each == file)}"
+    if cls.body.part.is_run:
+        return f"Equal runs of layers{at}."
     scope = "/".join((*cls.body.part.scope[:-1], cls.body.part.name))
     return f"The scope {scope}{at}."
 

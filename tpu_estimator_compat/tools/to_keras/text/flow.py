@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat.tools.to_keras.graph import Node, Program, Value
+from tpu_estimator_compat.tools.to_keras.graph import Node, Value
 from tpu_estimator_compat.tools.to_keras.scans import most_steps, places_of_results
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ def branches(builder: Builder, node: Node) -> None:
 
 def loop(builder: Builder, node: Node) -> None:
     condition, body = node.bodies["cond"], node.bodies["body"]
-    changed = _changed(node, {i for i, v in enumerate(node.outputs) if builder.users(v)})
+    changed = []
     for i, value in enumerate(node.inputs):
-        if i not in changed and value.dtype != "resource":
-            same = [each.inputs[str(i)] for each in (condition, body) if str(i) in each.inputs]
-            builder.texts.update(dict.fromkeys([*same, node.outputs[i]], builder.ref(value)))
+        if body.outputs[str(i)] is not body.inputs[str(i)]:
+            changed.append(i)
+        elif value.dtype != "resource":
+            same = [condition.inputs[str(i)], body.inputs[str(i)], node.outputs[i]]
+            builder.texts.update(dict.fromkeys(same, builder.ref(value)))
     functions = [
         builder.function(results, [[each.inputs.get(str(i))] for i in changed], hint)
         for each, results, hint in (
@@ -42,29 +44,6 @@ def loop(builder: Builder, node: Node) -> None:
     end = "" if most is None else f", maximum_iterations={most}"
     text = f"ops.while_loop({', '.join(functions)}, {start}{end})"
     builder.assign([[node.outputs[i]] for i in changed], text)
-
-
-def _changed(node: Node, needed: set[int]) -> list[int]:
-    """The places of values that a loop changes, and that are used, or that it needs itself."""
-    condition, body = node.bodies["cond"], node.bodies["body"]
-    changing = {i for i in range(len(node.inputs)) if not _same(body, str(i))}
-    while True:
-        needed &= changing
-        results = {str(i): body.outputs[str(i)] for i in needed}
-        inside = {*Program({}, results).nodes(), *condition.nodes()}
-        more = {
-            i
-            for i in changing
-            for each in (condition, body)
-            if str(i) in each.inputs and each.inputs[str(i)].node in inside
-        }
-        if more <= needed:
-            return sorted(needed)
-        needed |= more
-
-
-def _same(body: Program, place: str) -> bool:
-    return place in body.inputs and body.outputs[place] is body.inputs[place]
 
 
 def scan(builder: Builder, node: Node) -> None:

@@ -49,10 +49,12 @@ def _in_brackets(text: str, indent: str, comma: str) -> list[str]:
     if len(inner + body) <= WIDTH:
         return [around[0], inner + body, around[1]]
     loops = list(_top_level(body, (" for ", " if "))) if " for " in body else []
-    cuts = loops or list(_top_level(body, (", ",)))
+    commas = list(_top_level(body, (", ",)))
+    operators = (list(_top_level(body, signs)) for signs in _OPERATORS)
+    cuts = loops or commas or next(filter(None, operators), [])
     pieces = [text for a, b in _between(0, cuts, len(body)) if (text := body[a:b].strip(", "))]
     one = body.endswith(",")  # a tuple of one
-    end = "" if loops or not (cuts or one) or body.startswith("*") else ","
+    end = "" if loops or not (commas or one) or body.startswith("*") else ","
     return [around[0], *(x for p in pieces for x in _broken(p, inner, end)), around[1]]
 
 
