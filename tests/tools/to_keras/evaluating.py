@@ -9,12 +9,13 @@ from keras import ops
 from tpu_estimator_compat.tools.to_keras import operations
 from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
 from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, INPUT, SCAN, WEIGHT
+from tpu_estimator_compat.tools.to_keras.helpers import FUNCTIONS
 from tpu_estimator_compat.tools.to_keras.literals import literal
 
 
 def evaluated(program, given):
     """The outputs; `given` has the inputs by key."""
-    names, texts, values = {"ops": ops, "tf": tf, "keras": keras}, {}, {}
+    names, texts, values = {"ops": ops, "tf": tf, "keras": keras, **FUNCTIONS}, {}, {}
     for i, node in enumerate(program.nodes()):
         name = f"v{i}"
         inputs = [eval(texts[v], names) for v in node.inputs]

@@ -24,19 +24,23 @@ KERNEL = np.random.RandomState(3).normal(size=(3, 3, 3, 2)).astype("f4")
 CHANNEL = np.random.RandomState(4).uniform(0.5, 1, 3).astype("f4")
 
 ELEMENTWISE = {
-    "Abs Acos Asin Asinh Atan Atanh Ceil Cos Cosh Elu Erf Erfinv Exp Expm1 Floor": X,
+    "Abs Acos Asin Asinh Atan Atanh Ceil Cos Cosh Elu Erf Erfc Erfinv Exp Expm1 Floor": X,
     "IsFinite IsInf IsNan LogSoftmax Neg OnesLike Relu Relu6 Rint Round Selu Sigmoid": X,
     "Sign Sin Sinh Softmax Softplus Softsign Square Tan Tanh ZerosLike": X,
-    "Acosh Log Log1p Rsqrt Sqrt": POSITIVE,
-    "Cholesky MatrixInverse MatrixDeterminant": SQUARE,
+    "Acosh Inv Log Log1p MatrixDiag Reciprocal Rsqrt Sqrt": POSITIVE,
+    "Cholesky MatrixInverse MatrixDeterminant MatrixDiagPart": SQUARE,
     "LogicalNot": X > 0,
+    "Invert": IDS,
+    "RGBToHSV": np.abs(IMAGE),
 }
 OF_TWO = {
     "AddV2 Add Atan2 Div Sub Mul RealDiv DivNoNan FloorDiv FloorMod Less LessEqual": [X, Y],
     "Greater GreaterEqual Equal NotEqual Maximum Minimum SquaredDifference": [X, Y],
     "Pow": [POSITIVE, Y],
+    "Cross": [IMAGE, IMAGE[:, ::-1]],
     "LogicalAnd LogicalOr": BOTH,
-    "BitwiseAnd BitwiseOr BitwiseXor FloorDiv FloorMod": [IDS + 5, IDS + 2],
+    "MatrixSetDiag": [X[:, :, :3], Y[:, :, 0]],
+    "BitwiseAnd BitwiseOr BitwiseXor LeftShift RightShift FloorDiv FloorMod": [IDS + 5, IDS + 2],
 }
 ROWS = {
     "AddN": (lambda x, y: tf.add_n([x, y, x]), X, Y),
@@ -64,10 +68,15 @@ ROWS = {
     "Conv3D": (lambda x, k: tf.nn.conv3d(x[None], k[None], [1] * 5, "SAME"), IMAGE, KERNEL),
     "Cumprod": (lambda x: tf.math.cumprod(x, 1, exclusive=True), POSITIVE),
     "Cumsum": (lambda x: tf.cumsum(x, 2, exclusive=True, reverse=True), X),
+    "DepthToSpace": (lambda x: tf.nn.depth_to_space(tf.tile(x, [1, 1, 1, 4]), 2), IMAGE),
     "DepthwiseConv2dNative": (
         lambda x, k: tf.nn.depthwise_conv2d(x, k, [1, 2, 2, 1], "SAME"), IMAGE, KERNEL),
     "Einsum": (lambda x, y: tf.einsum("ijk,ilk->ijl", x, y), X, Y),
     "ExpandDims": (lambda x: tf.expand_dims(x, -2), X),
+    "ExtractImagePatches": (
+        lambda x: tf.image.extract_patches(x, [1, 3, 2, 1], [1, 2, 1, 1], [1] * 4, "SAME"),
+        IMAGE,
+    ),
     "Fill": (lambda x: tf.fill([tf.shape(x)[0], 3], x[0, 0, 0]), X),
     "FusedBatchNorm": (lambda x: raw.FusedBatchNorm(
         x=x, scale=CHANNEL, offset=CHANNEL, mean=CHANNEL, variance=CHANNEL, epsilon=0.01,
@@ -79,13 +88,21 @@ ROWS = {
         x=x, scale=CHANNEL, offset=CHANNEL, mean=CHANNEL, variance=CHANNEL, epsilon=0.01,
         is_training=False)[0], IMAGE),
     "GatherNd": (lambda x, i: tf.gather_nd(x, tf.stack([i[:, 0] % 2, i[:, 1]], -1)), X, IDS),
+    "GatherNd of rows of unknown size": (
+        lambda x: tf.gather_nd(tf.transpose(x, [1, 2, 0]), [[0, 1], [2, 3]]), X),
+    "GatherV2 by batch": (lambda x, i: tf.gather(x, i, batch_dims=1), X, IDS),
     "GatherV2": (lambda x, i: tf.gather(x, i, axis=1), X, IDS),
     "InTopKV2": (lambda x, i: tf.math.in_top_k(i[0, :2], x[0, :2], 2), X, IDS),
     "L2Loss": (lambda x: tf.nn.l2_loss(x) * 0.1, X),
     "LeakyRelu": (lambda x: tf.nn.leaky_relu(x, 0.3), X),
+    "LRN": (lambda x: tf.nn.local_response_normalization(x, 1, 2.0, 0.3, 0.75), IMAGE),
     "MatMul": (lambda x, y: tf.matmul(x[0], y[1], transpose_b=True), X, Y),
     "MatrixBandPart": (lambda x: tf.linalg.band_part(x, -1, 0), X),
     "MatrixBandPart above": (lambda x: tf.linalg.band_part(x, 1, -1), X),
+    "MatrixDiagV3": (lambda x: tf.linalg.diag(x), X),
+    "MatrixDiagV3 above": (lambda x: tf.linalg.diag(x, k=1), X),
+    "MatrixDiagPartV3": (lambda x: tf.linalg.diag_part(x), X),
+    "MatrixSetDiagV3": (lambda x: tf.linalg.set_diag(x[:, :, :3], x[:, 0, :3]), X),
     "Max": (lambda x: tf.reduce_max(x, 1), X),
     "MaxPool": (lambda x: tf.nn.max_pool2d(x, 3, 2, "SAME"), IMAGE),
     "MaxPool3D": (lambda x: tf.nn.max_pool3d(x[None], 2, 2, "VALID"), IMAGE),
@@ -100,8 +117,19 @@ ROWS = {
     "Range": (lambda x: tf.range(tf.shape(x)[0] + 2), X),
     "Reshape": (lambda x: tf.reshape(x, [tf.shape(x)[0], -1]), X),
     "Reshape by sizes": (lambda x: tf.reshape(x, [-1, tf.shape(x)[0], 2]), X),
+    "ResizeBicubic": (lambda x: tf.image.resize(x, [9, 4], "bicubic"), IMAGE),
+    "ResizeBilinear": (lambda x: v1.image.resize_bilinear(x, [9, 4]), IMAGE),
+    "ResizeBilinear of corners": (lambda x: v1.image.resize_bilinear(x, [11, 1], True), IMAGE),
+    "ResizeBilinear of centers": (lambda x: tf.image.resize(x, [9, 4]), IMAGE),
+    "ResizeNearestNeighbor": (lambda x: v1.image.resize_nearest_neighbor(x, [12, 18]), IMAGE),
+    "ResizeNearestNeighbor of corners": (
+        lambda x: v1.image.resize_nearest_neighbor(x, [9, 12], True), IMAGE),
+    "ReverseSequence": (lambda x, i: tf.reverse_sequence(x, i[:, 0] + 2, 1), X, IDS),
+    "ReverseSequence of int64": (
+        lambda i, n: tf.reverse_sequence(i, tf.cast(n[:, 0] + 2, tf.int64), 1), IDS, IDS),
     "Roll": (lambda x: tf.roll(x, [1, 2], [0, 1]), X),
     "ReverseV2": (lambda x: tf.reverse(x, [1]), X),
+    "ScatterNd": (lambda x, i: tf.scatter_nd(i[:, :1], x, [5, 3, 4]), X, IDS),
     "Select": (lambda x, y: v1.where(x[:, 0, 0] > 0, x, y), X, Y),
     "SelectV2": (lambda x, y: tf.where(x > 0, x, y), X, Y),
     "Size": (lambda x: tf.size(x) * 2, X),
@@ -110,13 +138,17 @@ ROWS = {
         lambda x, y: tf.nn.softmax_cross_entropy_with_logits(tf.nn.softmax(y), x), X, Y),
     "SparseSoftmaxCrossEntropyWithLogits": (
         lambda i, x: tf.nn.sparse_softmax_cross_entropy_with_logits(i, x), IDS, X),
+    "SpaceToDepth": (lambda x: tf.nn.space_to_depth(x, 3), IMAGE),
     "Split": (lambda x: tf.split(x, 2, -1)[1], X),
+    "SplitV of what is left": (lambda x: tf.split(x, [1, -1], -1)[1], X),
     "SplitV": (lambda x: tf.split(x, [1, 3], -1)[1], X),
     "Squeeze": (lambda x: tf.squeeze(x[:, :1, None], [1, 2]), X),
     "StridedSlice": (lambda x: x[:, None, 1:, ::2], X),
     "StridedSlice of the last": (lambda x: x[..., -1], X),
     "StridedSlice of one": (lambda x: x[1, :2], X),
     "Sum": (lambda x: tf.reduce_sum(x, -1, keepdims=True), X),
+    "TensorScatterAdd": (lambda x: tf.tensor_scatter_nd_add(x, [[0, 1], [0, 1]], x[0, :2]), X),
+    "TensorScatterUpdate": (lambda x: tf.tensor_scatter_nd_update(x, [[1]], x[:1]), X),
     "Tile": (lambda x: tf.tile(x, [1, 2, 1]), X),
     "TopKV2": (lambda x: tf.nn.top_k(x, 2)[1], X),
     "Transpose": (lambda x: tf.transpose(x, [0, 2, 1]), X),
@@ -126,7 +158,7 @@ ROWS = {
     "a constant choice": (lambda x, y: tf.where(tf.constant(False), x, y), X, Y),
     "a constant of rank 2": (lambda x: tf.concat([tf.zeros([1, 4]), x[0]], 0), X),
     "a size": (lambda x: tf.cast(tf.shape(x)[0] * 3, tf.float32) * x, X),
-    "only in TensorFlow": (lambda x: tf.nn.local_response_normalization(x), IMAGE),
+    "only in TensorFlow": (lambda x: tf.math.lgamma(x), POSITIVE),
     "strings": (lambda i: tf.strings.to_hash_bucket_fast(tf.strings.as_string(i), 7), IDS),
 }  # fmt: skip
 

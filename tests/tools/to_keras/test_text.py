@@ -374,6 +374,20 @@ def test_training_is_passed_on():
     assert "x = layer(x, training=training)" in lines
 
 
+def test_what_keras_has_not(monkeypatch):
+    """A function of the file's own, or a line of TensorFlow: another backend is told at once."""
+    program, _, feeds, results = program_of(
+        lambda x: tf.math.lgamma(tf.nn.local_response_normalization(x, 1) ** 2 + 1), IMAGE
+    )
+    code = text.write(program).text
+    names = {}
+    exec(code, names)
+    assert_close(names["make_model"]()(feeds), results)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ImportError, match=r"Set KERAS_BACKEND=tensorflow.*tf\.raw_ops\.Lgamma\."):
+        exec(code, {})
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -7,12 +7,14 @@ with several outputs, the text of a tuple or list.
 from __future__ import annotations
 
 import ast
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.tools.to_keras.graph import SIZES, Code, Node
+from tpu_estimator_compat.tools.to_keras.graph import SIZES, Node
 from tpu_estimator_compat.tools.to_keras.literals import argument, infix, literal, primary
 
 Rule = Callable[[Node, list[str]], str]
@@ -33,7 +35,31 @@ def called(name: str, *arguments: str, **options: Any) -> str:
 
 def function(name: str) -> Rule:
     """A function of Keras that takes the operation's inputs."""
-    return lambda node, texts: called(name, *texts)
+    return form(f"ops.{name}({{all}})")
+
+
+def form(text: str) -> Rule:
+    """Text with fields, which an operation fills.
+
+    `{x0}` is its first input, `{a0}` the same as a Python value if constant, `{c0}` the number that
+    it has to be, `{all}` are all inputs, and another name is an attribute.
+    """
+    return lambda node, texts: text.format_map(_Fields(node, texts))
+
+
+class _Fields(dict[str, str]):
+    def __init__(self, node: Node, texts: list[str]):
+        super().__init__(all=", ".join(texts), dtype=literal(node.outputs[0].dtype))
+        self._node, self._texts = node, texts
+
+    def __missing__(self, name: str) -> str:
+        kind, place = name[0], name[1:]
+        if not re.fullmatch(r"-?\d+", place):
+            return literal(self._node.attrs[name])
+        if kind == "c":
+            return literal(python(self._node, int(place)).item())
+        text = self._texts[int(place)]
+        return argument(self._node.inputs[int(place)], text) if kind == "a" else text
 
 
 def operator(operator: str) -> Rule:
@@ -42,7 +68,7 @@ def operator(operator: str) -> Rule:
 
 def reduction(name: str) -> Rule:
     def rule(node: Node, texts: list[str]) -> str:
-        axes, rank = _constant(node, 1), node.inputs[0].rank
+        axes, rank = python(node, 1), node.inputs[0].rank
         axis: Any = tuple(sorted(int(a) % rank if rank else int(a) for a in np.atleast_1d(axes)))
         keeps = bool(node.attrs.get("keep_dims"))
         if rank is not None and len(axis) == rank and not keeps:
@@ -54,7 +80,7 @@ def reduction(name: str) -> Rule:
     return rule
 
 
-def _constant(node: Node, index: int) -> np.ndarray:
+def python(node: Node, index: int) -> np.ndarray:
     """An input that Keras wants as a Python value."""
     array = node.inputs[index].constant
     if array is None:
@@ -63,11 +89,7 @@ def _constant(node: Node, index: int) -> np.ndarray:
 
 
 def _axis(node: Node, index: int) -> int:
-    return int(_constant(node, index))
-
-
-def cast(node: Node, texts: list[str]) -> str:
-    return called("cast", texts[0], literal(node.outputs[0].dtype))
+    return int(python(node, index))
 
 
 def bias_add(node: Node, texts: list[str]) -> str:
@@ -101,16 +123,6 @@ def add_all(node: Node, texts: list[str]) -> str:
     return found
 
 
-def of_arguments(name: str, **places: int) -> Rule:
-    """A function of the first input, whose other inputs are arguments by name."""
-
-    def rule(node: Node, texts: list[str]) -> str:
-        given = {k: Code(shape(node, i, texts)) for k, i in places.items()}
-        return called(name, texts[0], **given)
-
-    return rule
-
-
 def shape(node: Node, index: int, texts: list[str]) -> str:
     return argument(node.inputs[index], texts[index])
 
@@ -119,18 +131,6 @@ def full(node: Node, texts: list[str]) -> str:
     dtype = node.outputs[0].dtype
     options = {} if dtype == "float32" else {"dtype": dtype}
     return called("full", shape(node, 0, texts), texts[1], **options)
-
-
-def expand_dims(node: Node, texts: list[str]) -> str:
-    return called("expand_dims", texts[0], axis=int(_constant(node, 1).item()))
-
-
-def reshape(node: Node, texts: list[str]) -> str:
-    return called("reshape", texts[0], shape(node, 1, texts))
-
-
-def size(node: Node, texts: list[str]) -> str:
-    return f"ops.shape({texts[0]})[{node.attrs['axis']}]"
 
 
 def sizes(node: Node, texts: list[str]) -> str:
@@ -155,19 +155,15 @@ def concatenate(node: Node, texts: list[str]) -> str:
 def split(node: Node, texts: list[str]) -> str:
     if node.kind == "Split":
         return called("split", texts[1], str(node.attrs["num_split"]), axis=_axis(node, 0))
-    sizes = _constant(node, 1)
+    sizes = python(node, 1)
     if (sizes < 0).any():
         raise UnknownOperationError("a part's size is what is left over")
     ends = tuple(int(x) for x in np.cumsum(sizes)[:-1])
     return called("split", texts[0], literal(list(ends)), axis=_axis(node, 2))
 
 
-def unstack(node: Node, texts: list[str]) -> str:
-    return called("unstack", texts[0], str(node.attrs["num"]), axis=node.attrs["axis"])
-
-
 def one_hot(node: Node, texts: list[str]) -> str:
-    depth, (on, off) = argument(node.inputs[1], texts[1]), (_constant(node, i) for i in (2, 3))
+    depth, (on, off) = argument(node.inputs[1], texts[1]), (python(node, i) for i in (2, 3))
     axis, dtype = node.attrs.get("axis", -1), node.outputs[0].dtype
     options = {"axis": None if axis == -1 else axis, "dtype": None if dtype == "float32" else dtype}
     made = called("one_hot", texts[0], depth, **options)
@@ -177,9 +173,14 @@ def one_hot(node: Node, texts: list[str]) -> str:
 
 
 def take(node: Node, texts: list[str]) -> str:
-    if node.attrs.get("batch_dims"):
-        raise UnknownOperationError("it gathers by batch dimensions")
-    return called("take", texts[0], texts[1], axis=_axis(node, 2))
+    axis, (given, index), several = _axis(node, 2), node.inputs[:2], node.attrs.get("batch_dims")
+    if not several:
+        return called("take", texts[0], texts[1], axis=axis)
+    if axis != several or not given.rank or index.rank != axis + 1:
+        raise UnknownOperationError("it gathers slices by batch dimensions")
+    more = given.rank - index.rank
+    text = f"{primary(texts[1])}[..., {', '.join(['None'] * more)}]" if more else texts[1]
+    return called("take_along_axis", texts[0], text, axis=axis)
 
 
 def gather_nd(node: Node, texts: list[str]) -> str:
@@ -191,15 +192,17 @@ def gather_nd(node: Node, texts: list[str]) -> str:
     index = parts[0]
     for size, part in zip(shape[1:depth], parts[1:], strict=True):
         index = infix(infix(index, "*", str(size)), "+", part)
-    rest = shape[depth:]
-    if rest.count(None) > 0:
+    known = [n for n in shape[:depth] if n is not None]
+    first = math.prod(known) if len(known) == depth and None in shape[depth:] else -1
+    sizes = (first, *(-1 if n is None else n for n in shape[depth:]))
+    if sizes.count(-1) > 1:
         raise UnknownOperationError("the sizes of a gathered row are not known")
-    given = texts[0] if depth == 1 else called("reshape", texts[0], literal((-1, *rest)))
+    given = texts[0] if depth == 1 else called("reshape", texts[0], literal(sizes))
     return called("take", given, index, axis=0)
 
 
 def sliced(node: Node, texts: list[str]) -> str:
-    begins, sizes = _constant(node, 1), _constant(node, 2)
+    begins, sizes = python(node, 1), python(node, 2)
     parts = [
         _range(int(b) or None, None if s < 0 else int(b + s))
         for b, s in zip(begins, sizes, strict=True)
@@ -259,68 +262,8 @@ def where(node: Node, texts: list[str]) -> str:
     return called("where", text, *texts[1:])
 
 
-def pool(name: str) -> Rule:
-    def rule(node: Node, texts: list[str]) -> str:
-        last = node.attrs.get("data_format", "NHWC")[-1] == "C"
-        # Keras infers a wrong shape for a number.
-        size, strides = (_spatial(node.attrs[key], last) for key in ("ksize", "strides"))
-        if node.attrs["padding"] == "EXPLICIT":
-            raise UnknownOperationError("explicit padding")
-        return called(
-            name,
-            texts[0],
-            literal(size),
-            strides=None if strides == size else strides,
-            padding=None if node.attrs["padding"] == "VALID" else "same",
-            data_format=None if last else "channels_first",
-        )
-
-    return rule
-
-
-def _spatial(sizes: Any, channels_last: bool) -> tuple[int, ...]:
-    """The numbers of the spatial dimensions, of an attribute that has one of each dimension."""
-    return tuple(sizes[1:-1] if channels_last else sizes[2:])
-
-
-def convolution(name: str) -> Rule:
-    def rule(node: Node, texts: list[str]) -> str:
-        last = node.attrs.get("data_format", "NHWC")[-1] == "C"
-        given, padding = texts[0], node.attrs["padding"].lower()
-        if padding == "explicit":
-            ends = node.attrs["explicit_paddings"]
-            given = called("pad", given, literal(tuple(zip(ends[::2], ends[1::2], strict=True))))
-            padding = "valid"
-        strides, rates = (_spatial(node.attrs[key], last) for key in ("strides", "dilations"))
-        return called(
-            name,
-            given,
-            texts[1],
-            strides=strides if set(strides) - {1} else None,
-            padding=padding,
-            data_format=None if last else "channels_first",
-            dilation_rate=rates if set(rates) - {1} else None,
-        )
-
-    return rule
-
-
-def batch_norm(node: Node, texts: list[str]) -> str:
-    """Of a fused operation in inference, which normalizes by the given mean and variance."""
-    if node.attrs.get("is_training", True):
-        raise UnknownOperationError("it normalizes by the batch, outside of a layer")
-    x, scale, offset, mean, variance = texts
-    axis = -1 if node.attrs.get("data_format", "NHWC")[-1] == "C" else 1
-    options = {"offset": offset, "scale": scale, "epsilon": literal(node.attrs["epsilon"])}
-    return called(
-        "batch_normalization",
-        *[x, mean, variance, f"axis={axis}"],
-        *[f"{k}={v}" for k, v in options.items()],
-    )
-
-
 def band_part(node: Node, texts: list[str]) -> str:
-    lower, upper = int(_constant(node, 1)), int(_constant(node, 2))
+    lower, upper = int(python(node, 1)), int(python(node, 2))
     if (lower < 0) == (upper < 0):
         raise UnknownOperationError("a band with two bounds")
     return (
@@ -331,7 +274,7 @@ def band_part(node: Node, texts: list[str]) -> str:
 
 
 def pad(node: Node, texts: list[str]) -> str:
-    widths = tuple(tuple(int(x) for x in row) for row in _constant(node, 1))
+    widths = tuple(tuple(int(x) for x in row) for row in python(node, 1))
     if node.kind == "MirrorPad":
         return called("pad", texts[0], literal(widths), mode=node.attrs["mode"].lower())
     value = texts[2] if node.kind == "PadV2" and texts[2] not in ("0.0", "0") else None
@@ -365,30 +308,34 @@ def random(name: str) -> Rule:
     return rule
 
 
-def arg_best(name: str) -> Rule:
-    return lambda node, texts: called(name, texts[0], axis=_axis(node, 1))
-
-
 def keras_function(node: Node, texts: list[str]) -> str:
     """A call that the recognition of layers found."""
     return called(node.attrs["function"], *texts, **node.attrs["options"])
-
-
-def attribute_function(name: str, **attributes: str) -> Rule:
-    """A function with an operation's attributes as options."""
-
-    def rule(node: Node, texts: list[str]) -> str:
-        return called(name, *texts, **{k: node.attrs[v] for k, v in attributes.items()})
-
-    return rule
-
-
-def cross_entropy(name: str) -> Rule:
-    """The loss of a cross entropy, which is its first output; the other is a gradient."""
-    return lambda node, texts: called(name, texts[1], texts[0], from_logits=True)
 
 
 def written(node: Node, texts: list[str]) -> str:
     """Python text that a step before has made."""
     text: str = node.attrs["text"]
     return text.format(*(primary(each) for each in texts))
+
+
+def diagonal(node: Node, texts: list[str]) -> str:
+    """The main diagonal of matrices: taken, set, or with zeros around it."""
+    numbers = [int(python(node, i)) for i, v in enumerate(node.inputs) if i and v.rank == 0]
+    wanted = [0, -1, -1] if node.kind.startswith("MatrixDiagV") else [0]
+    if any(n != m for n, m in zip(numbers, wanted, strict=False)):
+        raise UnknownOperationError("another diagonal than the main one")
+    if "Part" in node.kind:
+        return called("diagonal", texts[0], axis1=-2, axis2=-1)
+    rows, size = (node.outputs[0].shape or (None,))[-2:]
+    if size is None or rows != size:
+        raise UnknownOperationError("the size of the matrices is not known, or not square")
+    given, others = (texts[1], texts[0]) if "Set" in node.kind else (texts[0], "0")
+    main = f'ops.eye({size}, dtype="bool")'
+    return called("where", main, f"{primary(given)}[..., None]", others)
+
+
+def reverse_sequence(node: Node, texts: list[str]) -> str:
+    if (node.attrs["seq_dim"], node.attrs["batch_dim"]) != (1, 0):
+        raise UnknownOperationError("another axis than the second one")
+    return f"reverse_sequence({', '.join(texts)})"

@@ -5,6 +5,7 @@ An operation that it lacks is written as TensorFlow's own, `tf.raw_ops.NAME`, un
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.tf_internals import op_def_registry
 from tpu_estimator_compat.tools.to_keras import expressions as e
+from tpu_estimator_compat.tools.to_keras import images
 from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
 from tpu_estimator_compat.tools.to_keras.expressions import Rule, UnknownOperationError
 from tpu_estimator_compat.tools.to_keras.graph import (
@@ -49,15 +51,21 @@ def expression(node: Node, texts: list[str]) -> str:
       UnknownOperationError: the operation, with its attributes, has no form in Keras or in
         `tf.raw_ops`.
     """
-    return (_of_tensorflow if needs_tensorflow(node) else RULES[node.kind])(node, texts)
+    strings = any(value.dtype == "string" for value in [*node.inputs, *node.outputs])
+    if node.kind in RULES and (not strings or node.kind in (EXPRESSION, SIZE, SIZES)):
+        with contextlib.suppress(UnknownOperationError):
+            return RULES[node.kind](node, list(texts))
+    return _of_tensorflow(node, texts) + "[0]" * (node.kind in FIRST_ALONE)
 
 
 def needs_tensorflow(node: Node) -> bool:
     """Whether the expression is one of TensorFlow: Keras has no such operation, or no strings."""
-    if node.kind in _WRITTEN_APART | {EXPRESSION, SIZE, SIZES}:
+    if node.kind in _WRITTEN_APART:
         return False
-    strings = any(value.dtype == "string" for value in [*node.inputs, *node.outputs])
-    return strings or node.kind not in RULES
+    try:
+        return "tf." in expression(node, ["x"] * len(node.inputs))
+    except UnknownOperationError:
+        return True
 
 
 def refused(program: Program) -> list[str]:
@@ -126,6 +134,9 @@ def _same_names() -> dict[str, Rule]:
         "Rsqrt:rsqrt Selu:selu Sigmoid:sigmoid Sign:sign Sin:sin Sinh:sinh Softmax:softmax "
         "Softplus:softplus Softsign:softsign Sqrt:sqrt Square:square Tan:tan Tanh:tanh "
         "ZerosLike:zeros_like BitwiseAnd:bitwise_and BitwiseOr:bitwise_or Cholesky:cholesky "
+        "Cross:cross Erfc:erfc Inv:reciprocal "
+        "Invert:bitwise_invert LeftShift:bitwise_left_shift Reciprocal:reciprocal "
+        "RGBToHSV:image.rgb_to_hsv RightShift:bitwise_right_shift "
         "StopGradient:stop_gradient BitwiseXor:bitwise_xor MatrixInverse:inv LogicalXor:logical_xor"
     )
     pairs = (pair.split(":") for pair in names.split())
@@ -135,48 +146,51 @@ def _same_names() -> dict[str, Rule]:
 _OPERATORS = {"AddV2": "+", "Add": "+", "Sub": "-", "Mul": "*", "RealDiv": "/"}
 _OPERATORS |= {"FloorDiv": "//", "FloorMod": "%", "Less": "<", "LessEqual": "<="}
 _OPERATORS |= {"Greater": ">", "GreaterEqual": ">="}
+_DIAGONALS = "Diag DiagV3 DiagPart DiagPartV3 SetDiag SetDiagV3"
 RULES: dict[str, Rule] = {
     **_same_names(),
     **{kind: e.operator(sign) for kind, sign in _OPERATORS.items()},
     "AddN": e.add_all,
     "All": e.reduction("all"),
     "Any": e.reduction("any"),
-    "ArgMax": e.arg_best("argmax"),
-    "ArgMin": e.arg_best("argmin"),
-    "AvgPool": e.pool("average_pool"),
-    "AvgPool3D": e.pool("average_pool"),
+    "ArgMax": e.form("ops.argmax({x0}, axis={c1})"),
+    "ArgMin": e.form("ops.argmin({x0}, axis={c1})"),
+    "AvgPool": images.pool("average_pool"),
+    "AvgPool3D": images.pool("average_pool"),
     "BatchMatMul": e.matmul,
     "BatchMatMulV2": e.matmul,
     "BatchMatMulV3": e.matmul,
     "BiasAdd": e.bias_add,
-    "Cast": e.cast,
+    "Cast": e.form("ops.cast({x0}, {dtype})"),
     "ClipByValue": e.function("clip"),
     "ConcatV2": e.concatenate,
-    "Conv2D": e.convolution("conv"),
-    "Conv3D": e.convolution("conv"),
+    "Conv2D": images.convolution("conv"),
+    "Conv3D": images.convolution("conv"),
     "Cumprod": e.running("cumprod"),
     "Cumsum": e.running("cumsum"),
     "Div": e.divide,
-    "DepthwiseConv2dNative": e.convolution("depthwise_conv"),
-    "Einsum": lambda node, t: e.called("einsum", literal(node.attrs["equation"]), *t),
+    "DepthToSpace": e.form("ops.depth_to_space({x0}, {block_size})"),
+    "DepthwiseConv2dNative": images.convolution("depthwise_conv"),
+    "Einsum": e.form("ops.einsum({equation}, {all})"),
     EXPRESSION: e.written,
-    "ExpandDims": e.expand_dims,
+    "ExpandDims": e.form("ops.expand_dims({x0}, axis={c1})"),
+    "ExtractImagePatches": images.patches,
     "Fill": e.full,
     FUNCTION: e.keras_function,
-    "FusedBatchNorm": e.batch_norm,
-    "FusedBatchNormV2": e.batch_norm,
-    "FusedBatchNormV3": e.batch_norm,
+    "FusedBatchNorm": images.batch_norm,
+    "FusedBatchNormV2": images.batch_norm,
+    "FusedBatchNormV3": images.batch_norm,
     "GatherNd": e.gather_nd,
     "GatherV2": e.take,
-    "InTopKV2": lambda node, t: e.called("in_top_k", t[1], t[0], k=e.Code(e.shape(node, 2, t))),
-    "L2Loss": lambda node, t: infix(f"ops.sum(ops.square({t[0]}))", "/", "2"),
-    "LeakyRelu": e.attribute_function("leaky_relu", negative_slope="alpha"),
+    "InTopKV2": e.form("ops.in_top_k({x1}, {x0}, k={a2})"),
+    "L2Loss": e.form("ops.sum(ops.square({x0})) / 2"),
+    "LeakyRelu": e.form("ops.leaky_relu({x0}, negative_slope={alpha})"),
+    "LRN": e.form("local_response_normalization({x0}, {depth_radius}, {bias}, {alpha}, {beta})"),
     "MatMul": e.matmul,
-    "MatrixDeterminant": e.function("det"),
-    "MatrixBandPart": e.band_part,
+    **{f"Matrix{kind}": e.diagonal for kind in _DIAGONALS.split()},
     "Max": e.reduction("max"),
-    "MaxPool": e.pool("max_pool"),
-    "MaxPool3D": e.pool("max_pool"),
+    "MaxPool": images.pool("max_pool"),
+    "MaxPool3D": images.pool("max_pool"),
     "Mean": e.reduction("mean"),
     "Min": e.reduction("min"),
     "MirrorPad": e.pad,
@@ -187,31 +201,41 @@ RULES: dict[str, Rule] = {
     "Prod": e.reduction("prod"),
     "RandomStandardNormal": e.random("normal"),
     "RandomUniform": e.random("uniform"),
-    "Range": lambda node, t: e.called("arange", *t),
-    "Reshape": e.reshape,
-    "Roll": e.of_arguments("roll", shift=1, axis=2),
-    "ReverseV2": e.of_arguments("flip", axis=1),
+    "Range": e.function("arange"),
+    "Reshape": e.form("ops.reshape({x0}, {a1})"),
+    "ResizeBicubic": images.resize("bicubic"),
+    "ResizeBilinear": images.resize("bilinear"),
+    "ResizeNearestNeighbor": images.resize("nearest"),
+    "ReverseSequence": e.reverse_sequence,
+    "Roll": e.form("ops.roll({x0}, shift={a1}, axis={a2})"),
+    "ReverseV2": e.form("ops.flip({x0}, axis={a1})"),
+    "ScatterNd": e.form("ops.scatter({x0}, {x1}, {a2})"),
     "Select": e.where,
     "SelectV2": e.where,
     "Shape": e.function("shape"),
-    SIZE: e.size,
+    SIZE: e.form("ops.shape({x0})[{axis}]"),
     SIZES: e.sizes,
-    "Size": lambda node, t: e.called("size", *t),
+    "Size": e.function("size"),
     "Slice": e.sliced,
-    "SoftmaxCrossEntropyWithLogits": e.cross_entropy("categorical_crossentropy"),
-    "SparseSoftmaxCrossEntropyWithLogits": e.cross_entropy("sparse_categorical_crossentropy"),
+    "SoftmaxCrossEntropyWithLogits": e.form(
+        "ops.categorical_crossentropy({x1}, {x0}, from_logits=True)"
+    ),
+    "SparseSoftmaxCrossEntropyWithLogits": e.form(
+        "ops.sparse_categorical_crossentropy({x1}, {x0}, from_logits=True)"
+    ),
+    "SpaceToDepth": e.form("ops.space_to_depth({x0}, {block_size})"),
     "Split": e.split,
     "SplitV": e.split,
     "SquaredDifference": lambda node, t: f"ops.square({infix(t[0], '-', t[1])})",
     "Squeeze": e.squeeze,
     "StridedSlice": e.strided_slice,
     "Sum": e.reduction("sum"),
-    "Tile": e.of_arguments("tile", repeats=1),
-    "TopKV2": lambda node, t: e.called("top_k", t[0], e.argument(node.inputs[1], t[1])),
-    "Transpose": e.of_arguments("transpose", axes=1),
+    "TensorScatterAdd": e.form('ops.scatter_update({all}, reduction="add")'),
+    "TensorScatterUpdate": e.function("scatter_update"),
+    "Tile": e.form("ops.tile({x0}, repeats={a1})"),
+    "TopKV2": e.form("ops.top_k({x0}, {a1})"),
+    "Transpose": e.form("ops.transpose({x0}, axes={a1})"),
     "TruncatedNormal": e.random("truncated_normal"),
-    "Unpack": e.unstack,
-    "UnsortedSegmentSum": lambda node, t: e.called(
-        "segment_sum", *t[:2], num_segments=e.Code(e.argument(node.inputs[2], t[2]))
-    ),
+    "Unpack": e.form("ops.unstack({x0}, {num}, axis={axis})"),
+    "UnsortedSegmentSum": e.form("ops.segment_sum({x0}, {x1}, num_segments={a2})"),
 }

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.tools.to_keras.graph import TRAINING, Node, Value, Weight
+from tpu_estimator_compat.tools.to_keras.graph import (
+    INPUT,
+    LABEL,
+    TRAINING,
+    Node,
+    Value,
+    Weight,
+    ordered,
+)
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
 from tpu_estimator_compat.tools.to_keras.simplify import elements_of
@@ -84,9 +92,9 @@ def leaky_relu(found: Found, _: Variables) -> Call:
 
 
 def normalize(found: Found, _: Variables) -> Call:
-    [axis] = _axes(found)
-    need(found["least"] > 0)
-    options = {"axis": _short(axis, found["x"]), "epsilon": _decimal(math.sqrt(found["least"]))}
+    axes = _axes(found)
+    need(len(axes) == 1, found["least"] > 0)
+    options = {"axis": _short(axes[0], found["x"]), "epsilon": _decimal(math.sqrt(found["least"]))}
     return Call("ops.normalize", [found["x"]], options=options)
 
 
@@ -150,12 +158,15 @@ def _dense(x: Value, kernel: Made | None) -> Call:
 
 
 def is_data(x: Value) -> bool:
-    """Whether a layer may take a value: not one that variables make, nor a row's number."""
-    node = x.node
-    while node.kind == "Reshape":
-        node = node.inputs[0].node
-    made = x.constant is not None or Made.of(x) is not None
-    return bool(x.shape) and not made and node.kind != "OneHot"
+    """Whether a layer may take a value: one of the program's inputs, and no row's number."""
+    before = {node.kind for node in ordered([x.node])}
+    return bool(x.shape) and not before.isdisjoint((INPUT, LABEL)) and _origin(x) != "OneHot"
+
+
+def _origin(x: Value) -> str:
+    while x.node.kind == "Reshape":
+        x = x.node.inputs[0]
+    return x.node.kind
 
 
 def _need_leading(found: Found) -> None:

@@ -12,6 +12,7 @@ from textwrap import wrap
 
 import keras
 
+from tpu_estimator_compat.tools.to_keras import helpers
 from tpu_estimator_compat.tools.to_keras.classes import Part, divide
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Program, Value, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
@@ -56,6 +57,7 @@ def write(
     code += [line for cls in classes for line in _class(cls, "layers.Layer")]
     code += _model(model, program, training, methods)
     code += _make_model(training)
+    code = [*helpers.sources(code), *code]
     return Written(_file(_marked(code), title, notes), dict(model.weights(root)))
 
 
@@ -104,8 +106,14 @@ def _file(code: list[str], title: str, notes: Sequence[str]) -> str:
         name for name in ("math", "numpy as np") if re.search(rf"\b{name.split()[-1]}\.", text)
     ]
     head += ["", *(f"import {name}" for name in modules), *[""] * bool(modules), "import keras"]
-    head += ["import tensorflow as tf"] if _OF_TENSORFLOW.search(text) else []
+    needed = sorted(set(re.findall(r"\btf\.[\w.]+", text)))
+    head += ["import tensorflow as tf"] if needed else []
     head += [f"from keras import {', '.join(used)}"] if used else []
+    if needed:
+        says = f"Set KERAS_BACKEND=tensorflow. This model has {', '.join(needed)}."
+        head += ["", 'if keras.backend.backend() != "tensorflow":', "    raise ImportError("]
+        head += [f'        "{part}"' for part in wrap(says, 88, drop_whitespace=False)]
+        head += ["    )"]
     return "\n".join(head) + "\n" + text
 
 
