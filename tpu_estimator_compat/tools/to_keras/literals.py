@@ -20,10 +20,8 @@ def literal(value: Any) -> str:
         return value.text
     if isinstance(value, np.ndarray):
         value = value[()] if value.ndim == 0 else tuple(value)
-    if isinstance(value, np.bool_):
-        value = bool(value)
-    if isinstance(value, np.integer):
-        value = int(value)
+    if isinstance(value, (np.bool_, np.integer)):
+        value = value.item()
     if isinstance(value, bytes):
         value = value.decode(errors="backslashreplace")
     if isinstance(value, (float, np.floating)):
@@ -56,35 +54,21 @@ def argument(value: Value, text: str) -> str:
     return text if value.constant is None else literal(value.constant)
 
 
+OPERATORS = {"**": 70, "*": 50, "/": 50, "//": 50, "%": 50, "+": 40, "-": 40}
+OPERATORS |= {"<": 20, "<=": 20, ">": 20, ">=": 20}
+_BINDS = {"Pow": 70, "Add": 40, "Sub": 40, "BitAnd": 32, "BitXor": 31, "BitOr": 30}
+
+
 def precedence(text: str) -> int:
     """How strongly an expression binds: 100 for a name, a call or a number, less for `a + b`."""
     node = ast.parse(text, mode="eval").body
     if isinstance(node, ast.BinOp):
-        return _BINDS[type(node.op)]
+        return _BINDS.get(type(node.op).__name__, 50)
     if isinstance(node, ast.UnaryOp):
         return 10 if isinstance(node.op, ast.Not) else 60
     if isinstance(node, ast.Compare):
         return 20
-    if isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda)):
-        return 5
-    return 100
-
-
-_BINDS: dict[type, int] = {
-    ast.Pow: 70,
-    ast.Mult: 50,
-    ast.Div: 50,
-    ast.FloorDiv: 50,
-    ast.Mod: 50,
-    ast.MatMult: 50,
-    ast.Add: 40,
-    ast.Sub: 40,
-    ast.BitAnd: 32,
-    ast.BitXor: 31,
-    ast.BitOr: 30,
-}
-OPERATORS = {"**": 70, "*": 50, "/": 50, "//": 50, "%": 50, "+": 40, "-": 40}
-OPERATORS |= {"<": 20, "<=": 20, ">": 20, ">=": 20}
+    return 5 if isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda)) else 100
 
 
 def infix(left: str, operator: str, right: str) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tpu_estimator_compat.tools.to_keras.classes import Part
-from tpu_estimator_compat.tools.to_keras.graph import LAYER, Layer, Node, Weight
+from tpu_estimator_compat.tools.to_keras.graph import LAYER, Node
+from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.training.losses import assigned_name
 
 TOKEN = re.compile(r"\b[vmf]_\d{6}\b")
@@ -22,21 +23,29 @@ class Member:
       token: stands for its name.
       name: what it may be called.
       cls: "layers.Dense", "add_weight", or a class of the file.
-      arguments: of the constructor, by name.
+      things: the layer, weight or part itself; several for a list.
+      arguments: of each thing, those of its constructor by name.
       positional: how many of them are written without a name.
-      several: for a list, the arguments of each element.
-      things: of a layer or weight, or of each of the list, itself.
-      parts: of a class of the file, the part or parts that it is.
     """
 
     token: str
     name: str
     cls: Any
-    arguments: dict[str, Any]
+    things: list[Any]
+    arguments: list[dict[str, Any]]
     positional: int = 0
-    several: list[dict[str, Any]] | None = None
-    things: list[Layer | Weight] = dataclasses.field(default_factory=list)
-    parts: list[Part] = dataclasses.field(default_factory=list)
+
+    @property
+    def varying(self) -> list[str]:
+        """The arguments that differ among the elements of a list."""
+        rows = [{k: literal(v) for k, v in given.items()} for given in self.arguments]
+        return [name for name in rows[0] if any(row[name] != rows[0][name] for row in rows)]
+
+    @property
+    def elements(self) -> tuple[Any, ...]:
+        """What differs among the elements of a list."""
+        rows = [tuple(given[name] for name in self.varying) for given in self.arguments]
+        return tuple(row[0] if len(row) == 1 else row for row in rows)
 
 
 @dataclasses.dataclass

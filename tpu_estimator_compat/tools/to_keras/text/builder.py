@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -45,19 +46,6 @@ _INLINE = 44
 """The longest expression that is written within another, names of two letters assumed."""
 _DEEPEST = 3
 _GIVEN = ("carry", "element")
-
-
-def _within(part: Part, thing: Layer | Weight, made: dict[Part, Made]) -> str | None:
-    """The attributes that lead from a part to a layer or weight in it."""
-    for path, each in made[part].cls.things(part):
-        of_layer = (
-            [k for k, b in each.bound.items() if thing in b.weights]
-            if isinstance(each, Layer)
-            else []
-        )
-        if each is thing or of_layer:
-            return indexed(".".join([path, *of_layer[:1]]))
-    return None
 
 
 class Builder:
@@ -242,14 +230,17 @@ class Builder:
     def _find(self, thing: Layer | Weight) -> str | None:
         """Where a layer of a part within is, or a weight of a layer or of a part."""
         for item in self.body.part.items:
+            things: Iterable[tuple[str, Layer | Weight]] = ()
             if isinstance(item, Part):
-                inner = _within(item, thing, self.made)
-                if inner is not None:
-                    return f"{self.object(item)}.{inner}"
-            elif item.kind == LAYER:
-                names = [name for name, b in item.layer.bound.items() if thing in b.weights]
-                if names:
-                    return f"{self.object(item)}.{names[0]}"
+                things = self.made[item].cls.things(item)
+            elif item.kind == LAYER and item.layer is not thing:
+                things = [("", item.layer)]
+            for path, each in things:
+                bound = each.bound if isinstance(each, Layer) else {}
+                names = [name for name, found in bound.items() if thing in found.weights]
+                if each is thing or names:
+                    steps = [self.object(item), path, *names[:1]]
+                    return indexed(".".join(filter(None, steps)))
         return None
 
     def member(self, items: Sequence[Node | Part]) -> Member:
@@ -257,18 +248,19 @@ class Builder:
         first = items[0]
         token = f"m_{next(self._number):06d}"
         if isinstance(first, Part):
-            made = self.made[first]
-            member = Member(token, name_of(first.name), made.cls, made.arguments)
-            member.parts = [each for each in items if isinstance(each, Part)]
-            arguments = [self.made[each].arguments for each in member.parts]
+            parts = [each for each in items if isinstance(each, Part)]
+            arguments = [self.made[each].arguments for each in parts]
+            cls = self.made[first].cls
+            member = Member(token, name_of(first.name), cls, [*parts], arguments)
         else:
-            names = _parameters_of(first.layer.cls)[: len(first.layer.args)]
             layers = [each.layer for each in items if isinstance(each, Node)]
+            cls, positional = first.layer.cls, len(first.layer.args)
+            names = ([*parameters_of(cls)] or [str(i) for i in range(positional)])[:positional]
             arguments = [dict(zip(names, x.args, strict=True)) | x.options for x in layers]
-            member = Member(token, self._layer_name(first.layer), first.layer.cls, arguments[0])
-            member.positional, member.things = len(names), [*layers]
+            name = self._layer_name(first.layer)
+            member = Member(token, name, cls, [*layers], arguments, positional)
         if len(items) > 1:
-            member.several, member.name = arguments, _plural(base_of(member.name))
+            member.name = _plural(base_of(member.name))
         self.body.members.append(member)
         return member
 
@@ -294,7 +286,7 @@ class Builder:
             options |= {} if weight.trainable else {"trainable": False}
             name = [s for s in weight.name.split("/") if not re.match(r"part_\d+$", s)][-1]
             token = f"m_{next(self._number):06d}"
-            member = Member(token, name_of(name), "add_weight", options, things=[weight])
+            member = Member(token, name_of(name), "add_weight", [weight], [options])
             self.body.members.append(member)
             self.objects[weight] = f"self.{token}"
         return self.objects[weight]
@@ -367,16 +359,12 @@ def _depth(text: str) -> int:
     return max(levels, default=0)
 
 
-def _parameters_of(cls: str) -> list[str]:
-    found = getattr(keras.layers, cls.removeprefix("layers."), None)
-    return [*inspect.signature(found).parameters] if found else [str(i) for i in range(9)]
-
-
-def default_of(cls: Any, argument: str) -> Any:
-    """What a layer of Keras takes for an argument that is not given."""
-    found = getattr(keras.layers, str(cls).removeprefix("layers."), None)
+@functools.cache
+def parameters_of(cls: Any) -> dict[str, Any]:
+    """The arguments of a layer of Keras, with what it takes where one is not given."""
+    found = getattr(keras.layers, str(cls).partition("layers.")[2], None)
     parameters = inspect.signature(found).parameters if found else {}
-    return parameters[argument].default if argument in parameters else inspect.Parameter.empty
+    return {name: parameter.default for name, parameter in parameters.items()}
 
 
 def _plural(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -12,13 +13,14 @@ from tpu_estimator_compat.tools.to_keras.classes import Part
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Code, Layer, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Made, Member, base_of
-from tpu_estimator_compat.tools.to_keras.text.builder import Builder, default_of
+from tpu_estimator_compat.tools.to_keras.text.builder import Builder, parameters_of
 from tpu_estimator_compat.tools.to_keras.text.naming import names_of
 
 _PIECE = re.compile(
     r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|(?<![\w.])\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])'
 )
 _MOST_PARAMETERS = 4
+_NONE = inspect.Parameter.empty
 Place = tuple[Any, ...]
 
 
@@ -53,8 +55,8 @@ class Class:
     def things(self, part: Part) -> Iterator[tuple[str, Layer | Weight]]:
         """By the path of attributes, the layers and weights of an object."""
         for member, own in zip(self.body.members, self.bodies[part].members, strict=True):
-            for i, thing in enumerate([*own.things, *own.parts]):
-                path = self.names[member.token] + (f".{i}" if own.several is not None else "")
+            for i, thing in enumerate(own.things):
+                path = self.names[member.token] + (f".{i}" if len(own.things) > 1 else "")
                 if isinstance(thing, Part):
                     yield from ((f"{path}.{k}", each) for k, each in own.cls.things(thing))
                 else:
@@ -105,49 +107,30 @@ class Class:
 
     def _made(self, i: int, member: Member) -> str:
         cls = "self.add_weight" if member.cls == "add_weight" else member.cls
-        varying = _varying(member)
+        varying = member.varying
         given = []
-        for k, (name, value) in enumerate(member.arguments.items()):
+        for k, (name, value) in enumerate(member.arguments[0].items()):
             text = self.texts.get((i, name)) or literal(value)
             if name in varying:
                 text = name if len(varying) > 1 or name.isidentifier() else "each"
-            elif (
-                name in _defaults(member)
-                and text == literal(value)
-                and value == default_of(member.cls, name)
-            ):
+            elif text == literal(value) and value == parameters_of(member.cls).get(name, _NONE):
                 continue
-            alone = isinstance(member.cls, Class) and len(member.arguments) == 1
+            alone = isinstance(member.cls, Class) and len(member.arguments[0]) == 1
             given.append(text if k < member.positional or alone else f"{name}={text}")
         if member.cls == "add_weight":
             given.append(f'name="{self.names[member.token]}"')
         made = f"{cls}({', '.join(given)})"
-        if member.several is None:
+        if len(member.things) == 1:
             return made
         if not varying:
-            count = self.texts.get((i, "count")) or str(len(member.several))
+            count = self.texts.get((i, "count")) or str(len(member.things))
             return f"[{made} for _ in range({count})]"
-        elements = self.texts.get((i, "each")) or literal(_elements(member))
+        elements = self.texts.get((i, "each")) or literal(member.elements)
         return f"[{made} for {', '.join(varying)} in {elements}]"
-
-
-def _defaults(member: Member) -> set[str]:
-    return set() if isinstance(member.cls, Class) else set(member.arguments)
-
-
-def _varying(member: Member) -> list[str]:
-    """The arguments that differ among the elements of a list."""
-    several = member.several or []
-    return [n for n in member.arguments if any(_differ(each[n], several[0][n]) for each in several)]
 
 
 def _differ(a: Any, b: Any) -> bool:
     return literal(a) != literal(b)
-
-
-def _elements(member: Member) -> tuple[Any, ...]:
-    rows = [tuple(each[name] for name in _varying(member)) for each in member.several or ()]
-    return tuple(row[0] if len(row) == 1 else row for row in rows)
 
 
 def classes_of(root: Part, made: dict[Part, Made]) -> list[Class]:
@@ -214,9 +197,9 @@ def _skeleton(body: Body) -> Any:
             order.get(m.token),
             m.cls,
             m.positional,
-            tuple(sorted(m.things[0].bound)) if m.things and isinstance(m.things[0], Layer) else (),
-            m.several is not None,
-            tuple(_varying(m)),
+            tuple(sorted(m.things[0].bound)) if isinstance(m.things[0], Layer) else (),
+            len(m.things) > 1,
+            tuple(m.varying),
         )
         for m in body.members
     ]
@@ -273,17 +256,17 @@ def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
     first = bodies[0]
     for i, member in enumerate(first.members):
         others = [body.members[i] for body in bodies]
-        names = list(dict.fromkeys(name for other in others for name in other.arguments))
-        for name in names:
-            for other in others:
-                for given in [other.arguments, *(other.several or [])]:
-                    given.setdefault(name, _filled(member.cls, name, others))
-            if name not in _varying(member):
-                yield (i, name), name, [other.arguments[name] for other in others]
-        if member.several is not None and _varying(member):
-            yield (i, "each"), f"all_{_varying(member)[0]}", [_elements(o) for o in others]
-        elif member.several is not None:
-            yield (i, "count"), "count", [len(other.several or ()) for other in others]
+        rows = [given for other in others for given in other.arguments]
+        for name in dict.fromkeys(name for given in rows for name in given):
+            filled = _filled(member.cls, name, rows)
+            for given in rows:
+                given.setdefault(name, filled)
+            if name not in member.varying:
+                yield (i, name), name, [other.arguments[0][name] for other in others]
+        if member.varying:
+            yield (i, "each"), f"all_{member.varying[0]}", [other.elements for other in others]
+        else:
+            yield (i, "count"), "count", [len(other.things) for other in others]
     for i, (_, statement) in enumerate(first.all()):
         for j, line in [(-1, statement.start), *enumerate(statement.lines)]:
             texts = [_line(body, i, j) for body in bodies]
@@ -293,10 +276,10 @@ def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
                     yield ("number", i, j, k), _keyword(line[: found.start()]), values
 
 
-def _filled(cls: Any, name: str, members: list[Member]) -> Any:
+def _filled(cls: Any, name: str, rows: list[dict[str, Any]]) -> Any:
     """What an argument is where it is not given: a number instead of equal ones, if others are."""
-    value = default_of(cls, name)
-    numbers = any(type(each.arguments.get(name)) is int for each in members)
+    value = parameters_of(cls).get(name, _NONE)
+    numbers = any(type(given.get(name)) is int for given in rows)
     return value[0] if numbers and isinstance(value, tuple) and len({*value}) == 1 else value
 
 

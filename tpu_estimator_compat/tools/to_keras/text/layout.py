@@ -27,14 +27,9 @@ def _broken(line: str, indent: str = "", comma: str = "") -> list[str]:
         return [indent + text + comma if text else ""]
     head = re.match(r"(?:return |[\w.\[\], ]+ = |\w+=|\"\w+\": |yield )?", text)
     start = head.end() if head else 0
-    for signs in ((", ",), *_OPERATORS):
-        cuts = [i for i in _top_level(text, signs) if i > start]
-        if cuts and not re.match(r"def |lambda ", text):
-            pieces = [text[a:b].strip() for a, b in _between(start, cuts, len(text))]
-            end = "," if signs == (", ",) else ""
-            pieces = [piece.removeprefix(", ") for piece in pieces]
-            inside = [x for piece in pieces for x in _broken(piece, indent + "    ", end)]
-            return [f"{indent}{text[:start]}(", *inside, f"{indent}){comma}"]
+    parts = (", ", *(sign for signs in _OPERATORS for sign in signs))
+    if any(i > start for i in _top_level(text, parts)) and not re.match(r"def |lambda ", text):
+        text = f"{text[:start]}({text[start:]})"
     return _in_brackets(text, indent, comma)
 
 
