@@ -84,9 +84,11 @@ def test_a_variable_that_the_model_has_twice_is_found():
 )
 def test_a_gradient_is_right_where_it_is_right_at_one_point(gradients, largest):
     weights = {"kernel": Bound([Weight("w", (2,), "float32", True)])}
-    samples = Samples([], [{}], [], None, [], {True: [(3.0, {"w": np.array([1.0, 2.0])})] * 2})
+    samples = Samples([], [{}], [], losses={True: [(3.0, {"w": np.array([1.0, 2.0])})] * 2})
     losses = {True: [(3.0, {"kernel": np.array(each)}) for each in gradients]}
-    loss, gradient = _compared(weights, samples, [], {"outputs": [{}], "losses": losses}, 1e-5)
+    loss, gradient = _compared(
+        weights, samples, [], {"outputs": [{}], "metrics": {}, "losses": losses}, 1e-5
+    )
     assert loss.agrees
     assert gradient.largest == pytest.approx(largest, nan_ok=True)
     assert gradient.agrees == (largest == 0.0)

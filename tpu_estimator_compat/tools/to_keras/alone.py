@@ -3,11 +3,11 @@
 FOLDER has `model.py` and `given.pickle`, a dict: `compiled`; `weights`, arrays by attribute path;
 `slots`, by an attribute of the optimizer, such as "_momentums", arrays by path; `step`; `features`,
 batches; `labels` of the first, or None; `losses`, the values of `training` to compute one for, each
-with the weights to do it for.
+with the weights to do it for; `evaluates`, whether there are metrics.
 
-It writes `model.weights.h5` and `found.pickle`, a dict: `outputs`, of each batch; `losses`, by the
-value of `training`, for each of its weights the loss of the first batch and the gradients by path.
-Or `error`, the line of the model that failed and why.
+It writes `model.weights.h5` and `found.pickle`, a dict: `outputs`, of each batch; `metrics`, of the
+first; `losses`, by the value of `training`, for each of its weights the loss of the first batch and
+the gradients by path. Or `error`, the line of the model that failed and why.
 """
 
 import functools
@@ -84,12 +84,15 @@ def run(folder, given):
         {name: np.asarray(value) for name, value in model(features, training=False).items()}
         for features in given["features"]
     ]
+    metrics = {}
+    if given["evaluates"]:
+        metrics = model.test_on_batch(given["features"][0], given["labels"], return_dict=True)
     losses = {training: [] for training in given["losses"]}
     for training, points in given["losses"].items():
         for weights in points:
             assign(variables, weights)
             losses[training].append(loss_and_gradients(model, variables, given, training))
-    return {"outputs": outputs, "losses": losses}
+    return {"outputs": outputs, "metrics": metrics, "losses": losses}
 
 
 def main(folder):

@@ -63,6 +63,7 @@ def _given(converted: Converted, samples: Samples) -> dict[str, Any]:
         "step": training.step if training else 0,
         "features": samples.features,
         "labels": samples.labels,
+        "evaluates": bool(training and training.loss and training.metrics),
         "losses": dict.fromkeys(samples.losses if training and training.loss else (), points),
     }
 
@@ -103,6 +104,9 @@ def _compared(
         pairs = zip(samples.outputs, found["outputs"], strict=True)
         largest = max(difference(b.get(name), a[name]) for a, b in pairs)
         yield Comparison("output", name, largest, tolerance)
+    for name in found["metrics"].keys() & samples.metrics.keys():
+        largest = difference(np.asarray(found["metrics"][name]), samples.metrics[name])
+        yield Comparison("metric", name, largest, tolerance)
     if found["losses"]:  # what is trained twice goes two ways
         for name in _copied(weights):
             yield Comparison("weight", f"{name}, more than once", float("inf"), tolerance)

@@ -36,6 +36,7 @@ class Samples:
     Attributes:
       features: of each batch, arrays by name; of the first, `labels` as input_fn gives them.
       outputs: of each batch, arrays by name.
+      metrics: by name, of the first batch.
       points: values of trainable variables, the model's own and further ones, see `_points`.
       losses: by whether it is training, at each point the first batch's loss, and its gradients by
         variable.
@@ -46,6 +47,7 @@ class Samples:
     outputs: list[dict[str, np.ndarray]]
     variables: list[str]
     labels: Any = None
+    metrics: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     points: list[dict[str, np.ndarray]] = dataclasses.field(default_factory=list)
     losses: dict[bool, list[Loss]] = dataclasses.field(default_factory=dict)
 
@@ -147,13 +149,25 @@ def of_modes(modes: Modes) -> Samples:
     with predicting.captured.in_graph():
         outputs = _session(predicting, modes).run(predicting.predictions, predicting.batch)
     points = _points(modes)
-    found = Samples([modes.features], [outputs], _names(modes), modes.labels, points)
+    evaluation = modes.modes.get(ModeKeys.EVAL)
+    measured = _metrics(evaluation, modes) if evaluation is not None else {}
+    found = Samples([modes.features], [outputs], _names(modes), modes.labels, measured, points)
     for mode, training in ((ModeKeys.EVAL, False), (ModeKeys.TRAIN, True)):
         if mode in modes.modes and modes.modes[mode].captured.spec.loss is not None:
             numbers = _losses(modes.modes[mode], modes, points)
             if numbers:
                 found.losses[training] = numbers
     return found
+
+
+def _metrics(mode: Mode, modes: Modes) -> dict[str, np.ndarray]:
+    with mode.captured.in_graph():
+        pairs = {k: v for k, v in mode.captured.functions.metrics.items() if isinstance(v, tuple)}
+        session = _session(mode, modes)
+    session.run([update for _, update in pairs.values()], mode.batch)
+    values = {name: value for name, (value, _) in pairs.items() if isinstance(value, tf.Tensor)}
+    found: dict[str, np.ndarray] = session.run(values)
+    return {name: np.asarray(value) for name, value in found.items()}
 
 
 def _points(modes: Modes) -> list[dict[str, np.ndarray]]:

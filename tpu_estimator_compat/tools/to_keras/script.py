@@ -27,6 +27,7 @@ from tpu_estimator_compat.tf_internals import nest
 from tpu_estimator_compat.tools.to_keras.graph import WEIGHT, Node, Program, Weight
 from tpu_estimator_compat.tools.to_keras.reading import read
 from tpu_estimator_compat.tools.to_keras.saved_model import fill_tables
+from tpu_estimator_compat.tools.to_keras.training import metrics
 
 _SEED = 1  # of initial values, where the config has none
 
@@ -71,6 +72,7 @@ class Mode:
         'y["a"]', those of the labels.
       predictions: by name; empty where the spec has none.
       batch: the values of the placeholders, by name.
+      metric_calls: see `training.metrics.Call`.
     """
 
     captured: CapturedMode
@@ -79,6 +81,7 @@ class Mode:
     labels: dict[str, tf.Tensor]
     predictions: dict[str, tf.Tensor]
     batch: dict[str, np.ndarray]
+    metric_calls: list[Any]
 
     @property
     def graph(self) -> tf.Graph:
@@ -150,15 +153,18 @@ def of_estimator(estimator: Any, input_fn: InputFn) -> Modes:
     spec, element = _first_element(rules, input_fn)
     modes: dict[str, Mode] = {}
     for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
+        calls: list[Any] = []
         try:
-            captured = _captured(rules, mode, spec, element)
+            with metrics.recorded(calls):
+                captured = _captured(rules, mode, spec, element)
         except Exception as error:
             if mode == ModeKeys.TRAIN:
                 words = f"model_fn failed on placeholders for the first batch: {error}"
                 raise ValueError(words) from error
             logging.warning("model_fn does not serve mode %r: %s", mode, error)
             continue
-        modes[mode] = _mode(captured, element, estimator._warm_start_settings)
+        with metrics.recorded(calls):
+            modes[mode] = _mode(captured, element, estimator._warm_start_settings, calls)
     weights: dict[str, Weight] = {}
     for each in modes.values():
         weights |= _weights(each, set(weights))
@@ -213,7 +219,7 @@ def _with_batch(size: int | None, spec: Any) -> Any:
     return spec
 
 
-def _mode(captured: CapturedMode, element: Any, warm_start: Any) -> Mode:
+def _mode(captured: CapturedMode, element: Any, warm_start: Any, calls: list[Any]) -> Mode:
     features, labels = preparation.split_element(captured.element.structure)
     labels = None if captured.mode == ModeKeys.PREDICT else labels
     inputs = _named(features)
@@ -226,7 +232,7 @@ def _mode(captured: CapturedMode, element: Any, warm_start: Any) -> Mode:
     }
     with captured.in_graph():
         session = _session(captured, warm_start)
-    return Mode(captured, session, inputs, _texts(labels), dict(predictions or {}), fed)
+    return Mode(captured, session, inputs, _texts(labels), dict(predictions or {}), fed, calls)
 
 
 def session_of(graph: tf.Graph) -> tf.compat.v1.Session:

@@ -10,7 +10,16 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.tools.to_keras.graph import LAYER, WEIGHT, Bound, Code, Program, Value
+from tpu_estimator_compat.tools.to_keras.graph import (
+    EXPRESSION,
+    LAYER,
+    WEIGHT,
+    Bound,
+    Code,
+    Program,
+    Value,
+)
+from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.training import (
     Metric,
@@ -53,9 +62,13 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
     for name, each in found.items():
         assert evaluation is not None  # which has metrics
         outputs = {k: merged.value(evaluation.outputs[_key(name, k)]) for k in each.arguments}
-        given = ", ".join(filter(None, [each.options, f'name="{name}"']))
-        made = Code(f"{each.cls}({given})")
-        training.metrics.append(Metric(name, made, cut.program(outputs)))
+        given = ", ".join(f"{k}={literal(v)}" for k, v in {**each.options, "name": name}.items())
+        made = Code(f"keras.metrics.{each.cls}({given})")
+        program = cut.program(outputs)
+        for node in program.nodes():
+            if node.kind == EXPRESSION and "training" in node.attrs["text"]:
+                program.replace(node.outputs[0], node.inputs[1])
+        training.metrics.append(Metric(name, made, program))
     training.program = _program(cut.outputs)
     optimizers.describe(modes.modes[ModeKeys.TRAIN], step, modes.weights, training)
     bound = _bound(training.program)
@@ -114,7 +127,8 @@ def _programs(
         if name != ModeKeys.PREDICT:
             outputs["loss"] = minimized if name == ModeKeys.TRAIN else mode.captured.spec.loss
         if name == ModeKeys.EVAL:
-            found, more = metrics.find(mode)
+            with mode.captured.in_graph():
+                found, more = metrics.find(mode.captured.functions.metrics, mode.metric_calls)
             notes += more
             outputs |= {
                 _key(metric, k): t

@@ -22,6 +22,8 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     INPUT,
     LABEL,
     LAYER,
+    SIZE,
+    SIZES,
     WEIGHT,
     Bound,
     Node,
@@ -100,6 +102,8 @@ class Cut:
         node = value.node
         if value in self._names:
             return True
+        if node.kind in (SIZE, SIZES):
+            return False  # no tensor
         is_open = {name: found[node] for name, found in self._flags.items()}
         if is_open["labelled"] or not (is_open["fed"] and is_open["weighed"]) or value.rank == 0:
             return False

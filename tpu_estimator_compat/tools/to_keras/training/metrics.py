@@ -1,19 +1,21 @@
-"""The metrics of a captured evaluation as Keras' own, by what they add to their variables."""
+"""The metrics of a captured evaluation as Keras' own, by the calls that made them."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.engine.refs import resource_graph
-from tpu_estimator_compat.tools.to_keras.script import Mode
 
-_COPIES = frozenset({"Identity", "Cast", "Squeeze"})
-_ADDS = ("AssignAddVariableOp", "AssignVariableOp")
+v1 = tf.compat.v1
 
 
 @dataclasses.dataclass
@@ -22,157 +24,206 @@ class Found:
 
     cls: str
     arguments: dict[str, tf.Tensor]
-    options: str = ""
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def find(mode: Mode) -> tuple[dict[str, Found], list[str]]:
-    """By name, the metrics of an evaluation that Keras has, and notes on the others."""
-    found: dict[str, Found] = {}
-    notes: list[str] = []
-    with mode.captured.in_graph():
-        metrics = mode.captured.functions.metrics
+@dataclasses.dataclass
+class Call:
+    """A call of `name` in `tf.metrics`, or of `update_state` of a Keras metric.
+
+    Attributes:
+      given: all its arguments.
+      made: the value and the update that `tf.metrics` returned, or the Keras metric.
+    """
+
+    name: str
+    given: dict[str, Any]
+    made: Any
+
+    def makes(self, value: Any, update: Any) -> bool:
+        """Whether a pair of an evaluation is what the call made."""
+        if isinstance(self.made, tuple):
+            return self.made[0] is value and self.made[1] is update
+        updates = update.control_inputs if isinstance(update, tf.Operation) else []
+        written = {handle.name for op in updates for handle in graph_ops.written(op)}
+        own = [v if isinstance(v, tf.Variable) else v.value for v in self.made.variables]
+        return written == {variable.handle.name for variable in own}
+
+
+@contextlib.contextmanager
+def recorded(calls: list[Call]) -> Iterator[None]:
+    """A context in which calls that make metrics are added to `calls`."""
+    modules = [sys.modules[name] for name in ("keras", "tf_keras") if name in sys.modules]
+    kinds = [k for m in modules for k in vars(m.metrics).values() if isinstance(k, type)]
+    bases = {base for kind in kinds for base in kind.__mro__ if "update_state" in vars(base)}
+    places = [(v1.metrics, name) for name in _RULES] + [(base, "update_state") for base in bases]
+    entered: list[Any] = []
+
+    def recording(own: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(own)
+
+        @functools.wraps(own)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            arguments = dict(given.arguments)
+            metric = arguments.pop("self", None)
+            if metric is not None and metric not in entered:  # and not its base's update
+                calls.append(Call(type(metric).__name__, arguments, metric))
+            entered.append(metric)
+            try:
+                made = own(*args, **kwargs)
+            finally:
+                entered.pop()
+            if metric is None:
+                calls.append(Call(own.__name__, arguments, made))
+            return made
+
+        return call
+
+    before = [getattr(owner, name) for owner, name in places]
+    try:
+        for (owner, name), own in zip(places, before, strict=True):
+            setattr(owner, name, recording(own))
+        yield
+    finally:
+        for (owner, name), own in zip(places, before, strict=True):
+            setattr(owner, name, own)
+
+
+def find(metrics: dict[str, Any], calls: list[Call]) -> tuple[dict[str, Found], list[str]]:
+    """By name, the metrics of an evaluation that Keras has, and a note on the others.
+
+    It is called in the evaluation's graph, and may add to it.
+    """
+    found: dict[str, Found | None] = {}
     for name, metric in metrics.items():
-        each = _of_pair(mode, *metric) if isinstance(metric, tuple) else None
-        if each is None:
-            notes.append(
-                f"The metric {name!r} is none of Keras'. Compute it of the predictions, or write a "
-                "subclass of keras.metrics.Metric."
+        pair = metric if isinstance(metric, tuple) else (None, None)
+        made = [call for call in calls if call.makes(*pair)] if pair[1] is not None else []
+        if len(made) == 1:
+            of_keras = not isinstance(made[0].made, tuple)
+            found[name] = (
+                _of_keras(made[0]) if of_keras else _RULES[made[0].name](_Given(made[0].given))
             )
-        else:
-            found[name] = each
-    return found, notes
+    others = ", ".join(name for name in metrics if not found.get(name))
+    note = (
+        f"The file leaves out metrics that are none of Keras': {others}. Compute them of the "
+        "predictions, or write subclasses of keras.metrics.Metric."
+    )
+    return {k: each for k, each in found.items() if each}, [note] if others else []
 
 
-def _of_pair(mode: Mode, value: Any, update: Any) -> Found | None:
-    resources = resource_graph.of(mode.captured.graph)
-    ops = graph_ops.ancestors([resources.operation(graph_ops.as_operation(update))], ())
-    added: dict[str, tf.Tensor] = {}
-    for op in ops:
-        if op.type in _ADDS and op.inputs[0].op.type == "VarHandleOp":
-            # Of "mean/total", total; of "precision/true_positives/count", true_positives.
-            parts = op.inputs[0].op.name.removesuffix("/count").split("/")
-            key = parts[-1] if parts[-1] in _KINDS_OF_VARIABLES else "count"
-            added[key] = op.inputs[1]
-    value = resources.tensor(value) if isinstance(value, tf.Tensor) else value
-    for names, rule in _RULES.items():
-        if set(added) == set(names):
-            return rule(value, added)
-    return None
-
-
-def _uncopied(tensor: tf.Tensor) -> tf.Tensor:
-    while tensor.op.type in _COPIES:
-        tensor = tensor.op.inputs[0]
-    return tensor
-
-
-def _mean(value: tf.Tensor, added: dict[str, tf.Tensor]) -> Found | None:
-    """Of a total of values, or of their products with weights, and a number or the weights' sum."""
-    total, count = _uncopied(added["total"]).op, _uncopied(added["count"]).op
-    root = _uncopied(value).op
-    is_root = root.type == "Sqrt"
-    divided = _uncopied(root.inputs[0]).op if is_root else root
-    if total.type != "Sum" or divided.type not in ("DivNoNan", "RealDiv", "Select", "SelectV2"):
+def _of_keras(call: Call) -> Found | None:
+    """Of a metric of an older Keras, the same of today's; None where that has it not."""
+    kind = type(call.made)
+    today = getattr(keras.metrics, call.name, None)
+    if today is None or kind.__module__.split(".")[0] not in ("keras", "tf_keras"):
         return None
-    values, weighted = total.inputs[0], {}
-    if count.type == "Sum":
-        product = values.op
-        if product.type != "Mul" or _uncopied(product.inputs[1]) is not _uncopied(count.inputs[0]):
-            return None
-        values, weighted = product.inputs[0], _weighted(product.inputs[1])
-    elif count.type != "Size":
-        return None
-    mean = Found("keras.metrics.Mean", {"values": values, **weighted})
-    computed = _uncopied(values).op
-    cls = _MEANS.get((computed.type, is_root))
-    if computed.type == "Abs":
-        computed = computed.inputs[0].op
-    if cls is None or (weighted and cls != "Accuracy") or len(computed.inputs) != 2:
-        return None if is_root else mean
-    prediction, label = (t.op.inputs[0] if t.op.type == "Cast" else t for t in computed.inputs)
-    if computed.type == "SquaredDifference":
-        prediction, label = label, prediction
-    if prediction.shape.rank != label.shape.rank:
-        return None if is_root else mean
-    return Found(f"keras.metrics.{cls}", {"y_true": label, "y_pred": prediction, **weighted})
+    known = inspect.signature(today).parameters
+    config = {k: v for k, v in call.made.get_config().items() if k not in ("name", "dtype")}
+    options = {k: v for k, v in config.items() if k not in known or known[k].default != v}
+    simple = all(isinstance(v, (int, float, str, list)) for v in options.values())
+    given = {k: tf.convert_to_tensor(v) for k, v in call.given.items() if v is not None}
+    if "sample_weight" in given and _unbroadcast(given["sample_weight"]) is None:
+        del given["sample_weight"]
+    return Found(call.name, given, options) if simple and options.keys() <= known.keys() else None
 
 
-_MEANS = {
-    ("Equal", False): "Accuracy",
-    ("Abs", False): "MeanAbsoluteError",
-    ("SquaredDifference", False): "MeanSquaredError",
-    ("SquaredDifference", True): "RootMeanSquaredError",
-}
-"""The metric by the operation of which it is the mean, or the root of the mean."""
+class _Given:
+    """The arguments of a call; tensors where a metric takes tensors."""
+
+    def __init__(self, given: dict[str, Any]):
+        self.numbers = given
+        self.labels, self.predictions, self.values = (
+            tf.convert_to_tensor(given.get(key, 0)) for key in ("labels", "predictions", "values")
+        )
+        weights = given["weights"]
+        weights = None if weights is None else _unbroadcast(tf.convert_to_tensor(weights))
+        self.weighted = {} if weights is None else {"sample_weight": weights}
+
+    def pair(self, cls: str, predictions: tf.Tensor, **options: Any) -> Found:
+        arguments = {"y_true": self.labels, "y_pred": predictions, **self.weighted}
+        return Found(cls, arguments, options)
+
+    def mean(self, values: tf.Tensor) -> Found:
+        return Found("Mean", {"values": values, **self.weighted})
 
 
-def _weighted(weights: tf.Tensor) -> dict[str, tf.Tensor]:
-    """The weights as an argument, before they are broadcast; none where all are 1."""
-    weights = _uncopied(weights)
-    while weights.op.type == "Mul" and (ones := [t for t in weights.op.inputs if _is_one(t)]):
-        weights = _uncopied(next((t for t in weights.op.inputs if t is not ones[0]), ones[0]))
-    return {} if _is_one(weights) else {"sample_weight": weights}
+def _unbroadcast(weights: tf.Tensor) -> tf.Tensor | None:
+    """Weights before they were multiplied by ones of the values' shape; None for ones."""
+    if weights.op.type == "Mul":
+        first, second = map(_unbroadcast, weights.op.inputs)
+        return (
+            weights
+            if first is not None and second is not None
+            else first
+            if second is None
+            else second
+        )
+    value = tf.get_static_value(weights.op.inputs[1] if weights.op.type == "Fill" else weights)
+    is_one = weights.op.type == "OnesLike" or (value is not None and bool((value == 1).all()))
+    return None if is_one else weights
 
 
-def _is_one(tensor: tf.Tensor) -> bool:
-    op = _uncopied(tensor).op
-    value = tf.get_static_value(op.inputs[1] if op.type == "Fill" else op.outputs[0])
-    return op.type == "OnesLike" or (value is not None and bool((value == 1).all()))
+def _accuracy(given: _Given) -> Found:
+    predictions, labels = given.predictions, given.labels
+    if predictions.dtype.is_floating and not labels.dtype.is_floating:
+        predictions = tf.cast(predictions, labels.dtype)  # Keras casts the labels
+    return given.pair("Accuracy", predictions)
 
 
-def _counts(cls: str) -> Callable[[tf.Tensor, dict[str, tf.Tensor]], Found | None]:
-    """Of true positives, and false ones or false negatives."""
+def _counted(cls: str) -> Callable[[_Given], Found]:
+    return lambda given: given.pair(cls, tf.cast(given.predictions, tf.bool))
 
-    def rule(value: tf.Tensor, added: dict[str, tf.Tensor]) -> Found | None:
-        found = _conditions(added["true_positives"])
-        if found is None or any(t.op.type != "Equal" for t in found[0]):
-            return None
-        label, prediction = (t.op.inputs[0] for t in found[0])
-        return Found(f"keras.metrics.{cls}", {"y_true": label, "y_pred": prediction, **found[1]})
+
+def _difference(cls: str, of: Callable[[tf.Tensor], tf.Tensor]) -> Callable[[_Given], Found]:
+    """Keras' own averages the last axis first: of one without other axes, the whole batch."""
+
+    def rule(given: _Given) -> Found:
+        labels, predictions = given.labels, given.predictions
+        keeps_axis = cls == "RootMeanSquaredError" or (
+            not given.weighted and (labels.shape.rank or 0) > 1
+        )
+        if keeps_axis and labels.shape.rank == predictions.shape.rank:
+            return given.pair(cls, predictions)
+        return given.mean(of(predictions - tf.cast(labels, predictions.dtype)))
 
     return rule
 
 
-def _conditions(tensor: tf.Tensor) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]] | None:
-    """The two conditions of which `tensor` counts where both are true, and the weights."""
-    summed = _uncopied(tensor).op
-    both = _uncopied(summed.inputs[0]).op if summed.type == "Sum" else summed
-    weighted: dict[str, tf.Tensor] = {}
-    if both.type == "Mul":
-        weighted = _weighted(_made_of(both.inputs[1]))
-        both = _uncopied(both.inputs[0]).op
-    return (list(both.inputs), weighted) if both.type == "LogicalAnd" else None
+def _area(given: _Given) -> Found | None:
+    """Keras sums up the area of precisions over recalls in one way alone."""
+    numbers = given.numbers
+    options = (
+        {} if numbers["num_thresholds"] == 200 else {"num_thresholds": numbers["num_thresholds"]}
+    )
+    if numbers["curve"] == "PR":
+        options["curve"] = "PR"
+    way = {"ROC": "trapezoidal", "PR": "careful_interpolation"}.get(numbers["curve"])
+    return (
+        given.pair("AUC", given.predictions, **options)
+        if numbers["summation_method"] == way
+        else None
+    )
 
 
-def _area(value: tf.Tensor, added: dict[str, tf.Tensor]) -> Found | None:
-    """The area under a curve, where Keras sums it up alike."""
-    found = _conditions(added["true_positives"])
-    thresholds = added["true_positives"].shape.as_list()
-    behind = graph_ops.ancestors([value.op], ())
-    names = {op.inputs[0].op.name for op in behind if op.type == "ReadVariableOp"}
-    is_roc = any("true_negatives" in name for name in names)
-    if found is None or not (is_roc or "interpolate_pr_auc" in value.op.name) or found[1]:
-        return None
-    label, positive = (_made_of(t) for t in found[0])
-    if positive.op.type != "Greater" or len(thresholds) != 1:
-        return None
-    arguments = {"y_true": label, "y_pred": _made_of(positive.op.inputs[0])}
-    options = [] if thresholds == [200] else [f"num_thresholds={thresholds[0]}"]
-    options += [] if is_roc else ['curve="PR"']
-    return Found("keras.metrics.AUC", arguments, ", ".join(options))
-
-
-def _made_of(tensor: tf.Tensor) -> tf.Tensor:
-    """Before it was repeated for each threshold."""
-    while tensor.op.type in (*_COPIES, "Reshape", "Tile", "Transpose"):
-        tensor = tensor.op.inputs[0]
-    return tensor
-
-
-_RULES = {
-    ("total", "count"): _mean,
-    ("true_positives", "false_positives"): _counts("Precision"),
-    ("true_positives", "false_negatives"): _counts("Recall"),
-    ("true_positives", "false_negatives", "true_negatives", "false_positives"): _area,
+_RULES: dict[str, Callable[[_Given], Found | None]] = {
+    "accuracy": _accuracy,
+    "auc": _area,
+    "false_negatives": _counted("FalseNegatives"),
+    "false_positives": _counted("FalsePositives"),
+    "mean": lambda given: given.mean(given.values),
+    "mean_absolute_error": _difference("MeanAbsoluteError", tf.abs),
+    "mean_iou": lambda given: given.pair(
+        "MeanIoU", given.predictions, num_classes=given.numbers["num_classes"]
+    ),
+    "mean_squared_error": _difference("MeanSquaredError", tf.square),
+    "percentage_below": lambda given: given.mean(
+        tf.cast(given.values < given.numbers["threshold"], tf.float32)
+    ),
+    "precision": _counted("Precision"),
+    "recall": _counted("Recall"),
+    "root_mean_squared_error": _difference("RootMeanSquaredError", tf.square),
+    "true_negatives": _counted("TrueNegatives"),
+    "true_positives": _counted("TruePositives"),
 }
-_KINDS_OF_VARIABLES = frozenset(name for names in _RULES for name in names)
