@@ -53,7 +53,7 @@ def scanned(node, inputs):
     carried, read = node.attrs["carried"], node.attrs["read"]
     state, arrays = inputs[:carried], inputs[carried : carried + read]
     results = []
-    for i in range(node.attrs["length"]):
+    for i in range(node.attrs["length"] or len(arrays[0])):
         elements = [array[i] for array in arrays]
         given = [*state, *elements, *inputs[carried + read :], i]
         made = evaluated(node.bodies["step"], by_place(given))

@@ -85,6 +85,14 @@ def mapped(x, w):
     return tf.map_fn(lambda e: e * w + tf.reduce_sum(x), tf.stack([x, w, x]))
 
 
+def mapped_over_two(x, w):
+    return tf.map_fn(lambda e: e[0] * e[1] + w[1], (x, x * 2.0), fn_output_signature=tf.float32)
+
+
+def scan_of_unknown_length(x, w):
+    return tf.scan(lambda a, e: a * w[0] + e, x, initializer=0.0)
+
+
 def rnn(x, w):
     inputs = tf.stack([tf.stack([x, x * 2.0, w]), tf.stack([w, x, x])])
     cell = legacy.nn.rnn_cell.BasicRNNCell(2)
@@ -96,7 +104,7 @@ def rnn(x, w):
     return outputs + state[:, None]
 
 
-SCANS = [arrays, scan, mapped, rnn]
+SCANS = [arrays, scan, mapped, mapped_over_two, scan_of_unknown_length, rnn]
 KINDS = [branch, nested_branches, two_results, switched_off, loop, branch_in_a_loop]
 KINDS += [loop_in_a_loop, loop_in_a_branch, *SCANS]
 

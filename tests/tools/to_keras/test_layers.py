@@ -384,6 +384,11 @@ RECURRENT = {
         f"{MASK}rnn/gru_cell: GRU(2, reset_after=False, {ALL}, zero_output_for_mask=True)"
         f"{OF_A_CELL}",
     ),
+    "LSTM of unknown length": (
+        run_cell(lambda: cells.LSTMCell(2)),
+        {"x": (F, (None, None, 3)), "lengths": ("int32", (None,))},
+        f"{MASK}rnn/lstm_cell: LSTM(2, {ALL}, zero_output_for_mask=True){OF_A_CELL}",
+    ),
     "last output": (
         run_cell(lambda: cells.BasicLSTMCell(2, forget_bias=0.0), kept=[1]),
         LENGTHS,

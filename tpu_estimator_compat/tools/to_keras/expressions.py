@@ -144,6 +144,12 @@ def squeeze(node: Node, texts: list[str]) -> str:
     return called("squeeze", texts[0], axis=(axes[0] if len(axes) == 1 else axes) if axes else None)
 
 
+def arange(node: Node, texts: list[str]) -> str:
+    dtype = node.outputs[0].dtype
+    given = texts[1:2] if (texts[0], texts[2]) == ("0", "1") else texts
+    return called("arange", *given, dtype=None if dtype in ("int32", "float32") else dtype)
+
+
 def stack(node: Node, texts: list[str]) -> str:
     return called("stack", f"[{', '.join(texts)}]", axis=node.attrs["axis"] or None)
 

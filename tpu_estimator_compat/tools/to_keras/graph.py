@@ -241,6 +241,23 @@ def ordered(targets: Iterable[Node]) -> list[Node]:
     return list(done)
 
 
+def size_of(value: Value, axis: int) -> int | Value:
+    """A dimension's number, or its size at run time: of the first value that has it for certain."""
+    known = value.shape and value.shape[axis]
+    if isinstance(known, int):
+        return known
+    while value.node.kind in _KEEPS_SHAPE or (
+        value.node.kind in _KEEPS_BATCH and axis == 0 and value.node.inputs[0].shape
+    ):
+        value = value.node.inputs[0]
+    found = Node(SIZE, f"{value.node.name}/size", [value], {"axis": axis})
+    return found.output((), "int32")
+
+
+_KEEPS_SHAPE = frozenset({"Relu", "Tanh", "Sigmoid", "Softmax", "Cast", "Exp", "Neg", "Square"})
+_KEEPS_BATCH = frozenset({"ExpandDims", "Conv2D", "MaxPool", "AvgPool", "FusedBatchNormV3"})
+
+
 def constant(array: Any, name: str = "constant") -> Value:
     """A constant's value."""
     array = np.asarray(array)

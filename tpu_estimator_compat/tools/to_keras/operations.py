@@ -201,7 +201,7 @@ RULES: dict[str, Rule] = {
     "Prod": e.reduction("prod"),
     "RandomStandardNormal": e.random("normal"),
     "RandomUniform": e.random("uniform"),
-    "Range": e.function("arange"),
+    "Range": e.arange,
     "Reshape": e.form("ops.reshape({x0}, {a1})"),
     "ResizeBicubic": images.resize("bicubic"),
     "ResizeBilinear": images.resize("bilinear"),

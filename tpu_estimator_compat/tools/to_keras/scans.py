@@ -5,7 +5,7 @@ write an element of others. TensorFlow 1 holds them in `TensorArray`s, functions
 tensors. The node that stands for such a loop, of kind SCAN, has
 
     inputs: what is carried, then the arrays that are read, then what each step takes as it is;
-    attrs: "carried" and "read", the numbers of the first two, and "length";
+    attrs: "carried" and "read", the numbers of the first two, and "length", None if unknown;
     bodies["step"]: takes what is carried, an element of each array, the rest, and last the number
       of the step; gives what is carried, then an element of each result;
     outputs: what is carried at the end, then the results, stacked along a first dimension.
@@ -13,11 +13,22 @@ tensors. The node that stands for such a loop, of kind SCAN, has
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tpu_estimator_compat.tools.to_keras.control_flow import LOOPS
 from tpu_estimator_compat.tools.to_keras.expressions import UnknownOperationError
-from tpu_estimator_compat.tools.to_keras.graph import INPUT, SCAN, Node, Program, Value, constant
+from tpu_estimator_compat.tools.to_keras.graph import (
+    INPUT,
+    SCAN,
+    SIZE,
+    Node,
+    Program,
+    Value,
+    constant,
+    size_of,
+)
 
 _READS = {"TensorListGetItem": 0, "TensorArrayReadV3": 2}
 _WRITES = {"TensorListSetItem": (0, 2), "TensorArrayWriteV3": (3, 2)}
@@ -35,7 +46,7 @@ def find_scans(program: Program) -> bool:
         if node.kind in LOOPS:
             loop = _Loop(node, program.users())
             length = loop.length()
-            if length is not None and loop.is_known():
+            if length is not None and loop.is_known(length):
                 _replace(program, loop, length)
                 found = True
     return found
@@ -43,7 +54,8 @@ def find_scans(program: Program) -> bool:
 
 def most_steps(loop: Node) -> int | None:
     """How many steps a loop makes at most; None where that is unknown."""
-    return _Loop(loop, {}).length()
+    length = _Loop(loop, {}).length()
+    return length if isinstance(length, int) else None
 
 
 def places_of_results(scan: Node) -> list[int]:
@@ -113,8 +125,13 @@ class _Loop:
             user.kind in _STACKED for user in taken
         )
 
-    def is_known(self) -> bool:
+    def is_known(self, length: int | Value) -> bool:
         """Whether arrays are used as a scan uses them: read and written at the counter alone."""
+        if isinstance(length, Value):
+            # Keras on TensorFlow carries nothing past several arrays of unknown length.
+            several = len(self.read) != 1 and self.carried
+            if several or any(_is_first(node.inputs[1]) for node in self.written.values()):
+                return False
         arrays = {self.inputs[i] for i in (*self.read, *self.written, *self.handles)}
         known = {*self.read.values(), *self.written.values()}
         others = [n for n in self.nodes if n not in known and arrays.intersection(n.inputs)]
@@ -128,14 +145,16 @@ class _Loop:
 
     @property
     def kept(self) -> list[int]:
-        return sorted(self.same - set(self.read) - self.handles)
+        taken = {value for node in self.nodes for value in node.inputs}
+        left = self.same - set(self.read) - self.handles
+        return sorted(i for i in left if self.inputs[i] in taken)
 
     def array(self, place: int) -> Value:
         source = self.node.inputs[place].node
         return source.inputs[_FILLED[source.kind]]
 
-    def length(self) -> int | None:
-        """How many steps there are; None where that depends on values, or is unknown."""
+    def length(self) -> int | Value | None:
+        """How many steps there are, also as the size of an array; None where values tell."""
         condition = self.node.bodies["cond"]
         places = {v: int(k) for k, v in condition.inputs.items()}
         [result] = condition.outputs.values()
@@ -144,15 +163,26 @@ class _Loop:
             tests = [
                 x for t in tests for x in (t.node.inputs if t.node.kind == "LogicalAnd" else [t])
             ]
-        lengths = set()
+        bounds: dict[Any, Any] = {}
         for test in tests:
             if test.node.kind != "Less" or places.get(test.node.inputs[0]) not in self.counters:
                 return None
             bound = test.node.inputs[1]
-            lengths.add(_bound(self.node.inputs[places[bound]] if bound in places else bound))
-        arrays = {(self.array(i).shape or (None,))[0] for i in self.read}
-        found = lengths | arrays
-        return next(iter(found)) if len(found) == 1 else None
+            found = _bound(self.node.inputs[places[bound]] if bound in places else bound)
+            bounds[_size(found)] = found
+        arrays = {_size(size_of(self.array(i), 0)) for i in self.read}
+        [key, *more] = bounds
+        numbers = {size for size in arrays if isinstance(size, int)}
+        # Arrays of unknown lengths that differ are an error of either model.
+        fits = arrays <= {key} if isinstance(key, int) else key in arrays and not numbers
+        return bounds[key] if fits and not more else None
+
+
+def _size(length: Any) -> Any:
+    """Equal for equal numbers, and for sizes of one dimension."""
+    if not isinstance(length, Value):
+        return length
+    return length.node.inputs[0], length.node.attrs["axis"]
 
 
 def _is_first(index: Value) -> bool:
@@ -169,20 +199,23 @@ def _last(stacked: Value) -> Value:
     return node.output((1, *shape[1:]), stacked.dtype)
 
 
-def _bound(value: Value) -> int | None:
-    """The number that a counter stays below.
+def _bound(value: Value) -> int | Value | None:
+    """The number or size that a counter stays below.
 
     That of `dynamic_rnn` is the longest of the given lengths, after which no step changes anything.
     """
     if value.node.kind == "Minimum" and value.node.inputs[1].node.kind == "Maximum":
         value = value.node.inputs[0]
-    return None if value.constant is None else int(value.constant)
+    if value.constant is None:
+        return value if value.node.kind == SIZE else None
+    return int(value.constant)
 
 
-def _replace(program: Program, loop: _Loop, length: int) -> None:
+def _replace(program: Program, loop: _Loop, length: int | Value) -> None:
+    number = length if isinstance(length, int) else None
     given = [loop.node.inputs[i] for i in loop.carried]
     given += [loop.array(i) for i in loop.read] + [loop.node.inputs[i] for i in loop.kept]
-    attrs = {"carried": len(loop.carried), "read": len(loop.read), "length": length}
+    attrs = {"carried": len(loop.carried), "read": len(loop.read), "length": number}
     scan = Node(SCAN, loop.node.name, given, attrs, place=loop.node.place)
     step = scan.bodies["step"] = Program({}, {})
     places = [loop.inputs[i] for i in loop.carried]
@@ -204,13 +237,14 @@ def _replace(program: Program, loop: _Loop, length: int) -> None:
         value = loop.node.outputs[i]
         program.replace(value, scan.output(value.shape, value.dtype))
     for i, element in zip(loop.written, elements, strict=True):
-        shape = None if element.shape is None else (length, *element.shape)
+        shape = None if element.shape is None else (number, *element.shape)
         stacked = scan.output(shape, element.dtype)
         if _is_first(loop.written[i].inputs[1]):
             stacked = _last(stacked)
         for user in loop.users.get(loop.node.outputs[i], []):
             program.replace(user.outputs[0], stacked)
     for i in loop.counters:
-        program.replace(loop.node.outputs[i], constant(np.int32(length), loop.node.name))
-    for i in loop.kept:
+        end = constant(np.int32(length)) if isinstance(length, int) else length
+        program.replace(loop.node.outputs[i], end)
+    for i in loop.same:
         program.replace(loop.node.outputs[i], loop.node.inputs[i])

@@ -23,6 +23,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     Program,
     Value,
     constant,
+    size_of,
 )
 from tpu_estimator_compat.tools.to_keras.operations import raw_arguments
 
@@ -229,17 +230,7 @@ def _of_shape(node: Node) -> Elements | None:
     given = node.inputs[0]
     if given.shape is None:
         return None
-    return [_size(given, i) if d is None else d for i, d in enumerate(given.shape)]
-
-
-def _size(value: Value, axis: int) -> Value:
-    """The size of a value's dimension at run time; of the first value that has it for certain."""
-    while value.node.kind in _KEEPS_SHAPE or (
-        value.node.kind in _KEEPS_BATCH and axis == 0 and value.node.inputs[0].shape
-    ):
-        value = value.node.inputs[0]
-    found = Node(SIZE, f"{value.node.name}/size", [value], {"axis": axis})
-    return found.output((), "int32")
+    return [size_of(given, axis) for axis in range(len(given.shape))]
 
 
 def _of_slice(node: Node) -> Elements | Any | None:
@@ -327,8 +318,6 @@ def is_size(value: Value) -> bool:
 
 
 _ARITHMETIC = ("AddV2", "Sub", "Mul", "FloorDiv", "Maximum", "Minimum", "Cast")
-_KEEPS_SHAPE = frozenset({"Relu", "Tanh", "Sigmoid", "Softmax", "Cast", "Exp", "Neg", "Square"})
-_KEEPS_BATCH = frozenset({"ExpandDims", "Conv2D", "MaxPool", "AvgPool", "FusedBatchNormV3"})
 _INT_RULES: dict[str, Callable[[Node], Any]] = {
     "Shape": _of_shape,
     "Slice": _of_part,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tpu_estimator_compat.tools.to_keras import graph as g
-from tpu_estimator_compat.tools.to_keras.graph import Node, Value, constant
+from tpu_estimator_compat.tools.to_keras.graph import Node, Value, constant, size_of
 from tpu_estimator_compat.tools.to_keras.layers.building import (
     Call,
     UnfitError,
@@ -250,9 +250,10 @@ class _Scan:
         """Where a sequence is as long, by its length."""
         if self.lengths is None:
             return None
-        name, dtype, length = self.node.name, self.lengths.dtype, self.node.attrs["length"]
-        numbers = [constant(np.array(n, dtype)) for n in (0, length, 1)]
-        steps = Node("Range", f"{name}/steps", numbers).output((length,), dtype)
+        name, dtype, length = self.node.name, self.lengths.dtype, size_of(x, 1)
+        last = constant(np.array(length, dtype)) if isinstance(length, int) else length
+        numbers = [constant(np.array(0, dtype)), last, constant(np.array(1, dtype))]
+        steps = Node("Range", f"{name}/steps", numbers).output(sizes(x)[1:2], dtype)
         ends = Node("ExpandDims", f"{name}/lengths", [self.lengths, constant(np.int32(-1))])
         end = ends.output((*sizes(self.lengths), 1), dtype)
         return Node("Less", f"{name}/mask", [steps, end]).output(sizes(x)[:2], "bool")

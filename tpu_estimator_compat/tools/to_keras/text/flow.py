@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tpu_estimator_compat.tools.to_keras.graph import Node, Value
+import numpy as np
+
+from tpu_estimator_compat.tools.to_keras.graph import Node, Value, constant
 from tpu_estimator_compat.tools.to_keras.scans import most_steps, places_of_results
 
 if TYPE_CHECKING:
@@ -57,26 +59,30 @@ def scan(builder: Builder, node: Node) -> None:
     kept = zip(places[carried + read : -1], texts[carried + read :], strict=True)
     builder.texts.update({value: text for value, text in kept if value is not None})
     arrays, elements = texts[carried : carried + read], places[carried : carried + read]
-    index = places[-1]
+    start, states, given = texts[:carried], places[:carried], list(body.outputs.values())
+    after, results, ends = given[:carried], given[carried:], node.outputs
+    index, length = places[-1], node.attrs["length"]
     if index is not None and index.node in body.nodes():
-        arrays, elements = [*arrays, f"ops.arange({node.attrs['length']})"], [*elements, index]
-    given = list(body.outputs.values())
-    results, ends = given[carried:], node.outputs
+        if carried and length is None:  # Keras takes no second array of unknown length
+            one = Node("AddV2", "next", [index, constant(np.int32(1))]).output((), "int32")
+            start, states, after = [*start, "0"], [*states, index], [*after, one]
+        else:
+            steps = length or f"ops.shape({arrays[0]})[0]"
+            arrays, elements = [*arrays, f"ops.arange({steps})"], [*elements, index]
     if not carried:
         step = builder.function([[value] for value in results], [elements], "step")
         builder.assign([[value] for value in ends], f"ops.map({step}, {tuple_of(arrays)})")
         return
-    stacked: list[Value] = given[:carried]
-    slots: list[Value | None] = [None] * carried
+    stacked = list(after)
+    slots: list[Value | None] = [None] * len(after)
     ends_of_results = zip(places_of_results(node), results, ends[carried:], strict=True)
     for place, result, end in ends_of_results:
         stacked[place], slots[place] = result, end
-    step = builder.function([given[:carried], stacked], [places[:carried], elements], "step")
-    start = tuple_of(texts[:carried])
-    length = f", length={node.attrs['length']}" if not arrays else ""
-    given_arrays = f", {tuple_of(arrays)}" if arrays else ""
-    text = f"ops.scan({step}, {start}{given_arrays}{length})"
-    builder.assign([list(ends[:carried]), slots], text)
+    step = builder.function([after, stacked], [states, elements], "step")
+    shown = [tuple_of(arrays) if arrays else f"length={length}"]
+    text = f"ops.scan({', '.join([step, tuple_of(start), *shown])})"
+    lasts = [*ends[:carried], *[None] * (len(after) - carried)]
+    builder.assign([lasts, slots], text)
 
 
 def tuple_of(texts: list[str]) -> str:
