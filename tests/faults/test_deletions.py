@@ -14,8 +14,6 @@ DELETES = re.compile(
     r"|delete_file|delete_recursively|import .*\b(unlink|rmdir|removedirs))\b"
 )
 DECIDES = "engine/files/removal.py"
-BY_ITSELF = "testing/replicas/forks.py"
-"""A process without this package: it removes the temporary folder that its parent made."""
 
 
 def test_no_other_module_deletes():
@@ -24,7 +22,7 @@ def test_no_other_module_deletes():
         for path in PACKAGE.rglob("*.py")
         if DELETES.search(path.read_text(encoding="utf-8"))
     }
-    assert found == {DECIDES, BY_ITSELF}
+    assert found == {DECIDES}
 
 
 NAMES = {

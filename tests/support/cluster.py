@@ -14,9 +14,9 @@ import signal
 from typing import Any
 
 from support import processes
+from support.fork_server import Forked
 from support.forks import Forks
 from support.ports import free_ports
-from tpu_estimator_compat.testing.replicas.forks import Forked
 
 TIMEOUT = 240  # seconds; one scenario takes some 20 on an idle machine
 

@@ -17,7 +17,7 @@ import types
 from collections.abc import Mapping, Sequence
 
 from support import TESTS, python_path, script
-from tpu_estimator_compat.testing.replicas.forks import Forked, Server
+from support.fork_server import Forked, Server
 
 PLAIN_KERNELS = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 """TensorFlow reads it when it is imported: kernels that two of its versions have in common."""

@@ -1,4 +1,4 @@
-"""The mark `replicas` in sessions of pytest: collection, and tests that run in processes."""
+"""The mark `replicas` in sessions of pytest: collection, and what is refused."""
 
 import pytest
 from support import TESTS, inner_pytest, python_path
@@ -188,18 +188,6 @@ def test_fixture_is_for_marked_tests(tmp_path):
     assert "`replicas` is for tests with the mark" in session.output
 
 
-def test_no_server_starts_without_a_marked_test(tmp_path):
-    source = """
-        import pytest
-
-        def test_none():
-            from tpu_estimator_compat.testing.replicas import processes
-            assert processes._server_of.cache_info().currsize == 0
-    """
-    inner_pytest.write(tmp_path, test_m=source)
-    assert inner_pytest.run(tmp_path).counts() == {"passed": 1}
-
-
 def test_setup_alone_runs_no_test(tmp_path):
     source = """
         import pytest
@@ -211,4 +199,4 @@ def test_setup_alone_runs_no_test(tmp_path):
     for option in ("--setup-only", "--setup-plan"):
         session = inner_pytest.run(tmp_path, option)
         assert session.status == 0
-        assert "test_m.py::test_a (fixtures used: pytestconfig, replicas" in session.output
+        assert "test_m.py::test_a (fixtures used: replicas, request)" in session.output

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from tpu_estimator_compat.testing.checks.replicas_agree import check_replicas_agree
     from tpu_estimator_compat.testing.checks.resumes import check_resumes
     from tpu_estimator_compat.testing.checks.same_as_original import check_same_as_original
+    from tpu_estimator_compat.testing.devices import with_replicas
     from tpu_estimator_compat.testing.dry_running import dry_run
     from tpu_estimator_compat.testing.feeding import Batch, batches
-    from tpu_estimator_compat.testing.replicas.processes import with_replicas
     from tpu_estimator_compat.testing.results import Result
     from tpu_estimator_compat.testing.running import run
 
@@ -49,7 +49,7 @@ _HOMES = {
     "batches": "feeding",
     "dry_run": "dry_running",
     "run": "running",
-    "with_replicas": "replicas.processes",
+    "with_replicas": "devices",
     **{name: f"checks.{name[6:]}" for name in __all__ if name.startswith("check_")},
 }
 

@@ -4,52 +4,105 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import sys
-from collections.abc import Iterator
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
 from tpu_estimator_compat.config import check_positive_integer
+from tpu_estimator_compat.engine.jax import installation
 from tpu_estimator_compat.engine.topology import local
 from tpu_estimator_compat.tf_internals import context
 
+T = TypeVar("T")
 
-def divide(replicas: int) -> None:
-    """Gives TensorFlow and JAX that many logical CPUs, and no GPU, to the end of the process."""
-    if context.context()._context_handle is None:
-        tf.config.set_visible_devices([], "GPU")
-        local.split_cpu(replicas)
-    elif _count() != replicas:
-        _enter(_other_context(context.context(), replicas))
-    os.environ["JAX_NUM_CPU_DEVICES"] = str(replicas)
-    if jax := sys.modules.get("jax"):  # it has read this variable
-        with contextlib.suppress(RuntimeError):  # it keeps devices that it has made
-            jax.config.update("jax_platforms", "cpu")
-            jax.config.update("jax_num_cpu_devices", replicas)
+
+def with_replicas(replicas: int, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    """Calls a function while TensorFlow and JAX have `replicas` logical CPUs, and no GPU.
+
+    There, a `TPUEstimator` with `use_tpu=True` runs on that many replicas. Lookup tables that were
+    made outside cannot be used in it, nor the other way round.
+
+    Args:
+      replicas: the number of logical CPUs.
+      function: any function.
+      *args, **kwargs: its arguments.
+
+    Raises:
+      TypeError, ValueError: `replicas` is not an int from 1 on.
+
+    Example:
+
+        def losses():
+            estimator = make_estimator(use_tpu=True)
+            estimator.train(input_fn, steps=2)
+            return estimator.evaluate(input_fn, steps=1)["loss"]
+
+
+        class LossTest(unittest.TestCase):
+            def test_replicas_agree(self):
+                one, four = (testing.with_replicas(n, losses) for n in (1, 4))
+                self.assertAlmostEqual(one, four, places=5)
+    """
+    with exactly(replicas):
+        return function(*args, **kwargs)
 
 
 @contextlib.contextmanager
-def of_replicas(replicas: int) -> Iterator[None]:
-    """Gives TensorFlow at least `replicas` logical CPUs and no GPU, for the time of the block.
+def exactly(replicas: int) -> Iterator[None]:
+    """Gives TensorFlow and JAX `replicas` logical CPUs and no GPU, for the time of the block."""
+    with of_replicas(replicas, at_most=replicas), _jax_of(replicas):
+        yield
+
+
+@contextlib.contextmanager
+def of_replicas(replicas: int, at_most: float = math.inf) -> Iterator[None]:
+    """Gives TensorFlow from `replicas` to `at_most` logical CPUs, for the time of the block.
 
     A context of TensorFlow makes its devices only once. Where this process's has others, another
-    context takes its place, and everything else of the process stays as it is. Tensors, variables
-    and functions of one context can be used in the other; lookup tables cannot.
+    context takes its place, without GPUs, and everything else of the process stays as it is.
+    Tensors, variables and functions of one context can be used in the other; lookup tables cannot.
     """
     check_count(replicas, "replicas")
-    own = context.context()
+    before = context.context()
+    own = getattr(before, "own", before)  # blocks may be in blocks
     if own._context_handle is None:  # tests are for CPUs, and GPUs may be other processes'
         tf.config.set_visible_devices([], "GPU")
-    if _count() >= replicas:
+    if replicas <= _count() <= at_most:
         yield
         return
     _enter(_other_context(own, replicas))
     try:
         yield
     finally:
-        _enter(own)
+        _enter(before)
+
+
+@contextlib.contextmanager
+def _jax_of(replicas: int) -> Iterator[None]:
+    """The same for JAX, which makes its devices anew; what it has compiled is lost."""
+    if not installation.is_installed():
+        yield
+        return
+    import jax
+
+    given = {"jax_platforms": "cpu", "jax_num_cpu_devices": replicas}
+    before = {name: getattr(jax.config, name) for name in given}
+    _configure(jax, given)
+    try:
+        yield
+    finally:
+        _configure(jax, before)
+
+
+def _configure(jax: Any, values: Mapping[str, Any]) -> None:
+    if any(getattr(jax.config, name) != value for name, value in values.items()):
+        from jax.extend import backend
+
+        backend.clear_backends()
+        for name, value in values.items():
+            jax.config.update(name, value)
 
 
 def _count() -> int:
@@ -58,6 +111,7 @@ def _count() -> int:
 
 
 def _enter(chosen: Any) -> None:
+    chosen._thread_local_data.is_eager = context.context()._thread_local_data.is_eager
     context._set_context(chosen)
     local.strategy.cache_clear()  # its devices are those of the context that ended
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tpu_estimator_compat.testing import marks
 from tpu_estimator_compat.testing.golden import fixture
-from tpu_estimator_compat.testing.replicas import marked_tests, marks
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.testing.golden.fixture import Golden
+
+_NUMBER = pytest.StashKey[int]()
+"""In a test: the number of replicas that it runs on."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,9 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", marks.DESCRIPTION)
-    if not config.stash.get(marked_tests.IS_CHILD, False):
-        config.pluginmanager.register(marked_tests.ReplicaTests())
-        config.pluginmanager.register(fixture.GoldenSummary(config))
+    config.pluginmanager.register(fixture.GoldenSummary(config))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,6 +52,32 @@ def pytest_make_collect_report(
     return pytest.CollectReport(collector.nodeid, "failed", "\n".join(faults), [])
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Runs a marked test, with its fixtures, on its number of replicas."""
+    number = None if marks.fault(item) else marks.number_of(item)
+    if number is None or item.config.option.setuponly:  # or setupplan: nothing is called
+        return (yield)
+    from tpu_estimator_compat.testing import devices  # it imports TensorFlow
+
+    item.stash[_NUMBER] = number
+    with devices.exactly(number):
+        return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Fails a test that has not got its number of replicas."""
+    if wrong := marks.fault(item):  # of a mark that a hook added after collection
+        pytest.fail(wrong, pytrace=False)
+    if marks.number_of(item) != item.stash.get(_NUMBER, None):
+        pytest.fail(
+            "a fixture added the mark `replicas`, which is too late: add it to the test, or in "
+            "the hook pytest_collection_modifyitems",
+            pytrace=False,
+        )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
@@ -61,12 +88,11 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(scope="session")
-def replicas(pytestconfig: pytest.Config) -> int:
+def replicas(request: pytest.FixtureRequest) -> int:
     """The number of replicas that the mark `replicas` gives this test."""
-    number = pytestconfig.stash.get(marked_tests.NUMBER, None)
-    if number is None:
+    if not hasattr(request, "param"):  # or the mark came after pytest had read it
         pytest.fail("`replicas` is for tests with the mark @pytest.mark.replicas(4)", pytrace=False)
-    return number
+    return int(request.param)
 
 
 @pytest.fixture

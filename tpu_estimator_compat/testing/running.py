@@ -60,7 +60,7 @@ def run(
         `EstimatorSpec` in evaluation or prediction needs it.
       model_dir: a folder whose newest checkpoint gives the variables, and which gets another after
         training; None for a temporary one.
-      runtime: "tensorflow" or "jax", which has one device except under `pytest.mark.replicas`.
+      runtime: "tensorflow" or "jax".
 
     Raises:
       ValueError, TypeError: no or unequal numbers of examples; what the estimator refuses.
@@ -87,7 +87,8 @@ def of_subject(
     recorder.most_steps = steps
     given = None if model_dir is None else contextlib.nullcontext(model_dir)
     made = given or tempfile.TemporaryDirectory(prefix="testing_")
-    with devices.of_replicas(replicas), made as folder:
+    divided = devices.exactly if subject.runtime == "jax" else devices.of_replicas
+    with divided(replicas), made as folder:
         saves = {} if model_dir is None else {"save_checkpoints_steps": steps}
         estimator = subject.estimator(replicas, folder, recorder.model_fn, **saves)
         input_fn = subject.input_fn(steps)

@@ -9,10 +9,10 @@ import signal
 from typing import Any
 
 from support import TESTS, python_path
+from support.fork_server import Forked
 from support.forks import Forks
 from support.ports import free_ports
 from support.processes import wait_for
-from tpu_estimator_compat.testing.replicas.forks import Forked
 
 TASK = pathlib.Path(__file__).with_name("task.py")
 LIMIT = 120.0  # seconds; a cluster trains for some ten on two idle cores

@@ -1,19 +1,19 @@
-"""The mark `replicas` of a test: its numbers, checked, and the test's parameter for several."""
+"""The mark `replicas` of a test: its numbers, checked, which parametrize the fixture `replicas`."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
-from tpu_estimator_compat.testing.replicas.processes import whole_number
-
-PARAMETER = "_replicas"
-
 DESCRIPTION = (
-    "replicas(number, ...): run the test in a process of its own, in which TPUEstimator has that "
-    "many replicas on the CPU; once for each number"
+    "replicas(number, ...): run the test while TPUEstimator has that many replicas on the CPU; "
+    "once for each number"
 )
+
+_FIXTURE = "replicas"
 
 
 def numbers(mark: pytest.Mark) -> list[int]:
@@ -31,14 +31,33 @@ def numbers(mark: pytest.Mark) -> list[int]:
     return found
 
 
+def whole_number(replicas: Any) -> int:
+    """`replicas` as an int; raises ValueError unless it is a whole number from 1 on."""
+    try:
+        number = operator.index(replicas)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(replicas, bool):
+        raise ValueError(f"the number of replicas is {replicas!r}: give a whole number from 1 on")
+    return number
+
+
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Makes one test per number, where a mark has several; `fault` reports a wrong mark."""
+    """Gives the fixture a mark's numbers, one test each; `fault` reports a wrong mark.
+
+    The fixture lasts a session: fixtures of a module that use it are made anew for each number.
+    """
     mark = metafunc.definition.get_closest_marker("replicas")
-    if mark is None or _wrong(mark) or len(found := numbers(mark)) == 1:
+    if mark is None or _wrong(mark):
         return
-    metafunc.fixturenames.append(PARAMETER)
+    found = numbers(mark)
+    if _FIXTURE not in metafunc.fixturenames:
+        if len(found) == 1:
+            return
+        metafunc.fixturenames.append(_FIXTURE)
     ids = [f"replicas={number}" for number in found]
-    metafunc.parametrize(PARAMETER, found, ids=ids)
+    hidden = getattr(pytest, "HIDDEN_PARAM", ids[0])  # pytest has it from 8.4 on
+    metafunc.parametrize(_FIXTURE, found, indirect=True, ids=ids if len(found) > 1 else [hidden])
 
 
 def number_of(item: pytest.Item) -> int | None:
@@ -49,7 +68,7 @@ def number_of(item: pytest.Item) -> int | None:
 def _chosen(item: pytest.Item) -> int | None:
     """The value of the test's parameter, if it has one."""
     callspec = getattr(item, "callspec", None)
-    return callspec.params.get(PARAMETER) if callspec else None
+    return callspec.params.get(_FIXTURE) if callspec else None
 
 
 def fault(item: pytest.Item) -> str:

@@ -12,6 +12,7 @@ import functools
 import os
 import pathlib
 import pickle
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,8 +22,6 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection, forkserver, util
 from typing import Any, NoReturn
-
-from tpu_estimator_compat.engine.files import removal
 
 _CODE = """\
 import gc, importlib, shutil, sys
@@ -86,8 +85,7 @@ def _end(alive: int, process: subprocess.Popen[bytes], folder: pathlib.Path) -> 
     os.close(alive)
     process.terminate()
     process.wait()
-    with contextlib.suppress(OSError):  # the server is removing it
-        removal.remove(folder, "temporary")
+    shutil.rmtree(folder, ignore_errors=True)  # the server is removing it, too
 
 
 class Forked:
