@@ -310,6 +310,30 @@ def test_a_gradient_that_the_file_does_not_stop_is_found(tmp_path):
     assert wrong == {(k, f"{n} in {w}") for k, n in names for w in ("training", "evaluation")}
 
 
+@pytest.mark.parametrize("kept", ["kernel", ""], ids=["kernels", "all"])
+def test_regularized_cells(kept, tmp_path):
+    """Keras has their kernels in two parts, and adds to the bias of forget gates beforehand."""
+
+    def model_fn(features, labels, mode):
+        cell = tf1.nn.rnn_cell.BasicLSTMCell(4, forget_bias=1.0)
+        x = v1.reshape(features["image"], [-1, 6, 12])
+        outputs, _ = v1.nn.dynamic_rnn(cell, x, dtype=tf.float32)
+        logits = tf1.layers.dense(outputs[:, -1], 5)
+        loss = None
+        if labels is not None:
+            loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
+            decayed = [v for v in v1.trainable_variables() if kept in v.name]
+            loss += 0.01 * v1.add_n([v1.nn.l2_loss(variable) for variable in decayed])
+        return spec_of(mode, logits, lambda _: train.GradientDescentOptimizer(0.1), loss)
+
+    modes, training = led_out(model_fn, images, tmp_path / "model")
+    assert training.notes == []
+    data, converted = samples.of_modes(modes), convert.of_modes(modes)
+    assert ("ops.repeat([0.0, 1.0, 0.0, 0.0], 4)" in converted.written.text) == (not kept)
+    compared = check.check(converted, data, 1e-5, tmp_path)
+    assert [c for c in compared if not c.agrees] == []
+
+
 def test_variables_that_are_not_trained(tmp_path):
     """They are not trainable in Keras either."""
     modes, training = led_out(bag(train.AdamOptimizer(0.02), frozen=True), words, tmp_path)

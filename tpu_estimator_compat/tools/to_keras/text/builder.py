@@ -19,6 +19,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     SCAN,
     SIZES,
     SOURCES,
+    Bound,
     Layer,
     Node,
     Program,
@@ -182,7 +183,8 @@ class Builder:
         if value in self.texts:
             return self.texts[value]
         if value.weight is not None:
-            return self._find(value.weight) or self._weight(value.weight)
+            thing = value.node.attrs.get("bound", value.weight)
+            return self._find(thing) or self._weight(value.weight)
         array = value.constant
         assert array is not None, value
         if value.dtype == "string":
@@ -227,8 +229,8 @@ class Builder:
             self.objects[thing] = found or f"self.{self.member([item]).token}"
         return self.objects[thing]
 
-    def _find(self, thing: Layer | Weight) -> str | None:
-        """Where a layer of a part within is, or a weight of a layer or of a part."""
+    def _find(self, thing: Layer | Weight | Bound) -> str | None:
+        """Where a layer of a part within is, or a weight of a layer or of a part, or one in it."""
         for item in self.body.part.items:
             things: Iterable[tuple[str, Layer | Weight]] = ()
             if isinstance(item, Part):
@@ -237,7 +239,7 @@ class Builder:
                 things = [("", item.layer)]
             for path, each in things:
                 bound = each.bound if isinstance(each, Layer) else {}
-                names = [name for name, found in bound.items() if thing in found.weights]
+                names = [name for name, found in bound.items() if thing in (found, *found.weights)]
                 if each is thing or names:
                     steps = [self.object(item), path, *names[:1]]
                     return indexed(".".join(filter(None, steps)))

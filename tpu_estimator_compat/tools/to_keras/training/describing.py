@@ -28,13 +28,9 @@ from tpu_estimator_compat.tools.to_keras.training import (
     optimizers,
     steps,
 )
-from tpu_estimator_compat.tools.to_keras.training.losses import (
-    Cut,
-    put_back,
-    set_apart,
-    write_loops,
-)
+from tpu_estimator_compat.tools.to_keras.training.losses import Cut
 from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged
+from tpu_estimator_compat.tools.to_keras.training.penalties import put_back, set_apart, write_loops
 
 
 def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:

@@ -13,10 +13,7 @@ import itertools
 import json
 from typing import Any
 
-import numpy as np
-
 from tpu_estimator_compat.tools.to_keras.graph import (
-    CONSTANT,
     EXPRESSION,
     FUNCTION,
     INPUT,
@@ -25,22 +22,12 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     SIZE,
     SIZES,
     WEIGHT,
-    Bound,
     Node,
     Program,
     Value,
-    Weight,
     ordered,
 )
 from tpu_estimator_compat.tools.to_keras.layers.matching import Found, Rules
-from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.operations import expression
-
-_ADDS = frozenset({"Add", "AddN", "AddV2"})
-_SUMS_OF_ELEMENTS = frozenset({"Abs", "L2Loss", "Mul", "Square", "Sum", CONSTANT, WEIGHT})
-_PENALTIES = frozenset({"Abs", "L2Loss", "Square"})
-_APART = "Regularized"
-"""The kind of a weight where it is regularized, as long as layers are recognized."""
 
 
 class Cut:
@@ -234,123 +221,3 @@ def _function(node: Node, name: str, inputs: list[Value], **options: Any) -> Val
     attrs = {"function": name, "options": options}
     made = Node(FUNCTION, node.name, inputs, attrs, place=node.place)
     return made.output(node.outputs[0].shape, node.outputs[0].dtype)
-
-
-def set_apart(program: Program) -> None:
-    """Gives the weights that are regularized nodes of their own: they still may be a layer's."""
-    for node in program.nodes():
-        if node.kind in _PENALTIES and node.inputs[0].node.kind == WEIGHT:
-            value, old = node.inputs[0], node.inputs[0].node
-            apart = Node(_APART, old.name, attrs=dict(old.attrs), place=old.place)
-            node.inputs = [apart.output(value.shape, value.dtype)]
-
-
-def put_back(program: Program, bound: dict[str, dict[str, Bound]]) -> list[str]:
-    """Makes these nodes weights again; returns the names of those that Keras holds otherwise."""
-    apart = [node for node in program.nodes() if node.kind == _APART]
-    for node in apart:
-        node.kind = WEIGHT
-    names = {node.attrs["weight"].name for node in apart}
-    parts = [(name, b) for found in bound.values() for name, b in found.items()]
-    return sorted({name for name, each in parts if each.make and name in names})
-
-
-def write_loops(program: Program, bound: dict[str, dict[str, Bound]]) -> None:
-    """Writes sums of the same of many weights as loops over the model's variables.
-
-    Args:
-      bound: of the trainable weights of the whole model, by the name that their variables have in
-        Keras, such as "kernel", what is bound there, by the weights' names. "" for weights that no
-        layer has.
-    """
-    for key, value in list(program.outputs.items()):
-        for node in ordered([value.node]):
-            for each in [v for v in node.inputs if _is_sum(v)]:
-                node.inputs = [_looped(v, bound) if v is each else v for v in node.inputs]
-        program.outputs[key] = _looped(value, bound) if _is_sum(value) else value
-
-
-def _is_sum(value: Value) -> bool:
-    return value.rank == 0 and value.node.kind in _ADDS
-
-
-def _terms(value: Value) -> list[Value]:
-    return [t for v in value.node.inputs for t in _terms(v)] if _is_sum(value) else [value]
-
-
-def _looped(value: Value, bound: dict[str, dict[str, Bound]]) -> Value:
-    """The sum with a loop for the terms that are the same of many weights."""
-    groups: dict[str, list[Value]] = {}
-    for term in _terms(value):
-        groups.setdefault(_form(term), []).append(term)
-    terms = []
-    for form, found in groups.items():
-        weights = [_weights(term)[0] for term in found] if form and len(found) > 1 else []
-        test = _test({weight.name for weight in weights}, bound) if weights else None
-        if test is None or not _keeps_sums(weights, bound):
-            terms += found
-            continue
-        text = f"sum({form} for v in self.trainable_variables{test})"
-        loop = Node(EXPRESSION, found[0].node.name, attrs={"text": text}, place=found[0].node.place)
-        terms.append(loop.output((), value.dtype))
-    if len(terms) == len(_terms(value)):
-        return value
-    for term in terms[1:]:
-        node = Node("AddV2", value.node.name, [terms[0], term], place=value.node.place)
-        terms[0] = node.output((), value.dtype)
-    return terms[0]
-
-
-def _weights(term: Value) -> list[Weight]:
-    return [n.attrs["weight"] for n in ordered([term.node]) if n.kind in (WEIGHT, _APART)]
-
-
-def _form(term: Value) -> str:
-    """What a term computes of a weight `v`, the same text of all weights; empty for other terms."""
-    texts: dict[Value, str] = {}
-    nodes = ordered([term.node])
-    if len(_weights(term)) != 1 or {n.kind for n in nodes} - _SUMS_OF_ELEMENTS - {_APART}:
-        return ""
-    for node in nodes:
-        inputs = [texts[value] for value in node.inputs]
-        if node.kind == "Sum":
-            text = f"ops.sum({inputs[0]})" if node.outputs[0].rank == 0 else ""
-        elif node.kind == CONSTANT:
-            text = literal(node.attrs["value"])
-        else:
-            text = "v" if node.kind in (WEIGHT, _APART) else expression(node, inputs)
-        texts[node.outputs[0]] = text
-    return texts[term] if all(texts.values()) else ""
-
-
-def _test(names: set[str], bound: dict[str, dict[str, Bound]]) -> str | None:
-    """The condition of a loop over exactly these weights; None if there is none."""
-    inside = sorted(name for name, found in bound.items() if names.issuperset(found))
-    outside = sorted(name for name, found in bound.items() if names.isdisjoint(found))
-    if set().union(*(bound[name] for name in inside)) != names or (
-        len(inside) + len(outside) < len(bound)
-    ):
-        return None
-    if not outside:
-        return ""
-    if "" in bound:
-        return None
-    chosen, operator = (inside, "==") if len(inside) <= len(outside) else (outside, "!=")
-    if len(chosen) == 1:
-        return f" if v.name {operator} {json.dumps(chosen[0])}"
-    among = ", ".join(map(json.dumps, chosen))
-    return f" if v.name {'in' if operator == '==' else 'not in'} ({among})"
-
-
-def _keeps_sums(weights: list[Weight], bound: dict[str, dict[str, Bound]]) -> bool:
-    """Whether layers hold the weights' own elements, perhaps in parts or in another order."""
-
-    def squares(array: Any) -> float:
-        return float(np.sum(np.square(array, dtype="float64")))
-
-    for weight in weights:
-        parts = [found[weight.name] for found in bound.values() if weight.name in found]
-        made = sum(squares(each.value()) for each in parts)
-        if any(each.make for each in parts) and not np.isclose(made, squares(weight.value)):
-            return False
-    return True
