@@ -77,6 +77,7 @@ def test_an_unknown_name_beside_a_known_one(capsys):
     [
         ("tf.train.AdamOptimizer", 0, "tf.compat.v1.train.AdamOptimizer\n"),
         ("tf.nn.dropout", 0, "TensorFlow still has it."),
+        ("tf.contrib", 0, "served by  tpu_estimator_compat.v1.contrib\n"),
         ("tf.keras.losses.Reduction.SUM", 0, "tf.keras.losses.Reduction.SUM: differs"),
         ("tf.estimator.Estimator.train", 0, "tpu_estimator_compat.estimator.Estimator.train"),
         ("tensorflow.lite.python.lite.TFLiteConverter", 0, "write      tf.lite.python.lite"),

@@ -99,7 +99,12 @@ def _looked_up(name: str, above: DeadName | None) -> DeadName | None:
         if thing is _NOTHING:
             continue
         if above is None:
-            return _alive(name, "compat.v1." if _found(tf.compat.v1, name) is not _NOTHING else "")
+            todays = {"compat.v1.": tf.compat.v1, "": tf}
+            for api, today in todays.items():
+                if _found(today, name) is not _NOTHING:
+                    return _alive(name, api)
+            served = name.replace("tf.", "tpu_estimator_compat.v1.", 1)
+            return DeadName(name, "", Status.WORKS, served)
         if isinstance(thing, overlay.Refused):
             return _refused(name, above)
         row = _served(name, above)
