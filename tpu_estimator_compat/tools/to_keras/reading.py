@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,19 @@ def read(
             reader.values[tensor.ref()] = values[key]
     program.outputs = dict(zip(outputs, reader.read(list(outputs.values())), strict=True))
     return program
+
+
+def computed(function: Callable[..., tf.Tensor], *values: Value, name: str) -> Value:
+    """What a function of TensorFlow makes of values, as operations of their program."""
+    with tf.Graph().as_default() as graph, tf.name_scope(name):
+        placeholder = tf.compat.v1.placeholder
+        inputs = {str(i): placeholder(v.dtype, v.shape) for i, v in enumerate(values)}
+        part = read(graph, inputs, {"made": function(*inputs.values())}, {})
+    given = dict(zip(part.inputs.values(), values, strict=True))
+    for node in part.nodes():
+        node.place = ""
+        node.inputs = [given.get(value, value) for value in node.inputs]
+    return given.get(part.outputs["made"], part.outputs["made"])
 
 
 def shape_of(tensor: tf.Tensor) -> tuple[int | None, ...] | None:

@@ -29,6 +29,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     constant,
     size_of,
 )
+from tpu_estimator_compat.tools.to_keras.reading import computed
 
 _READS = {"TensorListGetItem": 0, "TensorArrayReadV3": 2}
 _WRITES = {"TensorListSetItem": (0, 2), "TensorArrayWriteV3": (3, 2)}
@@ -190,15 +191,6 @@ def _is_first(index: Value) -> bool:
     return index.constant is not None and not index.constant.any()
 
 
-def _last(stacked: Value) -> Value:
-    """The last element alone, stacked."""
-    shape = stacked.shape or ()
-    begin = constant(np.array([(shape[0] or 1) - 1, *[0] * (len(shape) - 1)], np.int32))
-    size = constant(np.array([1, *[-1] * (len(shape) - 1)], np.int32))
-    node = Node("Slice", f"{stacked.node.name}/last", [stacked, begin, size])
-    return node.output((1, *shape[1:]), stacked.dtype)
-
-
 def _bound(value: Value) -> int | Value | None:
     """The number or size that a counter stays below.
 
@@ -240,7 +232,7 @@ def _replace(program: Program, loop: _Loop, length: int | Value) -> None:
         shape = None if element.shape is None else (number, *element.shape)
         stacked = scan.output(shape, element.dtype)
         if _is_first(loop.written[i].inputs[1]):
-            stacked = _last(stacked)
+            stacked = computed(lambda x: x[-1:], stacked, name=scan.name)
         for user in loop.users.get(loop.node.outputs[i], []):
             program.replace(user.outputs[0], stacked)
     for i in loop.counters:

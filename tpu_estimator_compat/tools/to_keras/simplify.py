@@ -107,10 +107,8 @@ def _replaced(node: Node) -> Sequence[Value]:
         return _inlined(node, node.bodies[_SIDES[bool(node.inputs[0].constant)]])
     if node.inputs and all(value.node.kind == CONSTANT for value in node.inputs):
         return _folded(node)
-    if node.kind in _INT_RULES:
-        elements = _INT_RULES[node.kind](node)
-        if elements is not None:
-            return [_value_of(elements, node)]
+    if node.kind in _OF_SIZES and (made := _OF_SIZES[node.kind](node)):
+        return made
     if node.kind == SIZE:
         known = (node.inputs[0].shape or ())[node.attrs["axis"]]
         return node.outputs if known is None else [constant(np.int32(known), node.name)]
@@ -160,16 +158,16 @@ def _folded(node: Node) -> Sequence[Value]:
         return node.outputs
     if any(part in node.kind for part in _NOT_FOLDED):
         return node.outputs
-    with eager.eager_mode(), tf.device("CPU"):
-        found = compute(node, [value.constant for value in node.inputs])
+    found = compute(node, [value.constant for value in node.inputs])
     return [constant(tensor.numpy(), node.name) for tensor in found]
 
 
 def compute(node: Node, inputs: Sequence[Any]) -> list[Any]:
     """The results of a node's operation, by TensorFlow."""
-    # An array of one element would lose its dtype.
-    given, attributes = raw_arguments(node, [tf.constant(array) for array in inputs])
-    result = getattr(tf.raw_ops, node.kind)(**given, **attributes)
+    with eager.eager_mode(), tf.device("CPU"):
+        # An array of one element would lose its dtype.
+        given, attributes = raw_arguments(node, [tf.constant(array) for array in inputs])
+        result = getattr(tf.raw_ops, node.kind)(**given, **attributes)
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
@@ -226,80 +224,46 @@ def _scalar(value: Value) -> Any:
     return value if array is None else int(array)
 
 
-def _of_shape(node: Node) -> Elements | None:
+def _of_shape(node: Node) -> Sequence[Value] | None:
     given = node.inputs[0]
     if given.shape is None:
         return None
-    return [size_of(given, axis) for axis in range(len(given.shape))]
+    return [_vector([size_of(given, axis) for axis in range(len(given.shape))], node)]
 
 
-def _of_slice(node: Node) -> Elements | Any | None:
-    elements = elements_of(node.inputs[0])
-    places = [elements_of(value) for value in node.inputs[1:]]
-    masks = [node.attrs[f"{m}_mask"] for m in ("ellipsis", "new_axis")]
-    if elements is None or any(p is None or len(p) != 1 for p in places) or any(masks):
-        return None
-    begin, end, step = (p[0] for p in places if p)
-    if node.attrs["shrink_axis_mask"]:
-        return [elements[begin]], "scalar"
-    first = None if node.attrs["begin_mask"] else begin
-    return elements[slice(first, None if node.attrs["end_mask"] else end, step)]
-
-
-def _of_vector(node: Node) -> Elements | None:
-    """A scalar size as a vector of one."""
-    scalar = node.inputs[0]
-    return [scalar] if scalar.shape == () and _is_of_sizes([scalar]) else None
-
-
-def _of_part(node: Node) -> Elements | None:
-    elements, begin, size = map(elements_of, node.inputs)
-    if (
-        elements is None
-        or not begin
-        or not size
-        or not all(isinstance(e, int) for e in begin + size)
-    ):
-        return None
-    return elements[begin[0] :][: size[0] if size[0] >= 0 else None]
-
-
-def _of_pack(node: Node) -> Elements | None:
-    if node.outputs[0].rank != 1 or not _is_of_sizes(node.inputs):
-        return None
-    return [_scalar(value) for value in node.inputs]
-
-
-def _of_concat(node: Node) -> Elements | None:
-    found: Elements = []
-    for value in node.inputs[:-1]:
-        elements = elements_of(value)
-        if elements is None:
-            return None
-        found += elements
-    return found
-
-
-def _of_prod(node: Node) -> Any:
+def _of_prod(node: Node) -> Sequence[Value] | None:
     elements = elements_of(node.inputs[0])
     if elements is None:
         return None
     known = int(np.prod([e for e in elements if isinstance(e, int)]))
     unknown = [e for e in elements if not isinstance(e, int)]
-    if not unknown:
-        return [known], "scalar"
-    product = unknown[0]
-    for each in [*unknown[1:], *([] if known == 1 else [constant(np.int32(known))])]:
+    factors = [*unknown, *([] if known == 1 and unknown else [constant(np.int32(known))])]
+    product = factors[0]
+    for each in factors[1:]:
         product = Node("Mul", f"{node.name}/product", [product, each]).output((), "int32")
-    return [product], "scalar"
+    return [product]
 
 
-def _of_gather(node: Node) -> Any:
-    elements, places = elements_of(node.inputs[0]), node.inputs[1].constant
-    if elements is None or places is None or places.ndim > 1:
+def _moved(node: Node) -> Sequence[Value] | None:
+    """Sizes that an operation only moves: where it moves their numbers in a list."""
+    given = node.inputs[: _MOVES[node.kind]]
+    places = [value.constant for value in node.inputs[len(given) :]]
+    sizes: Elements = []
+    numbers = []
+    for value in given:
+        scalar = value.shape == () and _is_of_sizes([value])
+        elements = [_scalar(value)] if scalar else elements_of(value)
+        if elements is None or any(place is None for place in places):
+            return None
+        first, sizes = len(sizes), sizes + elements
+        numbers.append(np.arange(first, len(sizes), dtype=np.int32).reshape(() if scalar else -1))
+    found = [tensor.numpy() for tensor in compute(node, [*numbers, *places])]
+    if any(array.ndim > 1 for array in found):
         return None
-    found = [elements[int(i)] for i in np.atleast_1d(places)]
-    return (found, "scalar") if places.ndim == 0 else found
+    return [
+        _vector([sizes[i] for i in array], node) if array.ndim else _whole(sizes[int(array)], node)
+        for array in found
+    ]
 
 
 def _is_of_sizes(values: Sequence[Value]) -> bool:
@@ -318,27 +282,27 @@ def is_size(value: Value) -> bool:
 
 
 _ARITHMETIC = ("AddV2", "Sub", "Mul", "FloorDiv", "Maximum", "Minimum", "Cast")
-_INT_RULES: dict[str, Callable[[Node], Any]] = {
+_MOVES = {"ConcatV2": -1, "ExpandDims": 1, "GatherV2": 1, "Pack": None, "Reshape": 1, "Slice": 1}
+_MOVES |= {"SplitV": 1, "Squeeze": 1, "StridedSlice": 1}
+"""Operations that move elements, with how many of the inputs have them: the others say where."""
+_OF_SIZES: dict[str, Callable[[Node], Sequence[Value] | None]] = {
     "Shape": _of_shape,
-    "Slice": _of_part,
-    "StridedSlice": _of_slice,
-    "Pack": _of_pack,
-    "ConcatV2": _of_concat,
     "Prod": _of_prod,
-    "GatherV2": _of_gather,
-    "ExpandDims": _of_vector,
+    **dict.fromkeys(_MOVES, _moved),
 }
-"""How sizes come about: a function of a node gives the elements, or None for other values."""
+"""How sizes come about: a function of a node gives its values, or None for other ones."""
 
 
-def _value_of(elements: Any, node: Node) -> Value:
-    """The value of a vector, or of a scalar, of sizes."""
-    scalar = isinstance(elements, tuple)
-    sizes = elements[0] if scalar else elements
+def _whole(size: Any, node: Node) -> Value:
+    found: Value = (
+        constant(np.array(size, node.outputs[0].dtype)) if isinstance(size, int) else size
+    )
+    return found
+
+
+def _vector(sizes: Elements, node: Node) -> Value:
+    """The value of a vector of sizes."""
     dtype = node.outputs[0].dtype
-    if scalar:
-        [size] = sizes
-        return constant(np.array(size, dtype), node.name) if isinstance(size, int) else size
     if all(isinstance(size, int) for size in sizes):
         return constant(np.array(sizes, dtype), node.name)
     known = [size if isinstance(size, int) else None for size in sizes]

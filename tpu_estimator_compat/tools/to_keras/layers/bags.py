@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-from tpu_estimator_compat.tools.to_keras.graph import Node, Value, constant
+from tpu_estimator_compat.tools.to_keras.graph import Node, Value
 from tpu_estimator_compat.tools.to_keras.layers.building import (
     Call,
     Variables,
@@ -19,6 +20,7 @@ from tpu_estimator_compat.tools.to_keras.layers.building import (
     sizes,
 )
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
+from tpu_estimator_compat.tools.to_keras.reading import computed
 
 _SUM, _MEAN, _ROOT = (f"SparseSegment{name}" for name in ("Sum", "Mean", "SqrtN"))
 
@@ -32,14 +34,14 @@ def bag(found: Found, _: Variables) -> Call:
     # If not selected, a row without numbers is that of a default number.
     need("chosen" not in found or root.kind.startswith("Select"))
     if "absent" in found:
-        ids = _mapped(found, name)
-        mask = _mask(found, name, ids)
-        safe = _made("SelectV2", name, [mask, ids, _like(0, ids)], sizes(ids), ids.dtype)
+        ids = _mapped(found)
+        mask = _mask(found, ids)
+        safe = computed(lambda m, x: tf.where(m, x, tf.constant(0, x.dtype)), mask, ids, name=name)
     else:  # buckets of several numbers have rows of their own
         mask, columns, count = None, sizes(ids)[1], found["count"]
         need(columns and table.shape[0] == columns * count)
-        first = constant(np.arange(columns, dtype=ids.dtype) * np.array(count, ids.dtype))
-        safe = ids if columns == 1 else _made("AddV2", name, [ids, first], sizes(ids), ids.dtype)
+        first = np.arange(columns, dtype=ids.dtype) * np.array(count, ids.dtype)
+        safe = ids if columns == 1 else computed(lambda x: x + first, ids, name=name)
     kind = node_of(found, _SUM, _MEAN, _ROOT).kind
     return Call(
         "layers.Embedding",
@@ -50,88 +52,74 @@ def bag(found: Found, _: Variables) -> Call:
     )
 
 
-def _mapped(found: Found, name: str) -> Value:
+def _mapped(found: Found) -> Value:
     """The numbers that stand for a matrix, of all of its elements."""
-    ids, mapping = found["ids"], found["values"].node
+    ids, values = found["ids"], found["values"]
+    mapping: Node = values.node
     if mapping.kind == "GatherNd":
         matrix: Value = ids
         return matrix
     given = [ids if value is found["taken"] else value for value in mapping.inputs]
-    return _made(mapping.kind, name, given, sizes(ids), found["values"].dtype, **mapping.attrs)
+    made = Node(mapping.kind, f"{found[NODES][0].name}/{mapping.kind}", given, mapping.attrs)
+    return made.output(sizes(ids), values.dtype)
 
 
-def _mask(found: Found, name: str, ids: Value) -> Value:
+def _mask(found: Found, ids: Value) -> Value:
     """Where a matrix has numbers that count."""
-    present = node_of(found, "NotEqual").outputs[0]
+    name, present = found[NODES][0].name, node_of(found, "NotEqual").outputs[0]
     if "chosen" not in found:
         return present
-    counts = _made("GreaterEqual", name, [ids, _like(0, ids)], sizes(ids), "bool")
     if ids is found["ids"] and found["absent"] < 0:
-        return counts
-    return _made("LogicalAnd", name, [present, counts], sizes(ids), "bool")
+        return computed(lambda x: x >= 0, ids, name=name)
+    return computed(lambda mask, x: tf.logical_and(mask, x >= 0), present, ids, name=name)
 
 
 def _combined(kind: str, node: Node, shape: tuple[Any, ...], mask: Value | None) -> Value:
-    name, (batch, columns, units) = node.name, shape
-    rows = node.output(shape, node.layer.bound["embeddings"].weights[0].dtype)
-    axis = constant(np.int32(1))
-    number: Value = constant(np.array(columns or 0, rows.dtype))
-    if mask is not None:
-        ones = _made("Cast", name, [mask], sizes(mask), rows.dtype, DstT=rows.dtype, SrcT="bool")
-        last = constant(np.int32(-1))
-        ones = _made("ExpandDims", name, [ones, last], (*sizes(mask), 1), rows.dtype)
-        rows = _made("Mul", name, [rows, ones], sizes(rows), rows.dtype)
-        number = _made("Sum", name, [ones, axis], (batch, 1), rows.dtype, keep_dims=False)
-        number = _made("Maximum", name, [number, _like(1, rows)], (batch, 1), rows.dtype)
-    total = _made("Sum", name, [rows, axis], (batch, units), rows.dtype, keep_dims=False)
-    if kind == _SUM or columns == 1:
-        return total
-    if kind == _ROOT:
-        number = _made("Sqrt", name, [number], sizes(number), rows.dtype)
-    return _made("RealDiv", name, [total, number], (batch, units), rows.dtype)
+    columns, table = shape[1], node.layer.bound["embeddings"]
+    rows = node.output(shape, table.weights[0].dtype)
+
+    def combined(rows: tf.Tensor, mask: tf.Tensor | None = None) -> tf.Tensor:
+        number = tf.constant(columns or 0, rows.dtype)
+        if mask is not None:
+            ones = tf.expand_dims(tf.cast(mask, rows.dtype), -1)
+            rows = rows * ones
+            number = tf.maximum(tf.reduce_sum(ones, 1), tf.constant(1, rows.dtype))
+        total = tf.reduce_sum(rows, 1)
+        if kind == _SUM or columns == 1:
+            return total
+        return total / (tf.sqrt(number) if kind == _ROOT else number)
+
+    return computed(combined, rows, *([] if mask is None else [mask]), name=node.name)
 
 
 def dense(found: Found, _: Variables) -> Value:
     """A matrix that was made sparse and dense again, with another number for the absent ones."""
-    name, made = found[NODES][0].name, found[NODES][0].outputs[0]
-    values = _mapped(found, name)
-    given = [node_of(found, "NotEqual").outputs[0], values, _like(found["fill"], made)]
-    return _made("SelectV2", name, given, sizes(values), made.dtype)
+    given = [node_of(found, "NotEqual").outputs[0], _mapped(found)]
+    fill = np.array(found["fill"], found[NODES][0].outputs[0].dtype)
+    return computed(lambda mask, x: tf.where(mask, x, fill), *given, name=found[NODES][0].name)
 
 
 def found_in_table(found: Found, _: Variables) -> Call | Value:
     """The values in a table that the graph fills."""
-    x, attrs, name = found["x"], found["table"].node.attrs, found[NODES][0].name
+    x, default, attrs = found["x"], found["default"], found["table"].node.attrs
     need("keys" in attrs)
     keys, values = attrs["keys"], attrs["values"]
     if keys.dtype.kind == "O":
-        default, places = found["default"].constant, [*range(len(keys))]
-        need(values.tolist() == places, default is not None and default.tolist() == -1)
+        places = [*range(len(keys))]
+        need(values.tolist() == places, default.constant is not None, default.constant == -1)
         words = [key.decode() for key in keys.tolist()]
         return Call("layers.StringLookup", [x], options={"vocabulary": words}, after=_numbered)
     need(values.dtype.kind != "O")
-    shape, last = sizes(x), constant(np.int32(-1))
-    each = _made("ExpandDims", name, [x, last], (*shape, 1), x.dtype)
-    same = _made("Equal", name, [each, constant(keys)], (*shape, len(keys)), "bool")
-    known = _made("Any", name, [same, last], shape, "bool", keep_dims=False)
-    numbers = _made("Cast", name, [same], sizes(same), "int32", DstT="int32", SrcT="bool")
-    place = _made("ArgMax", name, [numbers, last], shape, "int64", output_type="int64")
-    given = [constant(values), place, constant(np.int32(0))]
-    value = _made("GatherV2", name, given, shape, found["default"].dtype, batch_dims=0)
-    return _made("SelectV2", name, [known, value, found["default"]], shape, value.dtype)
+
+    def look_up(x: tf.Tensor, default: tf.Tensor) -> tf.Tensor:
+        same = tf.equal(tf.expand_dims(x, -1), keys)
+        value = tf.gather(values, tf.argmax(tf.cast(same, tf.int32), -1))
+        return tf.where(tf.reduce_any(same, -1), value, default)
+
+    return computed(look_up, x, default, name=found[NODES][0].name)
 
 
 def _numbered(node: Node) -> Value:
     """A place among words, -1 for others; that of Keras is one more."""
     x = node.output(sizes(node.inputs[0]), "int64")
-    return _made("Sub", node.name, [x, _like(1, x)], sizes(x), x.dtype)
-
-
-def _like(number: Any, value: Value) -> Value:
-    return constant(np.array(number, value.dtype))
-
-
-def _made(
-    kind: str, name: str, inputs: list[Value], shape: tuple[Any, ...], dtype: str, **attrs: Any
-) -> Value:
-    return Node(kind, f"{name}/{kind}", inputs, attrs).output(shape, dtype)
+    return computed(lambda x: x - 1, x, name=node.name)

@@ -18,7 +18,6 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     Program,
     Value,
     Weight,
-    constant,
     ordered,
 )
 from tpu_estimator_compat.tools.to_keras.layers.building import Builder, Call, UnfitError, need
@@ -27,6 +26,7 @@ from tpu_estimator_compat.tools.to_keras.layers.naming import name_layers
 from tpu_estimator_compat.tools.to_keras.layers.patterns import STAGES
 from tpu_estimator_compat.tools.to_keras.layers.recurrent import find_recurrent
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
+from tpu_estimator_compat.tools.to_keras.reading import computed
 
 _ACTIVATIONS = "Elu Relu Relu6 Selu Softplus Softsign Tanh"
 """Those of layers. A loss may take what a sigmoid or softmax is given, in one mode alone."""
@@ -153,14 +153,8 @@ class _Recognizer:
         """Makes, of a layer's weight, the array that others know as the variable."""
         for value in [v for v in self._users if v.weight in self._arranged]:
             made = self._arranged[value.weight]
-            shape, value.shape = made.weight.shape, made.shape
-            before = shape[::-1] if made.turned else shape
-            steps = [("Reshape", before, before)] if before != made.shape else []
-            steps += [("Transpose", (1, 0), shape)] if made.turned else []
-            new = value
-            for kind, argument, result in steps:
-                given = [new, constant(np.array(argument, np.int32))]
-                new = Node(kind, f"{value.node.name}/{kind}", given).output(result, value.dtype)
+            value.shape = made.shape
+            new = computed(made.restore, value, name=value.node.name)
             for user in self._users[value]:
                 if isinstance(user, Node) and not self._sums(user):
                     user.inputs = [new if each is value else each for each in user.inputs]

@@ -11,9 +11,10 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from tpu_estimator_compat.tools.to_keras import graph as g
-from tpu_estimator_compat.tools.to_keras.graph import Node, Value, constant, size_of
+from tpu_estimator_compat.tools.to_keras.graph import Node, Value, size_of
 from tpu_estimator_compat.tools.to_keras.layers.building import (
     Call,
     UnfitError,
@@ -23,6 +24,7 @@ from tpu_estimator_compat.tools.to_keras.layers.building import (
 )
 from tpu_estimator_compat.tools.to_keras.layers.matching import Found
 from tpu_estimator_compat.tools.to_keras.layers.patterns import RULES
+from tpu_estimator_compat.tools.to_keras.reading import computed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +163,7 @@ class _Scan:
     def replace(self, cells: list[_Cell]) -> None:
         users, taken = self.program.users(), {*self.program.outputs.values()}
         stacked, x = self.node.outputs[self.carried], self.node.inputs[self.carried]
-        x = x.node.inputs[0] if _swaps(x.node) else _after("Transpose", x, [1, 0, 2])
+        x = x.node.inputs[0] if _swaps(x.node) else self._swapped(x)
         turns = [
             turn
             for user in users.get(stacked, [])
@@ -186,12 +188,14 @@ class _Scan:
             for call in cell.after:
                 x = self._dropped(x, call)
         for turn in turns if back else ():
-            self.program.replace(turn.outputs[0], _after("ReverseV2", x, [1]))
+            self.program.replace(
+                turn.outputs[0], computed(lambda x: tf.reverse(x, [1]), x, name=self.node.name)
+            )
         for user in users.get(stacked, []):
             if _swaps(user):
                 self.program.replace(user.outputs[0], x)
         if x.rank == 3:
-            self.program.replace(stacked, _after("Transpose", x, [1, 0, 2]))
+            self.program.replace(stacked, self._swapped(x))
 
     def _layer(
         self, cell: _Cell, x: Value, mask: Value | None, sequences: bool, states: bool
@@ -250,13 +254,17 @@ class _Scan:
         """Where a sequence is as long, by its length."""
         if self.lengths is None:
             return None
-        name, dtype, length = self.node.name, self.lengths.dtype, size_of(x, 1)
-        last = constant(np.array(length, dtype)) if isinstance(length, int) else length
-        numbers = [constant(np.array(0, dtype)), last, constant(np.array(1, dtype))]
-        steps = Node("Range", f"{name}/steps", numbers).output(sizes(x)[1:2], dtype)
-        ends = Node("ExpandDims", f"{name}/lengths", [self.lengths, constant(np.int32(-1))])
-        end = ends.output((*sizes(self.lengths), 1), dtype)
-        return Node("Less", f"{name}/mask", [steps, end]).output(sizes(x)[:2], "bool")
+        length = size_of(x, 1)
+        known = [] if isinstance(length, int) else [length]
+
+        def mask(lengths: tf.Tensor, size: tf.Tensor | None = None) -> tf.Tensor:
+            steps = tf.range(length if size is None else tf.cast(size, lengths.dtype))
+            return tf.cast(steps, lengths.dtype) < tf.expand_dims(lengths, -1)
+
+        return computed(mask, self.lengths, *known, name=self.node.name)
+
+    def _swapped(self, x: Value) -> Value:
+        return computed(lambda x: tf.transpose(x, [1, 0, 2]), x, name=self.node.name)
 
 
 def _weights(cell: _Cell) -> list[Any]:
@@ -274,14 +282,6 @@ def _swaps(node: Node) -> bool:
     """Whether an operation exchanges the first two dimensions of three."""
     order = node.inputs[1].constant if node.kind == "Transpose" else None
     return order is not None and order.tolist() == [1, 0, 2]
-
-
-def _after(kind: str, x: Value, numbers: list[int]) -> Value:
-    """A transpose of the first two dimensions, or x with the second one turned round."""
-    first, second, *others = sizes(x)
-    shape = (first, second, *others) if kind == "ReverseV2" else (second, first, *others)
-    node = Node(kind, f"{x.node.name}/{kind}", [x, constant(np.array(numbers, np.int32))])
-    return node.output(shape, x.dtype)
 
 
 def _all_nodes(program: g.Program) -> list[Node]:

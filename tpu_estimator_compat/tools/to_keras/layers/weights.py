@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import numpy as np
+import tensorflow as tf
 
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Value, Weight
 
@@ -66,6 +67,12 @@ class Made:
     def transposed(self) -> Made | None:
         """The transposed matrix; None of what is more than a variable."""
         return None if self.arranged else Made(self.weight, self.shape[::-1], turned=True)
+
+    def restore(self, array: tf.Tensor) -> tf.Tensor:
+        """Makes the variable's array of it."""
+        before = self.weight.shape[::-1] if self.turned else self.weight.shape
+        array = array if before == self.shape else tf.reshape(array, before)
+        return tf.transpose(array, [1, 0]) if self.turned else array
 
     def bound(self) -> Bound:
         return Bound([self.weight], Arranged(self.shape, self.turned) if self.arranged else None)
