@@ -117,9 +117,9 @@ ROWS = {
         "decay_steps=9, power=2.0, end_learning_rate=0.01))",
     ),
     "cosine": (
-        mlp(lambda step: train.GradientDescentOptimizer(train.cosine_decay(0.1, step, 9))),
+        mlp(lambda step: train.GradientDescentOptimizer(train.cosine_decay(0.1, step, 9, 0.2))),
         "SGD(learning_rate=keras.optimizers.schedules.CosineDecay(initial_learning_rate=0.1, "
-        "decay_steps=9))",
+        "decay_steps=9, alpha=0.2))",
     ),
     "inverse time": (
         mlp(
@@ -216,10 +216,17 @@ def test_embeddings_whose_gradients_are_sparse(optimizer, tmp_path):
     np.testing.assert_allclose(losses(modes, training, 20), original(modes, 20), rtol=1e-4)
 
 
-def test_embeddings_whose_gradients_are_clipped(tmp_path):
-    model_fn = bag(train.AdamOptimizer(0.02), norm=clip_by_global_norm)
-    modes, training = led_out(model_fn, words, tmp_path)
-    assert "global_clipnorm=0.5" in training.optimizer.text
+@pytest.mark.parametrize(
+    ("clip", "said"),
+    [
+        (clip_by_global_norm, "global_clipnorm=0.5"),
+        (clip_each(lambda g: tf.clip_by_value(g, -0.01, 0.01)), "clipvalue=0.01"),
+    ],
+    ids=["norm", "value"],
+)
+def test_embeddings_whose_gradients_are_clipped(clip, said, tmp_path):
+    modes, training = led_out(bag(train.AdamOptimizer(0.02), norm=clip), words, tmp_path)
+    assert said in training.optimizer.text
     assert "on JAX and PyTorch after" in training.notes[0]
     np.testing.assert_allclose(losses(modes, training, 20), original(modes, 20), rtol=1e-4)
 
@@ -339,6 +346,32 @@ def test_variables_that_are_not_trained(tmp_path):
     modes, training = led_out(bag(train.AdamOptimizer(0.02), frozen=True), words, tmp_path)
     assert sorted(k for k, w in modes.weights.items() if w.trainable) == ["out/bias", "out/kernel"]
     np.testing.assert_allclose(losses(modes, training, 9), original(modes, 9), rtol=1e-4)
+
+
+def averaged(features, labels, mode):
+    spec = mlp(lambda _: train.AdagradOptimizer(0.1))(features, labels, mode)
+    if mode != "train":
+        return spec
+    with v1.control_dependencies([spec.train_op]):
+        return spec._replace(train_op=train.ExponentialMovingAverage(0.9).apply())
+
+
+def test_averages_of_weights(tmp_path):
+    modes, training = led_out(averaged, images, tmp_path)
+    assert training.optimizer.text.endswith("epsilon=0.0, use_ema=True, ema_momentum=0.9)")
+    [note] = training.notes
+    assert note.startswith("Averages of the weights begin in Keras with those after the first step")
+    model = Described(training).ready()
+    for _ in range(9):
+        model.train_on_batch(modes.features, modes.labels)
+    original(modes, 9)
+    mode = modes.modes["train"]
+    variables = {v.op.name: v for v in mode.captured.graph.get_collection("variables")}
+    with mode.captured.in_graph():
+        expected = variables["out/bias/ExponentialMovingAverage"].read_value()
+    averages = zip(model.optimizer._model_variables_moving_average, model.bound, strict=True)
+    [found] = [each for each, (_, bound) in averages if bound.weights[0].name == "out/bias"]
+    np.testing.assert_allclose(found, mode.run(expected), rtol=1e-4)
 
 
 def test_another_loss_than_that_of_the_spec(tmp_path):

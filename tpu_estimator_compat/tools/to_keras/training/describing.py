@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.spec import ModeKeys
@@ -190,15 +189,6 @@ def _set_momentum(step: steps.Step, program: Program, notes: list[str]) -> None:
         [weight] = node.layer.bound["moving_mean"].weights
         if decays.get(weight.name) is None:
             notes.append(f"A training step does not update {weight.name}, nor does the file.")
-        momentum = _one_minus(decays.get(weight.name) or 0.0)
+        momentum = steps.one_minus(decays.get(weight.name) or 0.0)
         if momentum != 0.99:  # Keras' default
             node.layer.options["momentum"] = momentum
-
-
-def _one_minus(decay: Any) -> float:
-    """The number that the author wrote, whose difference to 1 is `decay`."""
-    for digits in range(1, 9):
-        number = round(1 - float(decay), digits)
-        if decay in (np.float32(1.0 - number), np.float32(1.0) - np.float32(number)):
-            return number
-    return 1 - float(decay)

@@ -22,8 +22,10 @@ from tpu_estimator_compat.tools.to_keras.training.steps import (
     Step,
     UnlikeKerasError,
     Update,
+    averages_of,
     clipping,
     number,
+    one_minus,
     place,
     variable_of,
 )
@@ -90,7 +92,7 @@ def describe(mode: Mode, step: Step, weights: dict[str, Weight], training: Train
     try:
         if step.reason:
             raise UnlikeKerasError(step.reason)
-        _describe(mode, weights, step.updates, training)
+        _describe(mode, weights, step, training)
     except ValueError as error:
         training.notes.append(f"The file has no optimizer: {error}")
         return
@@ -104,12 +106,12 @@ def describe(mode: Mode, step: Step, weights: dict[str, Weight], training: Train
     known |= {handle.op.name for u in step.updates for handle in graph_ops.written(u.op)}
     taken = [tensor for u in step.updates for tensor in u.inputs.values()]
     known |= {name for tensor in taken for name in (variable_of(tensor), tensor.op.name)}
+    known |= {*averages_of(step)[1].values()}
     _note_others([op for op in step.writes if op.inputs[0].op.name in weights], known, training)
 
 
-def _describe(
-    mode: Mode, weights: dict[str, Weight], updates: list[Update], training: Training
-) -> None:
+def _describe(mode: Mode, weights: dict[str, Weight], step: Step, training: Training) -> None:
+    updates = step.updates
     first = updates[0]
     numbers = _common_numbers(updates, weights)
     rate, is_constant, classes = schedule(mode, first.rate, weights)
@@ -135,11 +137,21 @@ def _describe(
             base, source = f"{short}OfRows", _ROWS_CLASS
         listed = "".join(f"self.{slot}, " for slot in slots).strip()
         classes.append(source.format(name=base, base=of, slots=listed))
-        if {"clipnorm", "global_clipnorm"} & set(options):
+        if any("clip" in option for option in options):
             training.notes.append(
-                "Gradients are clipped by a norm before those of a row of embeddings are added up: "
-                "so is it in Keras on TensorFlow, but on JAX and PyTorch after."
+                "Gradients are clipped before those of a row of embeddings are added up: so is it "
+                "in Keras on TensorFlow, but on JAX and PyTorch after."
             )
+    rate_of_averages, averages = averages_of(step)
+    if averages:
+        options |= {"use_ema": True, "ema_momentum": one_minus(np.float32(rate_of_averages))}
+        slots["_model_variables_moving_average"] = {
+            variable: _value(weights[name]) for variable, name in averages.items()
+        }
+        training.notes.append(
+            "Averages of the weights begin in Keras with those after the first step, not before; "
+            "at the end of fit() they replace the weights, which a callback may save before."
+        )
     texts = [f"learning_rate={rate}", *(f"{k}={literal(v)}" for k, v in options.items())]
     training.classes += classes
     training.optimizer = Code(f"{base}({', '.join(texts)})")
@@ -198,10 +210,14 @@ def _slots(updates: list[Update], weights: dict[str, Weight]) -> dict[str, dict[
     found: dict[str, dict[str, np.ndarray]] = {}
     for update in updates:
         for name, attribute in update.row.slots.items():
-            value = weights[update.inputs[name].op.name].value
-            assert value is not None  # a script's weights have values
+            value = _value(weights[update.inputs[name].op.name])
             found.setdefault(attribute, {})[update.variable] = value
     return found
+
+
+def _value(weight: Weight) -> np.ndarray:
+    assert weight.value is not None  # a script's weights have values
+    return weight.value
 
 
 def _steps(
@@ -234,5 +250,5 @@ def _note_others(writes: Sequence[tf.Operation], known: set[str], training: Trai
     for name, op in others.items():
         training.notes.append(
             f"A training step changes {name} ({op.type}, {place(op)}), and the file does not: do "
-            "it in a callback, or for averages by the optimizer's use_ema."
+            "it in a callback."
         )

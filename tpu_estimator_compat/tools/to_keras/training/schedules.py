@@ -27,7 +27,8 @@ _RULES = Rules(
     }
 )
 _SCHEDULES = {
-    "CosineDecay": "number.initial_learning_rate * (1 * 0.5 * (1 + Cos(3.1415927 * done)) + 0)",
+    "CosineDecay": "number.initial_learning_rate "
+    "* (number.rest * 0.5 * (1 + Cos(3.1415927 * done)) + number.alpha)",
     "ExponentialDecay": "number.initial_learning_rate * number.decay_rate ** times",
     "InverseTimeDecay": "number.initial_learning_rate / (1 + number.decay_rate * times)",
     "PolynomialDecay": "number.difference * (1 - done) ** number.power + number.end_learning_rate",
@@ -91,6 +92,11 @@ def _of_keras(root: Value) -> str:
             if "difference" in numbers:  # folded: the first rate without the last
                 total = numbers.pop("difference") + numbers["end_learning_rate"]
                 numbers = {"initial_learning_rate": float(f"{total:.6g}"), **numbers}
+            if "rest" in numbers:
+                alpha = numbers.pop("alpha")
+                if not np.isclose(numbers.pop("rest"), 1 - alpha):
+                    continue
+                numbers |= {"alpha": alpha} if alpha else {}
             if float(numbers["decay_steps"]).is_integer():
                 numbers["decay_steps"] = int(numbers["decay_steps"])
             return _call(name, **numbers, **({"staircase": True} if is_floor else {}))

@@ -132,6 +132,36 @@ def step_of(mode: Mode, weights: dict[str, Weight]) -> Step:
     return step
 
 
+def averages_of(step: Step) -> tuple[float, dict[str, str]]:
+    """The rate and, by the trained variable, the names of averages that are moved after a step."""
+    updates = {update.variable: update.op for update in step.updates}
+    found: dict[str, str] = {}
+    rates = set()
+    for op in step.writes:
+        moved = op.inputs[1].op if op.type == "AssignSubVariableOp" else op
+        difference = moved.inputs[0].op if moved.type == "Mul" else moved
+        if difference.type != "Sub" or variable_of(difference.inputs[0]) != op.inputs[0].op.name:
+            continue
+        variable = variable_of(difference.inputs[1])
+        if updates.get(variable) in graph_ops.ancestors([difference], ()):
+            found[variable] = op.inputs[0].op.name
+            rate = number(moved.inputs[1])
+            rates.add(None if rate is None else float(rate))
+    [rate, *others] = rates or [None]
+    if rate is None or others or found.keys() != updates.keys():
+        return 0.0, {}
+    return rate, found
+
+
+def one_minus(rate: Any) -> float:
+    """The number that the author wrote, whose difference to 1 is `rate`."""
+    for digits in range(1, 9):
+        number = round(1 - float(rate), digits)
+        if rate in (np.float32(1.0 - number), np.float32(1.0) - np.float32(number)):
+            return number
+    return 1 - float(rate)
+
+
 def _minimized(mode: Mode, updates: list[Update]) -> tf.Tensor:
     """The scalar whose gradients the updates take, as their values for a batch show."""
     graph = mode.captured.graph
@@ -218,10 +248,15 @@ def _updates(writes: Sequence[tf.Operation], weights: dict[str, Weight]) -> list
         by_hand = [op for op in by_hand if op not in {update.op for update in found}]
     if by_hand:
         slots = {name.rsplit("/", 1)[-1] for name in weights}
-        known = "keras.optimizers.AdamW" if {"adam_m", "adam_v"} <= slots else "one of Keras"
+        known = "one of Keras, or with a subclass that does the same."
+        if {"adam_m", "adam_v"} <= slots:
+            known = (
+                "keras.optimizers.AdamW, and exclude_from_weight_decay. It corrects the bias of "
+                "its moments, as BERT's does not: their first thousand steps differ."
+            )
         raise UnlikeKerasError(
             f"{place(by_hand[0])} updates {by_hand[0].inputs[0].op.name} by operations in Python. "
-            f"Compile the model with {known}, or with a subclass that does the same."
+            f"Compile the model with {known}"
         )
     if not found:
         raise UnlikeKerasError("nothing in train_op updates a trainable variable.")
@@ -275,8 +310,6 @@ def clipping(updates: list[Update]) -> dict[str, Any]:
     first, *others = (_clip_of(update.gradient) for update in updates)
     if any((each.name, each.value) != (first.name, first.value) for each in others):
         raise UnlikeKerasError("it clips the gradients of some variables only, or differently.")
-    if first.name == "clipvalue" and any(update.is_sparse for update in updates):
-        raise UnlikeKerasError("it clips gradients of embeddings before it adds a row's up.")
     if first.name == "global_clipnorm" and first.norms != len(updates):
         raise UnlikeKerasError("it clips by the norm of other gradients than those it applies.")
     return {first.name: first.value} if first.name else {}
