@@ -22,9 +22,10 @@ def group(root: Part, scopes: Scopes) -> bool:
     """Gives the runs that save the most lines of a part scopes of their own; whether there are."""
     for part in root.parts():
         runs = _best(_pieces(part))
+        names = collections.Counter(_function(run[-1]) for run in runs)
         for run in runs:
             nodes = [node for item in run for node in _nodes(item)]
-            scopes.enclose(nodes, part.scope, _function(run[-1]))
+            scopes.enclose(nodes, part.scope, names.most_common(1)[0][0])
         if runs:
             return True
     return False
@@ -57,7 +58,7 @@ def _best(pieces: list[list[Node | Part]]) -> list[list[Node | Part]]:
     keys = [_key(piece) for piece in pieces]
     calls = [sum(not isinstance(x, Node) or x.kind == LAYER for x in piece) for piece in pieces]
     own = [0 if i and keys[i - 1] == key else calls[i] for i, key in enumerate(keys)]
-    found: list[tuple[int, int, list[int]]] = []
+    found: list[tuple[int, int, int, list[int]]] = []
     for length in range(1, min(_LONGEST, len(keys) // 2) + 1):
         places: dict[Any, list[int]] = collections.defaultdict(list)
         for i in range(len(keys) - length + 1):
@@ -69,11 +70,11 @@ def _best(pieces: list[list[Node | Part]]) -> list[list[Node | Part]]:
             is_chain = starts[-1] - starts[0] == length * (len(starts) - 1)
             saved = 2 * (len(starts) - 1) * size - 5 - (3 if is_chain else 2 * len(starts))
             if size > 1 and saved > 0:
-                found.append((length, -saved, starts))
+                found.append((length, -saved, -starts[0], starts))  # the last: after a stem
     if not found:
         return []
     most = max(-each[1] for each in found)
-    length, _, starts = min(each for each in found if -3 * each[1] >= most)
+    length, *_, starts = min(each for each in found if -3 * each[1] >= most)
     ends = [i + length for i in starts]
     while ends[-1] < len(keys) and not calls[ends[0]] and len({keys[i] for i in ends}) == 1:
         ends = [i + 1 for i in ends]  # operations without a layer that follow each

@@ -7,25 +7,23 @@ import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 import keras
 
 from tpu_estimator_compat.tools.to_keras import helpers
-from tpu_estimator_compat.tools.to_keras.classes import Part, divide
-from tpu_estimator_compat.tools.to_keras.graph import Bound, Program, Value, Weight
+from tpu_estimator_compat.tools.to_keras.classes import divide
+from tpu_estimator_compat.tools.to_keras.graph import Bound, Program, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.text.body import Body, Made, indexed
+from tpu_estimator_compat.tools.to_keras.text.body import Body, indexed
 from tpu_estimator_compat.tools.to_keras.text.builder import Builder
 from tpu_estimator_compat.tools.to_keras.text.equal import Class, classes_of, single
 from tpu_estimator_compat.tools.to_keras.text.layout import lay_out
 from tpu_estimator_compat.tools.to_keras.text.naming import identifier
-from tpu_estimator_compat.tools.to_keras.training import Training
+from tpu_estimator_compat.tools.to_keras.training import Metric, Training
 
 _OF_TENSORFLOW = re.compile(r"\btf\.")
-Methods = list[tuple[str, Body]]
-"""Heads and bodies of methods."""
 _TITLE = "A Keras model, written of a TensorFlow graph by to-keras."
 
 
@@ -45,17 +43,22 @@ def write(
 ) -> Written:
     """Writes the file of a program, and of what trains it."""
     root = divide(program)
-    made: dict[Part, Made] = {}
-    classes = classes_of(root, made)
+    made = classes_of(root)
     builder = Builder(root, made)
     body = builder.as_model(program)
-    model = single(body, "Model")
-    methods = _methods(builder, _attributes(model, training), training) if training else []
+    taken = {*single(body, "Model").names.values(), *dir(keras.Model)}
+    metrics: dict[str, Metric] = {}
+    for each in training.metrics if training else ():
+        name = identifier(each.name)
+        while name in taken or name in metrics:
+            name = f"{name}_metric"
+        metrics[name] = each
+    methods = _methods(builder, metrics, training)
     model = single(body, "Model")  # the loss may take further weights
     sources = training.classes if training else []
     code = [line for each in sources for line in ["", "", *each.strip().splitlines()]]
-    code += [line for cls in classes for line in _class(cls, "layers.Layer")]
-    code += _model(model, program, training, methods)
+    code += [line for cls in dict.fromkeys(made.values()) for line in _class(cls)]
+    code += _model(model, program, metrics, methods)
     code += _make_model(training)
     code = [*helpers.sources(code), *code]
     return Written(_file(_marked(code), title, notes), dict(model.weights(root)))
@@ -72,28 +75,25 @@ def _marked(code: list[str]) -> list[str]:
     return found
 
 
-def _methods(builder: Builder, attributes: list[str], training: Training) -> Methods:
-    """The heads and bodies of what computes the loss and updates the metrics."""
-    found = []
-    if training.loss is not None:
-        head = (
-            "def compute_loss("
-            "self, x=None, y=None, y_pred=None, sample_weight=None, training=True):"
-        )
-        found.append((head, builder.as_method(training.loss, ["return {loss}"])))
-    if training.metrics:
-        outputs: dict[str, Value] = {}
-        ends = []
-        for i, (attribute, metric) in enumerate(zip(attributes, training.metrics, strict=True)):
-            given = [f"metric_{i}_{name}" for name in metric.program.outputs]
-            outputs.update(zip(given, metric.program.outputs.values(), strict=True))
-            texts = [f"{name.split('_', 2)[2]}={{{name}}}" for name in given]
-            ends.append(f"self.{attribute}.update_state({', '.join(texts)})")
-        inputs = {k: v for each in training.metrics for k, v in each.program.inputs.items()}
-        labels = {k: v for each in training.metrics for k, v in each.program.labels.items()}
-        program = Program(inputs, outputs, labels)
+def _methods(
+    builder: Builder, metrics: dict[str, Metric], training: Training | None
+) -> dict[str, Body]:
+    """By head, the bodies of what computes the loss and updates the metrics."""
+    found = {}
+    if training and training.loss is not None:
+        given = "self, x=None, y=None, y_pred=None, sample_weight=None, training=True"
+        found[f"compute_loss({given})"] = builder.as_method(training.loss, ["return {loss}"])
+    if metrics:
+        program, ends = Program({}, {}), []
+        for i, (attribute, metric) in enumerate(metrics.items()):
+            one = metric.program
+            program.inputs |= one.inputs
+            program.labels |= one.labels
+            program.outputs |= {f"{name}_{i}": value for name, value in one.outputs.items()}
+            texts = ", ".join(f"{name}={{{name}_{i}}}" for name in one.outputs)
+            ends.append(f"self.{attribute}.update_state({texts})")
         body = builder.as_method(program, [*ends, "return self.get_metrics_result()"])
-        found.append(("def compute_metrics(self, x, y, y_pred, sample_weight=None):", body))
+        found["compute_metrics(self, x, y, y_pred, sample_weight=None)"] = body
     return found
 
 
@@ -117,37 +117,16 @@ def _file(code: list[str], title: str, notes: Sequence[str]) -> str:
     return "\n".join(head) + "\n" + text
 
 
-def _class(cls: Class, base: str) -> list[str]:
-    call = cls.call()
-    takes = ", training=False" if cls.trains else ""
-    given = [cls.names[token] for token in cls.body.params]
-    head = f"    def call({', '.join(['self', *given])}{takes}):"
-    return [
-        "",
-        "",
-        f"class {cls.name}({base}):",
-        f'    """{_place(cls)}"""',
-        "",
-        *_constructor(cls, call, []),
-        "",
-        head,
-        *(f"        {line}" for line in call),
-    ]
-
-
-def _constructor(cls: Class, call: list[str], more: list[str]) -> list[str]:
-    lines = cls.constructor()
-    if any("self.seed_generator" in line for line in call):
-        lines.append("self.seed_generator = keras.random.SeedGenerator()")
-    return [
-        f"    def __init__({', '.join(['self', *cls.parameters, '**kwargs'])}):",
-        "        super().__init__(**kwargs)",
-        *(f"        {line}" for line in [*lines, *more]),
-    ]
+def _class(cls: Class) -> list[str]:
+    takes = ["training=False"] if cls.trains else []
+    given = ", ".join(["self", *(cls.names[token] for token in cls.body.params), *takes])
+    docstring = wrap(f'"""{_place(cls)}"""', 94, break_long_words=False)
+    head = [f"class {cls.name}(layers.Layer):", *(f"    {line}" for line in docstring), ""]
+    return _lines(head, cls.parameters, cls.constructor(), {f"call({given})": cls.call()})
 
 
 def _model(
-    model: Class, program: Program, training: Training | None, methods: Methods
+    model: Class, program: Program, metrics: dict[str, Metric], bodies: dict[str, Body]
 ) -> list[str]:
     inputs = []
     for key, value in program.inputs.items():
@@ -155,26 +134,29 @@ def _model(
         given = literal(shape[1:]) if shape[:1] == (None,) else f"batch_shape={literal(shape)}"
         dtype = "" if value.dtype == "float32" else f', dtype="{value.dtype}"'
         inputs.append(f"{literal(key)}: keras.Input({given}{dtype})")
-    metrics = zip(_attributes(model, training), training.metrics if training else (), strict=True)
-    bodies = [model.call(), *(single(method, "").call() for _, method in methods)]
-    code = [
-        "",
-        "",
-        '@keras.saving.register_keras_serializable("model")',
-        "class Model(keras.Model):",
-        *_constructor(
-            model,
-            [line for lines in bodies for line in lines],
-            [
-                *(f"self.{name} = {metric.made.text}" for name, metric in metrics),
-                f"self({{{', '.join(inputs)}}})  # makes the weights",
-                *_frozen(model),
-            ],
-        ),
+    made = [
+        *model.constructor(),
+        *(f"self.{name} = {metric.made.text}" for name, metric in metrics.items()),
+        f"self({{{', '.join(inputs)}}})  # makes the weights",
+        *_frozen(model),
     ]
-    heads = ["def call(self, features, training=False):", *(head for head, _ in methods)]
-    for head, lines in zip(heads, bodies, strict=True):
-        code += ["", f"    {head}", *(f"        {line}" for line in lines)]
+    methods = {"call(self, features, training=False)": model.call()}
+    methods |= {head: single(body, "").call() for head, body in bodies.items()}
+    registered = '@keras.saving.register_keras_serializable("model")'
+    return _lines([registered, "class Model(keras.Model):"], [], made, methods)
+
+
+def _lines(
+    head: list[str], parameters: Iterable[str], made: list[str], methods: dict[str, list[str]]
+) -> list[str]:
+    """The lines of a class."""
+    if any("self.seed_generator" in line for lines in methods.values() for line in lines):
+        made = ["self.seed_generator = keras.random.SeedGenerator()", *made]
+    given = ", ".join(["self", *parameters, "**kwargs"])
+    methods = {f"__init__({given})": ["super().__init__(**kwargs)", *made], **methods}
+    code = ["", "", *head]
+    for i, (name, lines) in enumerate(methods.items()):
+        code += [*[""] * bool(i), f"    def {name}:", *(f"        {line}" for line in lines)]
     return code
 
 
@@ -190,13 +172,6 @@ def _frozen(model: Class) -> list[str]:
     kept = [path for path, found in weights if not any(weight.trainable for weight in found)]
     own = {path for path, thing in model.things(model.body.part) if isinstance(thing, Weight)}
     return [f"self.{indexed(path)}.trainable = False" for path in kept if path not in own]
-
-
-def _attributes(model: Class, training: Training | None) -> list[str]:
-    """Those of the metrics."""
-    taken = {*model.names.values(), *dir(keras.Model)}
-    names = [identifier(metric.name) for metric in training.metrics] if training else []
-    return [f"{name}_metric" if name in taken else name for name in names]
 
 
 def _place(cls: Class) -> str:

@@ -96,14 +96,6 @@ class Body:
         return [each for statement in self.statements for each in statement.all()]
 
 
-@dataclasses.dataclass(eq=False)
-class Made:
-    """What a part is an object of: a class, with the constructor's arguments."""
-
-    cls: Any
-    arguments: dict[str, Any]
-
-
 def name_of(scope: str) -> str:
     """A scope's name in snake case."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", re.sub(r"\W", "_", scope))

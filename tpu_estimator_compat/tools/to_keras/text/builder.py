@@ -7,7 +7,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -32,7 +32,6 @@ from tpu_estimator_compat.tools.to_keras.text import chains, flow
 from tpu_estimator_compat.tools.to_keras.text.body import (
     TOKEN,
     Body,
-    Made,
     Member,
     Statement,
     base_of,
@@ -43,6 +42,9 @@ from tpu_estimator_compat.tools.to_keras.text.body import (
     thing_of,
 )
 
+if TYPE_CHECKING:
+    from tpu_estimator_compat.tools.to_keras.text.equal import Class
+
 _INLINE = 44
 """The longest expression that is written within another, names of two letters assumed."""
 _DEEPEST = 3
@@ -52,7 +54,7 @@ _GIVEN = ("carry", "element")
 class Builder:
     """Builds the body of a part, of whose inner parts the classes are known."""
 
-    def __init__(self, part: Part, made: dict[Part, Made]):
+    def __init__(self, part: Part, made: dict[Part, Class]):
         self.body = Body(part)
         self.texts: dict[Value, str] = {}
         self.made = made
@@ -201,7 +203,7 @@ class Builder:
     def expression(self, item: Node | Part) -> str:
         if isinstance(item, Part):
             given = [self.ref(v) for v in item.inputs]
-            given += ["training=training"] if self.made[item].cls.trains else []
+            given += ["training=training"] if self.made[item].trains else []
             return f"{self.object(item)}({', '.join(given)})"
         if item.kind != LAYER:
             return expression(item, [self.ref(v) for v in item.inputs])
@@ -234,7 +236,7 @@ class Builder:
         for item in self.body.part.items:
             things: Iterable[tuple[str, Layer | Weight]] = ()
             if isinstance(item, Part):
-                things = self.made[item].cls.things(item)
+                things = self.made[item].things(item)
             elif item.kind == LAYER and item.layer is not thing:
                 things = [("", item.layer)]
             for path, each in things:
@@ -251,9 +253,9 @@ class Builder:
         token = f"m_{next(self._number):06d}"
         if isinstance(first, Part):
             parts = [each for each in items if isinstance(each, Part)]
-            arguments = [self.made[each].arguments for each in parts]
-            cls = self.made[first].cls
-            member = Member(token, name_of(first.name), cls, [*parts], arguments)
+            made = self.made[first]
+            arguments = [made.arguments(each) for each in parts]
+            member = Member(token, name_of(first.name), made, [*parts], arguments)
         else:
             layers = [each.layer for each in items if isinstance(each, Node)]
             cls, positional = first.layer.cls, len(first.layer.args)

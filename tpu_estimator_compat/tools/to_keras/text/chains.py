@@ -53,7 +53,7 @@ def _follows(builder: Builder, last: Node | Part, item: Node | Part) -> int | No
 def _kind(builder: Builder, item: Node | Part) -> Any:
     """What equal items have in common; None for an operation."""
     if isinstance(item, Part):
-        return builder.made[item].cls, base_of(item.name)
+        return builder.made[item], base_of(item.name)
     if item.kind != LAYER:
         return None
     layer = item.layer

@@ -12,7 +12,7 @@ from typing import Any
 from tpu_estimator_compat.tools.to_keras.classes import Part
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Code, Layer, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Made, Member, base_of
+from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Member, base_of
 from tpu_estimator_compat.tools.to_keras.text.builder import Builder, parameters_of
 from tpu_estimator_compat.tools.to_keras.text.naming import names_of
 
@@ -51,6 +51,11 @@ class Class:
         """Whether the call takes `training`."""
         lines = [line for _, statement in self.body.all() for line in statement.lines]
         return any(re.search(r"\btraining\b", line) for line in lines)
+
+    def arguments(self, part: Part) -> dict[str, Any]:
+        """The constructor's, of an object."""
+        i = [*self.bodies].index(part)
+        return {name: values[i] for name, values in self.parameters.items()}
 
     def things(self, part: Part) -> Iterator[tuple[str, Layer | Weight]]:
         """By the path of attributes, the layers and weights of an object."""
@@ -133,21 +138,21 @@ def _differ(a: Any, b: Any) -> bool:
     return literal(a) != literal(b)
 
 
-def classes_of(root: Part, made: dict[Part, Made]) -> list[Class]:
-    """The classes of all parts but the whole, the inner ones first; fills `made`."""
-    found: list[Class] = []
-    heights: dict[Part, int] = {}
-    for part in root.parts():
-        inner = [heights[item] for item in part.items if isinstance(item, Part)]
-        heights[part] = 1 + max(inner, default=0)
-    for height in range(1, heights[root]):
+def classes_of(root: Part) -> dict[Part, Class]:
+    """The class of each part but the whole, the inner ones first."""
+    found: dict[Part, Class] = {}
+    left = [*root.parts()][:-1]
+    while left:
         groups: dict[Any, list[Body]] = {}
-        for part in (part for part in root.parts() if heights[part] == height):
-            body = Builder(part, made).as_part()
-            groups.setdefault(_skeleton(body), []).append(body)
+        for part in left:
+            if all(item in found for item in part.items if isinstance(item, Part)):
+                body = Builder(part, found).as_part()
+                groups.setdefault(_skeleton(body), []).append(body)
         for bodies in groups.values():
             for group in _alike(bodies):
-                found.append(_class(group, made, {each.name for each in found}))
+                cls = _class(group, {each.name for each in found.values()})
+                found.update(dict.fromkeys(cls.bodies, cls))
+        left = [part for part in left if part not in found]
     return found
 
 
@@ -156,7 +161,7 @@ def single(body: Body, name: str) -> Class:
     return Class(name, body, {body.part: body}, names_of(body), {}, {})
 
 
-def _class(bodies: list[Body], made: dict[Part, Made], taken: set[str]) -> Class:
+def _class(bodies: list[Body], taken: set[str]) -> Class:
     texts, parameters = _parameters(bodies)
     scopes = [body.part.scope for body in bodies]
     bases = [_camel(body.part.name) for body in bodies]
@@ -168,14 +173,11 @@ def _class(bodies: list[Body], made: dict[Part, Made], taken: set[str]) -> Class
     for i, member in enumerate(body.members):
         if len({each.members[i].name for each in bodies}) > 1:
             member.name = base_of(member.name)
-    cls = Class(name, body, {b.part: b for b in bodies}, names_of(body), texts, parameters)
-    for i, each in enumerate(bodies):
-        made[each.part] = Made(cls, {name: values[i] for name, values in parameters.items()})
-    return cls
+    return Class(name, body, {b.part: b for b in bodies}, names_of(body), texts, parameters)
 
 
 def _camel(name: str) -> str:
-    name = re.sub(r"_?\d*$", "", re.sub(r"\W", "_", name))
+    name = re.sub(r"_\d+$|(?<!_v)(?<!\d)\d+$", "", re.sub(r"\W", "_", name))
     return "".join(p[0].upper() + p[1:] for p in name.split("_") if p) or "Part"
 
 

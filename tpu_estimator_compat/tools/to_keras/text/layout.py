@@ -28,7 +28,7 @@ def _broken(line: str, indent: str = "", comma: str = "") -> list[str]:
     head = re.match(r"(?:return |[\w.\[\], ]+ = |\w+=|\"\w+\": |yield )?", text)
     start = head.end() if head else 0
     parts = (", ", *(sign for signs in _OPERATORS for sign in signs))
-    if any(i > start for i in _top_level(text, parts)) and not re.match(r"def |lambda ", text):
+    if any(i > start for i in _top_level(text, parts)) and not re.match(r"(def|lambda|for) ", text):
         text = f"{text[:start]}({text[start:]})"
     return _in_brackets(text, indent, comma)
 
