@@ -45,7 +45,8 @@ def predicted(trained, features):
         return tf.data.Dataset.from_tensor_slices(features).batch(size)
 
     found = list(trained.predict(input_fn))
-    return {key: np.stack([each[key] for each in found]) for key in found[0]}
+    arrays = {key: np.stack([each[key] for each in found]) for key in found[0]}
+    return {key: array for key, array in arrays.items() if array.dtype.kind != "O"}  # no strings
 
 
 def losses(model_dir):

@@ -8,11 +8,9 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tpu_estimator_compat.config.arguments import (
-    check_input_fn,
-    check_number,
-    check_path,
-)
+import tensorflow as tf
+
+from tpu_estimator_compat.config.arguments import check_input_fn, check_number, check_path
 from tpu_estimator_compat.engine.modes.rules import InputFn
 from tpu_estimator_compat.engine.signals.activity import Activity
 from tpu_estimator_compat.tools import child_process
@@ -23,6 +21,7 @@ from tpu_estimator_compat.tools.to_keras.report import Report, Verdict
 from tpu_estimator_compat.tools.to_keras.samples import Samples
 from tpu_estimator_compat.tools.to_keras.saved_model import of_saved_model
 
+GLOBAL_STEP = tf.compat.v1.GraphKeys.GLOBAL_STEP
 __all__ = ["Report", "estimator", "saved_model"]
 
 
@@ -103,5 +102,7 @@ def _lead_out(
 
 
 def _of_optimizer(name: str, used: set[str]) -> bool:
-    """Whether a variable is a slot, perhaps in a scope of the optimizer's, or one of its powers."""
-    return name.endswith("_power") or any(f"/{variable}/" in f"/{name}" for variable in used)
+    """Whether a variable is a slot, perhaps in a scope of the optimizer's, or one of its counts."""
+    return name.endswith(("_power", GLOBAL_STEP)) or any(
+        f"/{variable}/" in f"/{name}" for variable in used
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.graph_ops import is_variable_handle
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.tools import weight_map
 from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, Program, Value
 from tpu_estimator_compat.tools.to_keras.saved_model import opened
 from tpu_estimator_compat.tools.to_keras.script import Mode, Modes, session_of
@@ -73,7 +72,7 @@ def of_signature(
             batches.append({name: array[:_SMALL] for name, array in features.items()})
             results.append(session.run(outputs, {inputs[k]: v for k, v in batches[1].items()}))
         handles = [op.name for op in session.graph.get_operations() if is_variable_handle(op)]
-    return Samples(batches, results, _of_model(handles))
+    return Samples(batches, results, handles)
 
 
 def drawn(program: Program) -> dict[str, np.ndarray]:
@@ -188,16 +187,11 @@ def _points(modes: Modes) -> list[dict[str, np.ndarray]]:
 
 def _names(modes: Modes) -> list[str]:
     """The variables of the model: not those of the optimizer and of metrics."""
-    found: dict[str, None] = {}
+    found: set[str] = set()
     for mode, each in modes.modes.items():
         key = "trainable_variables" if mode == ModeKeys.TRAIN else "variables"
-        found |= dict.fromkeys(v.op.name for v in each.captured.graph.get_collection(key))
-    return _of_model(found)
-
-
-def _of_model(names: Iterable[str]) -> list[str]:
-    every = {*names} - {tf.compat.v1.GraphKeys.GLOBAL_STEP}
-    return [name for name in every if not weight_map.is_slot(name, every)]
+        found |= {v.op.name for v in each.captured.graph.get_collection(key)}
+    return [*found]
 
 
 def _losses(mode: Mode, modes: Modes, points: list[dict[str, np.ndarray]]) -> list[Loss]:
