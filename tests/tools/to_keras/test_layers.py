@@ -179,8 +179,19 @@ ROWS = {
     "conv2d padded": (
         padded,
         IMAGE,
-        "zero_padding2d: ZeroPadding2D(((1, 1), (2, 1))); conv2d: Conv2D(4, 3, strides=2, "
-        "use_bias=False)[kernel]",
+        "Pad; conv2d: Conv2D(4, 3, strides=2, use_bias=False)[kernel]",
+    ),
+    "conv2d of a computed kernel": (
+        lambda x: v1.nn.conv2d(x, v1.abs(weight("kernel", 3, 3, 3, 2)), [1, 2, 2, 1], "SAME"),
+        IMAGE,
+        "Abs; ops.conv(strides=2, padding='same')",
+    ),
+    "conv2d padded by itself": (
+        lambda x: v1.nn.conv2d(
+            x, weight("c/kernel", 3, 3, 3, 2), 1, [[0, 0], [1, 1], [2, 0], [0, 0]]
+        ),
+        IMAGE,
+        "Pad; c: Conv2D(2, 3, use_bias=False)[kernel]",
     ),
     "conv3d": (
         lambda x: tf1.layers.conv3d(x, 5, 2),
@@ -479,7 +490,7 @@ BAGS = {
     "embedding column of buckets": (
         columns(lambda f, column: f.embedding_column(column, 3), of="amounts"),
         FEATURES,
-        "ops.digitize(bins=[-0.5, 0.5]); AddV2; input_layer/amounts_bucketized_embedding: "
+        "Bucketize; AddV2; input_layer/amounts_bucketized_embedding: "
         "Embedding(6, 3)[embeddings]; Sum; RealDiv",
     ),
     "indicator column": (
@@ -518,7 +529,7 @@ BAGS = {
     "linear of buckets": (
         columns(lambda f, column: column, of="amounts", **LINEAR),
         FEATURES,
-        "ops.digitize(bins=[-0.5, 0.5]); AddV2; linear_model/amounts_bucketized: "
+        "Bucketize; AddV2; linear_model/amounts_bucketized: "
         "Embedding(6, 1)[embeddings]; Sum; BiasAdd",
     ),
 }

@@ -54,6 +54,7 @@ ROWS = {
     "BatchMatMul": (lambda x, y: raw.BatchMatMul(x=x, y=y, adj_x=True), X, Y),
     "BatchMatMulV3": (lambda x, y: raw.BatchMatMulV3(x=x, y=y, Tout=tf.float32, adj_y=True), X, Y),
     "BiasAdd": (lambda x: tf.nn.bias_add(x, CHANNEL), IMAGE),
+    "Bucketize": (lambda x: raw.Bucketize(input=x, boundaries=[-0.5, 0.1, 0.3]), X),
     "Cast": (lambda x: tf.cast(x * 10, tf.int32), X),
     "ClipByValue": (lambda x: raw.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=0.1), X),
     "ConcatV2": (lambda x, y: tf.concat([x, y, x], 1), X, Y),
@@ -159,6 +160,8 @@ ROWS = {
     "a constant of rank 2": (lambda x: tf.concat([tf.zeros([1, 4]), x[0]], 0), X),
     "a size": (lambda x: tf.cast(tf.shape(x)[0] * 3, tf.float32) * x, X),
     "only in TensorFlow": (lambda x: tf.math.lgamma(x), POSITIVE),
+    "only in TensorFlow, with a number of 0": (
+        lambda x: raw.FakeQuantWithMinMaxArgs(inputs=x, min=0.0), X),
     "strings": (lambda i: tf.strings.to_hash_bucket_fast(tf.strings.as_string(i), 7), IDS),
 }  # fmt: skip
 

@@ -345,3 +345,40 @@ def reverse_sequence(node: Node, texts: list[str]) -> str:
     if (node.attrs["seq_dim"], node.attrs["batch_dim"]) != (1, 0):
         raise UnknownOperationError("another axis than the second one")
     return f"reverse_sequence({', '.join(texts)})"
+
+
+def resize(kind: str) -> Rule:
+    def rule(node: Node, texts: list[str]) -> str:
+        size, (_, *old, _) = tuple(python(node, 1).tolist()), node.inputs[0].shape or (None,) * 4
+        corners, centers = (node.attrs[k] for k in ("align_corners", "half_pixel_centers"))
+        if "float" not in node.inputs[0].dtype:
+            raise UnknownOperationError("an image of integers")
+        if (
+            kind == "nearest"
+            and not corners
+            and not any(n is None or m % n for m, n in zip(size, old, strict=True))
+        ):
+            for axis, (new, before) in enumerate(zip(size, old, strict=True), 1):
+                texts[0] = called("repeat", texts[0], str(new // before), axis=axis)
+            return texts[0]
+        if centers:
+            return called("ops.image.resize", texts[0], literal(size), interpolation=kind)
+        if kind != "bilinear" or None in old:
+            raise UnknownOperationError("it takes no centers of pixels")
+        return f"resize_bilinear({texts[0]}, {literal(size)}, align_corners={corners})"
+
+    return rule
+
+
+def patches(node: Node, texts: list[str]) -> str:
+    size, strides, rates = (tuple(node.attrs[k][1:3]) for k in ("ksizes", "strides", "rates"))
+    if max(strides) > 1 and max(rates) > 1:
+        raise UnknownOperationError("strides and rates at once")
+    return called(
+        "ops.image.extract_patches",
+        texts[0],
+        literal(size),
+        strides=strides,
+        dilation_rate=None if rates == (1, 1) else rates,
+        padding=node.attrs["padding"].lower(),
+    )

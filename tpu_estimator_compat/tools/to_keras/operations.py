@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from tpu_estimator_compat.tf_internals import op_def_registry
 from tpu_estimator_compat.tools.to_keras import expressions as e
-from tpu_estimator_compat.tools.to_keras import images
 from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
 from tpu_estimator_compat.tools.to_keras.expressions import Rule, UnknownOperationError
 from tpu_estimator_compat.tools.to_keras.graph import (
@@ -114,9 +113,9 @@ def raw_arguments(node: Node, inputs: Sequence[Any]) -> tuple[dict[str, Any], di
     for each in definition.attr:
         value = node.attrs.get(each.name)
         if each.name in names and each.name not in inferred and value is not None:
-            default = each.default_value
-            defaults = (default.s.decode(errors="replace"), default.i, default.f, default.b)
-            if not each.HasField("default_value") or value not in defaults:
+            default = getattr(each.default_value, each.default_value.WhichOneof("value") or "s")
+            default = default.decode(errors="replace") if isinstance(default, bytes) else default
+            if not each.HasField("default_value") or value != default:
                 attributes[each.name] = value
     return given, attributes
 
@@ -155,31 +154,24 @@ RULES: dict[str, Rule] = {
     "Any": e.reduction("any"),
     "ArgMax": e.form("ops.argmax({x0}, axis={c1})"),
     "ArgMin": e.form("ops.argmin({x0}, axis={c1})"),
-    "AvgPool": images.pool("average_pool"),
-    "AvgPool3D": images.pool("average_pool"),
     "BatchMatMul": e.matmul,
     "BatchMatMulV2": e.matmul,
     "BatchMatMulV3": e.matmul,
     "BiasAdd": e.bias_add,
+    "Bucketize": e.form("ops.digitize({x0}, {boundaries})"),
     "Cast": e.form("ops.cast({x0}, {dtype})"),
     "ClipByValue": e.function("clip"),
     "ConcatV2": e.concatenate,
-    "Conv2D": images.convolution("conv"),
-    "Conv3D": images.convolution("conv"),
     "Cumprod": e.running("cumprod"),
     "Cumsum": e.running("cumsum"),
     "Div": e.divide,
     "DepthToSpace": e.form("ops.depth_to_space({x0}, {block_size})"),
-    "DepthwiseConv2dNative": images.convolution("depthwise_conv"),
     "Einsum": e.form("ops.einsum({equation}, {all})"),
     EXPRESSION: e.written,
     "ExpandDims": e.form("ops.expand_dims({x0}, axis={c1})"),
-    "ExtractImagePatches": images.patches,
+    "ExtractImagePatches": e.patches,
     "Fill": e.full,
     FUNCTION: e.keras_function,
-    "FusedBatchNorm": images.batch_norm,
-    "FusedBatchNormV2": images.batch_norm,
-    "FusedBatchNormV3": images.batch_norm,
     "GatherNd": e.gather_nd,
     "GatherV2": e.take,
     "InTopKV2": e.form("ops.in_top_k({x1}, {x0}, k={a2})"),
@@ -189,8 +181,6 @@ RULES: dict[str, Rule] = {
     "MatMul": e.matmul,
     **{f"Matrix{kind}": e.diagonal for kind in _DIAGONALS.split()},
     "Max": e.reduction("max"),
-    "MaxPool": images.pool("max_pool"),
-    "MaxPool3D": images.pool("max_pool"),
     "Mean": e.reduction("mean"),
     "Min": e.reduction("min"),
     "MirrorPad": e.pad,
@@ -203,9 +193,9 @@ RULES: dict[str, Rule] = {
     "RandomUniform": e.random("uniform"),
     "Range": e.arange,
     "Reshape": e.form("ops.reshape({x0}, {a1})"),
-    "ResizeBicubic": images.resize("bicubic"),
-    "ResizeBilinear": images.resize("bilinear"),
-    "ResizeNearestNeighbor": images.resize("nearest"),
+    "ResizeBicubic": e.resize("bicubic"),
+    "ResizeBilinear": e.resize("bilinear"),
+    "ResizeNearestNeighbor": e.resize("nearest"),
     "ReverseSequence": e.reverse_sequence,
     "Roll": e.form("ops.roll({x0}, shift={a1}, axis={a2})"),
     "ReverseV2": e.form("ops.flip({x0}, axis={a1})"),

@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from tpu_estimator_compat.tools.to_keras.graph import (
     INPUT,
     LABEL,
@@ -40,7 +38,6 @@ class Call:
     """A call of a layer, or of a function of `keras.ops`.
 
     Attributes:
-      pads: zeros that the input needs before and after, by spatial dimension.
       after: makes what the call stands for of the layer's node, which has no outputs yet.
     """
 
@@ -50,7 +47,6 @@ class Call:
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     bound: dict[str, Made] = dataclasses.field(default_factory=dict)
     call: dict[str, Any] = dataclasses.field(default_factory=dict)
-    pads: tuple[tuple[int, int], ...] = ()
     after: Callable[[Node], Value] | None = None
 
 
@@ -96,12 +92,6 @@ def normalize(found: Found, _: Variables) -> Call:
     need(len(axes) == 1, found["least"] > 0)
     options = {"axis": _short(axes[0], found["x"]), "epsilon": _decimal(math.sqrt(found["least"]))}
     return Call("ops.normalize", [found["x"]], options=options)
-
-
-def digitize(found: Found, _: Variables) -> Call:
-    x, node = found["x"], found[NODES][0]
-    bins = [float(str(np.float32(number))) for number in node.attrs["boundaries"]]
-    return Call("ops.digitize", [x], options={"bins": bins})
 
 
 def softmax(name: str) -> Builder:

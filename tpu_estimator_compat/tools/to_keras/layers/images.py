@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import tensorflow as tf
+
 from tpu_estimator_compat.tools.to_keras.graph import Node, Value
 from tpu_estimator_compat.tools.to_keras.layers import building as b
 from tpu_estimator_compat.tools.to_keras.layers.building import Call, Variables, need, only
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
+from tpu_estimator_compat.tools.to_keras.reading import computed
 
 _PADDINGS = {"SAME": "same", "VALID": "valid", "EXPLICIT": "valid"}
 Pads = tuple[tuple[int, int], ...]
@@ -70,6 +73,14 @@ class _Window:
         return tuple((numbers[2 * axis], numbers[2 * axis + 1]) for axis in self.axes)
 
 
+def of_computed_kernel(found: Found, _: Variables) -> Call:
+    node = found[NODES][0]
+    window = _Window.of(found, node)
+    need(node.attrs["padding"] != "EXPLICIT")
+    name = "ops.depthwise_conv" if node.kind.startswith("Depthwise") else "ops.conv"
+    return Call(name, [window.x, found["kernel"]], options=window.options())
+
+
 def convolution(found: Found, _: Variables) -> Call:
     node = b.node_of(found, "Conv2D", "Conv3D", "DepthwiseConv2dNative")
     window = _Window.of(found, node)
@@ -89,7 +100,11 @@ def convolution(found: Found, _: Variables) -> Call:
         options |= b.different(groups=(window.channels // given, 1))
     options["use_bias"] = False
     name = f"layers.{name}{len(size)}D"
-    return Call(name, [window.x], args, options, {"kernel": kernel}, pads=pads)
+    x, around = window.x, ((0, 0),)
+    if pads:
+        full = (*around * 2, *pads) if window.channels_first else (*around, *pads, *around)
+        x = computed(lambda x: tf.pad(x, full), x, name=node.name)
+    return Call(name, [x], args, options, {"kernel": kernel})
 
 
 def _dilated(found: Found, size: tuple[int, ...]) -> tuple[dict[str, Any], Pads]:

@@ -109,7 +109,6 @@ OTHERS: list[Row] = [
     ("LookupTableFindV2(table, x, default)", bags.found_in_table),
     ("Maximum(x, number.slope * x)", b.leaky_relu),
     ("x * Rsqrt(Maximum(Sum(squares, array.axes, keep_dims=True), number.least))", b.normalize),
-    ("Bucketize(x)", b.digitize),
     ("Transpose(Softmax(Transpose(x, array.order)), array.order)", b.softmax("ops.softmax")),
     ("Transpose(LogSoftmax(Transpose(x, array.order)), array.order)", b.softmax("ops.log_softmax")),
     # layers
@@ -132,6 +131,10 @@ OTHERS: list[Row] = [
     ("separable", images.separable),
     ("BatchToSpaceND(convolved, array.block, array.crops)", images.convolution),
     ("convolved", images.convolution),
+    (
+        "Conv2D(x, kernel) | Conv3D(x, kernel) | DepthwiseConv2dNative(x, kernel)",
+        images.of_computed_kernel,
+    ),
     ("Conv2DBackpropInput(_, weight.kernel, x)", images.transposed),
     ("Conv3DBackpropInputV2(_, weight.kernel, x)", images.transposed),
     ("Squeeze(pooled) | pooled", images.pooling),

@@ -7,8 +7,6 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from tpu_estimator_compat.tools.to_keras.graph import (
     FUNCTION,
     LAYER,
@@ -73,7 +71,6 @@ class _Recognizer:
         for layer in list(self._calls):
             self._fold_bias(layer)
             self._fold_activation(layer)
-            self._fold_padding(layer)
         self._restore_order()
         name_layers(self._calls, self._variables)
 
@@ -112,10 +109,7 @@ class _Recognizer:
             self._replace(made, node.output(made.shape, made.dtype))
             return
         layer = self._layer_of(call, old)
-        inputs = call.inputs
-        if call.pads:
-            inputs = [self._padded(inputs[0], call.pads, layer, old)]
-        node = Node(LAYER, old.name, inputs, {"layer": layer}, place=old.place)
+        node = Node(LAYER, old.name, call.inputs, {"layer": layer}, place=old.place)
         if old.attrs.get("is_training"):  # its average of variances is another than Keras'
             node.attrs["fused"] = True
         self._calls[layer].append(node)
@@ -231,36 +225,6 @@ class _Recognizer:
         for node, user in zip(self._calls[layer], users, strict=True):
             assert user is not None
             self._replace(user.outputs[0], self._again(node, user))
-
-    def _fold_padding(self, layer: Layer) -> None:
-        """Makes a layer of the zeros that a convolution of no padding takes."""
-        if "Conv" not in layer.cls or layer.options.get("padding"):
-            return
-        for node in self._calls[layer]:
-            pad = node.inputs[0].node
-            if pad.kind != "Pad" or pad.inputs[1].constant is None:
-                continue
-            numbers = [tuple(row) for row in pad.inputs[1].constant.tolist()]
-            first = layer.options.get("data_format") == "channels_first"
-            spatial = numbers[2:] if first else numbers[1:-1]
-            if np.sum(numbers) != np.sum(spatial) or self._only_user(pad) is not node:
-                continue
-            self._replace(pad.outputs[0], self._padded(pad.inputs[0], spatial, layer, pad))
-
-    def _padded(self, x: Value, pads: Any, layer: Layer, old: Node) -> Value:
-        first = {k: v for k, v in layer.options.items() if k == "data_format"}
-        sizes = tuple(before if before == after else (before, after) for before, after in pads)
-        same = len(set(sizes)) == 1 and isinstance(sizes[0], int)
-        full = tuple(tuple(pair) for pair in pads)
-        args = [sizes[0] if same else full[0] if len(full) == 1 else full]
-        padding = Layer(f"layers.ZeroPadding{len(full)}D", "", (), args, first)
-        node = Node(LAYER, old.name, [x], {"layer": padding}, place=old.place)
-        self._calls[padding].append(node)
-        offset = 2 if first else 1
-        shape: list[Any] = [*(x.shape or ())]
-        for i, (before, after) in enumerate(full, offset):
-            shape[i] = None if shape[i] is None else shape[i] + before + after
-        return node.output(tuple(shape), x.dtype)
 
     # the graph
 
