@@ -6,9 +6,10 @@ import re
 import nbclient
 import nbformat
 import pytest
+from support import client_packages
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "migration_guide" / "examples"
-NAMES = ["digits_fit", "encoder_fit"]
+NAMES = ["bert_keras", "digits_fit", "encoder_fit"]
 TIMEOUT = 600  # seconds for a cell
 
 
@@ -61,3 +62,17 @@ def test_an_encoder_fits_and_its_checkpoint_is_the_estimators(monkeypatch):
     assert fitted > 0.9
     assert evaluated == fitted
     assert len(pictures(notebook)) == 1
+
+
+@pytest.mark.slow
+def test_bert_is_led_out_and_trains_on(monkeypatch, clients):
+    monkeypatch.setenv("PYTHONPATH", client_packages.environment(clients)["PYTHONPATH"])
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
+    text = printed(executed("bert_keras"))
+    assert "To Keras: equal up to rounding; wrote" in text
+    assert "class Bert(layers.Layer):" in text
+    [largest] = re.findall(r"predictions differ by (\S+) at most", text)
+    assert float(largest) < 1e-5
+    trained, led_out, fitted, again = map(float, re.findall(r"test accuracy ([\d.]+)", text))
+    assert trained == led_out > 0.7
+    assert fitted == again > 0.7
