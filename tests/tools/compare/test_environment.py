@@ -90,12 +90,6 @@ def test_bad_override_is_named(made, monkeypatch):
         original.find_or_make()
 
 
-def test_a_command_that_takes_long_is_told_of():
-    told: list[float] = []
-    environment.run([sys.executable, "-c", "import time; time.sleep(1.5); print(1)"], told.append)
-    assert [round(seconds) for seconds in told] == [0, 1]
-
-
 def test_failing_command_says_why():
     code = "import sys; sys.exit('No matching distribution')"
     with pytest.raises(environment.Unavailable, match="No matching distribution"):
