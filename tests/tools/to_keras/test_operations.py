@@ -211,6 +211,11 @@ def function_output(graph, program):
     return graph.get_tensor_by_name(f"{value.node.name}:{value.index}")
 
 
+def test_a_triangle_needs_no_tensorflow():
+    program, *_ = program_of(*ROWS["MatrixBandPart"])
+    assert not any(map(operations.needs_tensorflow, program.nodes()))
+
+
 def test_all_operations_are_tried():
     random = {"RandomStandardNormal", "RandomUniform", "TruncatedNormal"}
     of_complex = {"Real", "Imag", "Conj"}

@@ -179,6 +179,7 @@ RULES: dict[str, Rule] = {
     "LeakyRelu": e.form("ops.leaky_relu({x0}, negative_slope={alpha})"),
     "LRN": e.form("local_response_normalization({x0}, {depth_radius}, {bias}, {alpha}, {beta})"),
     "MatMul": e.matmul,
+    "MatrixBandPart": e.band_part,
     **{f"Matrix{kind}": e.diagonal for kind in _DIAGONALS.split()},
     "Max": e.reduction("max"),
     "Mean": e.reduction("mean"),
