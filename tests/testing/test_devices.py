@@ -39,6 +39,11 @@ try:
     testing.with_replicas(5, fail)
 except KeyError as error:
     assert error.args == ((3, 3, 3),)
+if tf.executing_eagerly():
+    tf.random.set_seed(7)
+    drawn = [float(tf.random.uniform([]))]
+    drawn += [float(testing.with_replicas(2, tf.random.uniform, [])) for _ in range(2)]
+    assert drawn == drawn[:1] * 3, drawn
 assert cpus() == (1, 1, 1)
 assert (before + 1).sum() == 6
 

@@ -72,7 +72,9 @@ def of_replicas(replicas: int, at_most: float = math.inf) -> Iterator[None]:
     if replicas <= _count() <= at_most:
         yield
         return
-    _enter(_other_context(own, replicas))
+    other = _other_context(own, replicas)
+    other._set_global_seed(before._seed)  # of tf.random.set_seed
+    _enter(other)
     try:
         yield
     finally:
