@@ -256,7 +256,8 @@ def _places(node: Node, index: int, text: str) -> list[str]:
     if value.constant is not None:
         return [str(int(x)) for x in value.constant]
     if value.node.kind == SIZES and text.startswith("("):
-        return [ast.unparse(each) for each in ast.parse(text, mode="eval").body.elts]  # type: ignore[attr-defined]
+        elements = ast.parse(text, mode="eval").body.elts  # type: ignore[attr-defined]
+        return [ast.get_source_segment(text, each) or "" for each in elements]
     raise UnknownOperationError("the bounds of a slice are computed")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 from typing import Any
 
@@ -24,6 +25,8 @@ def literal(value: Any) -> str:
         value = value.item()
     if isinstance(value, bytes):
         value = value.decode(errors="backslashreplace")
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)  # in double quotes, as a formatter writes it
     if isinstance(value, (float, np.floating)):
         return _float(value)
     if isinstance(value, (tuple, list)):
@@ -39,13 +42,9 @@ def literal(value: Any) -> str:
 def _float(value: Any) -> str:
     if not math.isfinite(value):
         return f'float("{value}")'
-    if isinstance(value, float) and not isinstance(value, np.floating):
-        shortest = repr(value)
-        if float(np.float32(value)) == value:  # an attribute of an operation is a float32
-            shortest = str(np.float32(value))
-    else:
-        shortest = str(value)
-    number = float(shortest)
+    if not isinstance(value, np.floating) and float(np.float32(value)) == value:
+        value = np.float32(value)  # an attribute of an operation is one
+    number = float(str(value))
     return repr(int(number)) + ".0" if number.is_integer() and abs(number) < 1e16 else repr(number)
 
 

@@ -136,7 +136,8 @@ def _same_names() -> dict[str, Rule]:
         "Cross:cross Erfc:erfc Inv:reciprocal "
         "Invert:bitwise_invert LeftShift:bitwise_left_shift Reciprocal:reciprocal "
         "RGBToHSV:image.rgb_to_hsv RightShift:bitwise_right_shift "
-        "StopGradient:stop_gradient BitwiseXor:bitwise_xor MatrixInverse:inv LogicalXor:logical_xor"
+        "StopGradient:stop_gradient BitwiseXor:bitwise_xor MatrixInverse:inv "
+        "LogicalXor:logical_xor MatrixDeterminant:det"
     )
     pairs = (pair.split(":") for pair in names.split())
     return {kind: e.function(name) for kind, name in pairs}

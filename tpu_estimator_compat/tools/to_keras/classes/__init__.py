@@ -171,7 +171,9 @@ def _give_weights(scopes: Scopes, parts: dict[Scope, Part]) -> None:
         if owners == {()} and home(weight) in parts:
             owners = {home(weight)}  # it is used elsewhere alone
         nested = any(a != b and a == b[: len(a)] for a in owners for b in owners)
-        for owner in {scopes.inner(common(owners))} if nested else owners:
+        owners = {scopes.inner(common(owners))} if nested else owners
+        shared = scopes.inner(common(found))
+        for owner in {shared} if shared in scopes.runs else owners:  # whose scope says nothing
             parts[owner].weights.append(weight)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from tpu_estimator_compat.tools.to_keras.graph import (
     LAYER,
@@ -144,7 +144,16 @@ class Scopes:
             enough = len(things) + len(children) > (0 if others > 2 else 1)
         if not scope or not enough or len(members) == len(self._nodes):
             return
-        between = self._after(members) & self._before(members) - members
+        after: set[Node] = set()
+        for node in self._nodes:
+            if any(v.node in members or v.node in after for v in node.inputs):
+                after.add(node)
+        before: set[Node] = set()
+        for node in reversed(self._nodes):
+            users = (user for v in node.outputs for user in self._users.get(v, ()))
+            if any(user in members or user in before for user in users):
+                before.add(node)
+        between = after & before - members
         if any(owned(node) or self.of[node] != scope[: len(self.of[node])] for node in between):
             return
         self.of.update(dict.fromkeys(between, scope))
@@ -152,14 +161,8 @@ class Scopes:
 
     def _outermost(self, node: Node, scope: Scope) -> Scope:
         inside = self.of[node]
-        return next(
-            (
-                inside[:i]
-                for i in range(len(scope) + 1, len(inside) + 1)
-                if inside[:i] in self.parts
-            ),
-            scope,
-        )
+        lengths = range(len(scope) + 1, len(inside) + 1)
+        return next((inside[:i] for i in lengths if inside[:i] in self.parts), scope)
 
     def _things(self, node: Node, scope: Scope) -> Iterable[Layer | Weight]:
         for thing in owned(node):
@@ -168,20 +171,3 @@ class Scopes:
                     yield thing
             elif owner_length(thing, self.of[node]) >= len(scope):
                 yield thing
-
-    def _after(self, members: set[Node]) -> set[Node]:
-        return _reached(members, lambda n: [u for v in n.outputs for u in self._users.get(v, ())])
-
-    def _before(self, members: set[Node]) -> set[Node]:
-        return _reached(members, lambda n: [v.node for v in n.inputs if v.node.kind not in SOURCES])
-
-
-def _reached(start: set[Node], following: Callable[[Node], list[Node]]) -> set[Node]:
-    seen: set[Node] = set()
-    stack = [each for node in start for each in following(node) if each not in start]
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            stack += following(node)
-    return seen

@@ -77,5 +77,15 @@ def _by_call(node: Node, layer: Layer) -> tuple[tuple[str, ...], str]:
 
 def default_name(cls: str) -> str:
     """Such as max_pooling2d for layers.MaxPooling2D."""
-    name = re.sub(r"(.)([A-Z][a-z])", r"\1_\2", cls.rpartition(".")[2])
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
+    return name_of(cls.rpartition(".")[2])
+
+
+def name_of(scope: str) -> str:
+    """A scope's name in snake case."""
+    name = re.sub(r"(?<=[a-zA-Z0-9])(?=[A-Z][a-z])", "_", re.sub(r"\W", "_", scope))
+    return name.strip("_").lower() or "part"
+
+
+def base_of(name: str) -> str:
+    """The same without its number."""
+    return re.sub(r"_?\d*$", "", name_of(name)) or "part"

@@ -65,6 +65,10 @@ class Statement:
     params: list[str] = dataclasses.field(default_factory=list)
     inner: list[Statement] = dataclasses.field(default_factory=list)
 
+    @property
+    def texts(self) -> list[str]:
+        return [self.start, *self.lines]
+
     def all(self, depth: int = 0) -> Iterator[tuple[int, Statement]]:
         """Itself and what is within, each with how far it is indented."""
         yield depth, self
@@ -73,7 +77,7 @@ class Statement:
 
     def tokens(self) -> list[str]:
         """What it names, makes and takes, but for the members."""
-        lines = [line for _, each in self.all() for line in (each.start, *each.lines)]
+        lines = [line for _, each in self.all() for line in each.texts]
         found = dict.fromkeys(token for line in lines for token in TOKEN.findall(line))
         return [token for token in found if token[0] != "m"]
 
@@ -94,17 +98,6 @@ class Body:
 
     def all(self) -> list[tuple[int, Statement]]:
         return [each for statement in self.statements for each in statement.all()]
-
-
-def name_of(scope: str) -> str:
-    """A scope's name in snake case."""
-    name = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", re.sub(r"\W", "_", scope))
-    return name.strip("_").lower() or "part"
-
-
-def base_of(name: str) -> str:
-    """The same without its number."""
-    return re.sub(r"_?\d*$", "", name_of(name)) or "part"
 
 
 def is_like(name: str, cls: Any) -> bool:

@@ -26,6 +26,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     Value,
     Weight,
 )
+from tpu_estimator_compat.tools.to_keras.layers.naming import base_of, name_of
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.operations import FIRST_ALONE, expression
 from tpu_estimator_compat.tools.to_keras.text import chains, flow
@@ -34,11 +35,9 @@ from tpu_estimator_compat.tools.to_keras.text.body import (
     Body,
     Member,
     Statement,
-    base_of,
     hint_of_place,
     indexed,
     is_like,
-    name_of,
     thing_of,
 )
 

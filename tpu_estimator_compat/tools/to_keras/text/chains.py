@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat.tools.to_keras.classes import Part
 from tpu_estimator_compat.tools.to_keras.graph import LAYER, Node
+from tpu_estimator_compat.tools.to_keras.layers.naming import base_of
 from tpu_estimator_compat.tools.to_keras.text.body import (
     Statement,
-    base_of,
     hint_of_place,
     thing_of,
 )

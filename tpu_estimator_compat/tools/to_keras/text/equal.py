@@ -6,13 +6,14 @@ import dataclasses
 import inspect
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from tpu_estimator_compat.tools.to_keras.classes import Part
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Code, Layer, Weight
+from tpu_estimator_compat.tools.to_keras.layers.naming import base_of
 from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Member, base_of
+from tpu_estimator_compat.tools.to_keras.text.body import TOKEN, Body, Member
 from tpu_estimator_compat.tools.to_keras.text.builder import Builder, parameters_of
 from tpu_estimator_compat.tools.to_keras.text.naming import names_of
 
@@ -93,16 +94,13 @@ class Class:
             if lines and lines[-1] and (depth < before or statement.inner):
                 lines.append("")
             before = depth
-            start = self._named(self._numbers(i, -1, statement.start))
+            numbered = (self._numbers(i, j, text) for j, text in enumerate(statement.texts))
+            start, *named = [TOKEN.sub(lambda m: self.names[m[0]], text) for text in numbered]
             target = self.names[statement.targets[0]] if statement.targets else ""
             if start and start != target:
                 lines.append(f"{indent}{target} = {start}")
-            for j, line in enumerate(statement.lines):
-                lines.append(indent + self._named(self._numbers(i, j, line)))
+            lines += [indent + line for line in named]
         return lines
-
-    def _named(self, text: str) -> str:
-        return TOKEN.sub(lambda m: self.names[m[0]], text)
 
     def _numbers(self, i: int, j: int, line: str) -> str:
         found = enumerate(_PIECE.finditer(line))
@@ -132,10 +130,6 @@ class Class:
             return f"[{made} for _ in range({count})]"
         elements = self.texts.get((i, "each")) or literal(member.elements)
         return f"[{made} for {', '.join(varying)} in {elements}]"
-
-
-def _differ(a: Any, b: Any) -> bool:
-    return literal(a) != literal(b)
 
 
 def classes_of(root: Part) -> dict[Part, Class]:
@@ -189,11 +183,7 @@ def _skeleton(body: Body) -> Any:
         line = TOKEN.sub(lambda m: order.setdefault(m[0], f"t{len(order)}"), line)
         return _PIECE.sub(lambda m: m[0] if m[0][0] in "\"'" else "#", line)
 
-    lines = [
-        depth * " " + plain(line)
-        for depth, each in body.all()
-        for line in (each.start, *each.lines)
-    ]
+    lines = [depth * " " + plain(line) for depth, each in body.all() for line in each.texts]
     members = [
         (
             order.get(m.token),
@@ -223,33 +213,27 @@ def _parameters(bodies: list[Body]) -> tuple[dict[Place, str], dict[str, list[An
     """What is written at each place where bodies differ, and the arguments that this takes."""
     texts: dict[Place, str] = {}
     parameters: dict[str, list[Any]] = {}
-    for place, base, *rest in _places(bodies):
-        (values,) = rest
-        if not any(_differ(value, values[0]) for value in values):
-            continue
-        longer = f"{bodies[0].members[place[0]].name}_{base}" if place[0] != "number" else base
-        kept = {member.name for member in bodies[0].members}
-        names = [name for name in (base, longer) if name not in kept]
-        texts[place] = _same(values, parameters) or _new(names or ["size_"], values, parameters)
+    for place, base, values in _places(bodies):
+        if len({literal(value) for value in values}) > 1:
+            longer = f"{bodies[0].members[place[0]].name}_{base}" if place[0] != "number" else base
+            kept = {member.name for member in bodies[0].members}
+            names = [name for name in (base, longer) if name not in kept]
+            texts[place] = _argument(names or ["size_"], values, parameters)
     return texts, parameters
 
 
-def _same(values: Sequence[Any], parameters: dict[str, list[Any]]) -> str:
-    """The text of values that are those of an argument already, or a multiple of it."""
+def _argument(names: list[str], values: list[Any], parameters: dict[str, list[Any]]) -> str:
+    """The text of values: an argument that has them already, a multiple of one, or a new one."""
     for name, others in parameters.items():
-        if literal(list(others)) == literal(list(values)):
+        if literal(others) == literal(values):
             return name
         if all(type(x) is int and x > 0 for x in (*values, *others)):
             factors = {a / b for a, b in zip(values, others, strict=True)}
             if len(factors) == 1 and (factor := factors.pop()).is_integer():
                 return f"{int(factor)} * {name}"
-    return ""
-
-
-def _new(names: list[str], values: Sequence[Any], parameters: dict[str, list[Any]]) -> str:
     numbered = (f"{names[-1]}_{i}" for i in itertools.count(2))
     name = next(n for n in itertools.chain(names, numbered) if n not in parameters)
-    parameters[name] = list(values)
+    parameters[name] = values
     return name
 
 
@@ -270,12 +254,13 @@ def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
         else:
             yield (i, "count"), "count", [len(other.things) for other in others]
     for i, (_, statement) in enumerate(first.all()):
-        for j, line in [(-1, statement.start), *enumerate(statement.lines)]:
-            texts = [_line(body, i, j) for body in bodies]
+        for j, line in enumerate(statement.texts):
+            pieces = [_PIECE.findall(body.all()[i][1].texts[j]) for body in bodies]
             for k, found in enumerate(_PIECE.finditer(line)):
                 if found[0][0] not in "\"'":
-                    values = [_number([*_PIECE.finditer(text)][k][0]) for text in texts]
-                    yield ("number", i, j, k), _keyword(line[: found.start()]), values
+                    keyword = re.search(r"(\w+)=\(?(?:[\d, ]*)$", line[: found.start()])
+                    values = [int(x[k]) if x[k].isdigit() else Code(x[k]) for x in pieces]
+                    yield ("number", i, j, k), keyword[1] if keyword else "size", values
 
 
 def _filled(cls: Any, name: str, rows: list[dict[str, Any]]) -> Any:
@@ -283,17 +268,3 @@ def _filled(cls: Any, name: str, rows: list[dict[str, Any]]) -> Any:
     value = parameters_of(cls).get(name, _NONE)
     numbers = any(type(given.get(name)) is int for given in rows)
     return value[0] if numbers and isinstance(value, tuple) and len({*value}) == 1 else value
-
-
-def _line(body: Body, i: int, j: int) -> str:
-    statement = body.all()[i][1]
-    return statement.start if j < 0 else statement.lines[j]
-
-
-def _number(text: str) -> Any:
-    return int(text) if text.isdigit() else Code(text)
-
-
-def _keyword(before: str) -> str:
-    found = re.search(r"(\w+)=\(?(?:[\d, ]*)$", before)
-    return found[1] if found else "size"

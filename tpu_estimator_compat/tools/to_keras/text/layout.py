@@ -1,4 +1,4 @@
-"""Lays lines of code out within 100 columns, with double quotes, as a formatter would."""
+"""Lays lines of code out within 100 columns as a formatter would."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import re
 from collections.abc import Iterator
 
 WIDTH = 100
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'([^\'"\\]*)\'')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _OPEN, _CLOSE = "([{", ")]}"
 _OPERATORS = ((" or ",), (" and ",), (" + ", " - "), (" * ", " / "))
 
 
 def lay_out(lines: list[str]) -> list[str]:
     """Breaks those lines that are too long; each begins with its indentation."""
-    return [part for line in lines for part in _broken(_quoted(line))]
-
-
-def _quoted(line: str) -> str:
-    return _STRING.sub(lambda m: m[0] if m[1] is None else f'"{m[1]}"', line)
+    return [part for line in lines for part in _broken(line)]
 
 
 def _broken(line: str, indent: str = "", comma: str = "") -> list[str]:

@@ -9,7 +9,8 @@ from collections import Counter
 
 import keras
 
-from tpu_estimator_compat.tools.to_keras.text.body import Body, Member, Statement, base_of, is_like
+from tpu_estimator_compat.tools.to_keras.layers.naming import base_of
+from tpu_estimator_compat.tools.to_keras.text.body import Body, Member, Statement, is_like
 
 _TAKEN = {"self", "features", "training", "keras", "layers", "ops", "tf", "x_", *keyword.kwlist}
 _OF_KERAS = {*dir(keras.Model), *dir(keras.layers.Layer), *dir(keras.Model())}
@@ -35,11 +36,6 @@ def _attributes(members: list[Member], scope: tuple[str, ...]) -> dict[str, str]
         if base in _OF_KERAS or keyword.iskeyword(base):
             base = f"{around}_{base}"
         bases[member.token] = base
-    return _numbered(bases)
-
-
-def _numbered(bases: dict[str, str]) -> dict[str, str]:
-    """The same names where they are different, and numbered ones where they are not."""
     counts, seen, names = Counter(bases.values()), Counter[str](), {}
     for token, base in bases.items():
         seen[base] += 1
