@@ -223,6 +223,14 @@ ROWS = {
         "conv2d_transpose: Conv2DTranspose(5, 3, strides=2, padding='same', "
         "activation='tanh')[kernel, bias]",
     ),
+    "transposed to an odd size": (
+        lambda x: v1.nn.conv2d_transpose(
+            x, weight("up/kernel", 5, 5, 2, 3), [v1.shape(x)[0], 17, 17, 2], 2
+        ),
+        IMAGE,
+        "up: Conv2DTranspose(2, 5, strides=2, padding='same', use_bias=False, output_padding=0)"
+        "[kernel]",
+    ),
     "transposed in 3D": (
         lambda x: tf1.layers.conv3d_transpose(x, 2, 4, 2),
         {"x": (F, (None, 3, 3, 3, 2))},
@@ -336,6 +344,21 @@ ROWS = {
     "RMS": (by_rms, SEQUENCE, "norm: RMSNormalization()[scale]"),
     "gelu by tanh": (gelu, VECTOR, "ops.gelu()"),
     "gelu": (tf.nn.gelu, VECTOR, "ops.gelu(approximate=False)"),
+    "mean of a mask": (
+        lambda x: v1.reduce_mean(v1.boolean_mask(x, x[..., 0] > 0)),
+        SEQUENCE,
+        "StridedSlice; Greater; ExpandDims; SelectV2; Sum; Cast; Sum; Mul; RealDiv",
+    ),
+    "sum of a mask": (
+        lambda x: v1.reduce_sum(v1.boolean_mask(x[..., 0], x[..., 1] > 0)),
+        SEQUENCE,
+        "StridedSlice; Greater; StridedSlice; SelectV2; Sum",
+    ),
+    "mean of each column of a mask": (
+        lambda x: v1.reduce_mean(v1.boolean_mask(x, x[:, 0] > 0), 0),
+        VECTOR,
+        "StridedSlice; Greater; Where; Squeeze; GatherV2; Mean",
+    ),
     "swish": (v1.nn.swish, VECTOR, "ops.silu()"),
     "l2 normalize": (
         lambda x: v1.nn.l2_normalize(x, 1),
@@ -440,6 +463,8 @@ RECURRENT = {
     "peepholes": (run_cell(lambda: cells.LSTMCell(2, use_peepholes=True)), STEPS, "Scan"),
     "of others too": (shared_cell, LENGTHS, "Scan; Scan"),
 }
+OF_INT64 = RECURRENT["both ways"][2].replace("Range; ", "Range; Cast; ")
+RECURRENT["both ways of int64"] = (both_ways, {**STEPS, "lengths": ("int64", (None,))}, OF_INT64)
 
 
 def bag(x, combiner="mean"):

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import tensorflow as tf
+
 from tpu_estimator_compat.tools.to_keras.graph import (
     INPUT,
     LABEL,
@@ -18,6 +20,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 )
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
 from tpu_estimator_compat.tools.to_keras.layers.weights import Made
+from tpu_estimator_compat.tools.to_keras.reading import computed
 from tpu_estimator_compat.tools.to_keras.simplify import elements_of
 
 Variables = Mapping[str, Weight]
@@ -92,6 +95,25 @@ def normalize(found: Found, _: Variables) -> Call:
     need(len(axes) == 1, found["least"] > 0)
     options = {"axis": _short(axes[0], found["x"]), "epsilon": _decimal(math.sqrt(found["least"]))}
     return Call("ops.normalize", [found["x"]], options=options)
+
+
+def of_selected(found: Found, _: Variables) -> Value:
+    """The sum or mean of all that a mask selects, which needs no array of unknown length."""
+    x, mask, node = found["x"], found["mask"], found[NODES][0]
+    rest = sizes(found["selected"])[1:]
+    need(mask.dtype == "bool", mask.rank, "float" in x.dtype, node.outputs[0].shape == ())
+    need(len(sizes(x)) == mask.rank + len(rest), sizes(x)[mask.rank :] == rest, None not in rest)
+
+    def reduced(x: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+        for _ in rest:
+            mask = tf.expand_dims(mask, -1)
+        total = tf.reduce_sum(tf.where(mask, x, tf.constant(0, x.dtype)))
+        if node.kind == "Sum":
+            return total
+        count = tf.reduce_sum(tf.cast(mask, x.dtype))
+        return total / (count * math.prod(rest) if rest else count)
+
+    return computed(reduced, x, mask, name=node.name)
 
 
 def softmax(name: str) -> Builder:

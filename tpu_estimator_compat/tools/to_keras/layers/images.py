@@ -146,15 +146,20 @@ def separable(found: Found, _: Variables) -> Call:
 
 def transposed(found: Found, _: Variables) -> Call:
     node, kernel = found[NODES][0], found["kernel"]
-    window, made = _Window.of(found, node), b.sizes(node.outputs[0])
-    need(made, {*window.sizes("dilations")} == {1}, not window.pads())
+    window, output = _Window.of(found, node), b.sizes(node.outputs[0])
+    need(output, {*window.sizes("dilations")} == {1}, not window.pads())
     size, strides = kernel.shape[:-2], window.sizes("strides")
-    for axis, k, stride in zip(window.axes, size, strides, strict=True):
-        given = b.sizes(window.x)[axis]
-        more = max(k - stride, 0) if node.attrs["padding"] == "VALID" else 0
-        need(given is not None and made[axis] == given * stride + more)
-    args = [kernel.shape[-2], only(size)]
+    given, made = ([shape[axis] for axis in window.axes] for shape in (b.sizes(window.x), output))
+    need(None not in (*given, *made))
+    each = list(zip(given, made, size, strides, strict=True))
     options = {**window.options(), "use_bias": False}
+    if node.attrs["padding"] == "VALID":
+        need(all(o == n * s + max(k - s, 0) for n, o, k, s in each))
+    elif not all(o == n * s for n, o, _, s in each):
+        left = tuple(o - (n - 1) * s - k % 2 for n, o, k, s in each)
+        need(all(0 <= n < stride for n, stride in zip(left, strides, strict=True)))
+        options["output_padding"] = only(left)
+    args = [kernel.shape[-2], only(size)]
     name = f"layers.Conv{len(size)}DTranspose"
     return Call(name, [window.x], args, options, {"kernel": kernel})
 

@@ -83,6 +83,10 @@ RULES = Rules(
         "gru": "Split(1, both)[1] * hidden + (1 - Split(1, both)[1]) * candidate",
         "simple": "Tanh(gates)",
         "finished": "GreaterEqual(index, lengths)",
+        # boolean_mask
+        "flags": "Reshape(mask, _) | mask",
+        "rows_of_flags": "Squeeze(Where(flags))",
+        "selected": "GatherV2(Reshape(x, _), rows_of_flags, 0) | GatherV2(x, rows_of_flags, 0)",
         # functions
         "cube": "x ** 3 | x * x * x | x * Square(x)",
         "bent": "Tanh(0.7978845608 * (x + 0.044715 * cube))",
@@ -105,6 +109,7 @@ OTHERS: list[Row] = [
     ("0.5 * x * (1 + bent)", b.function("ops.gelu")),
     ("0.5 * x * (1 + erf)", b.function("ops.gelu", approximate=False)),
     ("0.5 * x * Erfc(-x * 0.7071067811865476)", b.function("ops.gelu", approximate=False)),
+    ("Mean(selected, array.axes) | Sum(selected, array.axes)", b.of_selected),
     ("x * Sigmoid(x) | x * Sigmoid(1 * x)", b.function("ops.silu")),
     ("LookupTableFindV2(table, x, default)", bags.found_in_table),
     ("Maximum(x, number.slope * x)", b.leaky_relu),

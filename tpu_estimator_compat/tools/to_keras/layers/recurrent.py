@@ -241,7 +241,7 @@ class _Scan:
             return axes is not None and axes.tolist() == [1]
         return (
             node.kind == "ReverseSequence"
-            and node.inputs[1] is self.lengths
+            and _uncast(node.inputs[1]) is _uncast(self.lengths)
             and (node.attrs["seq_dim"], node.attrs["batch_dim"]) == (1, 0)
         )
 
@@ -276,6 +276,10 @@ def _is_zero(value: Value) -> bool:
     if value.node.kind == "Fill":
         value = value.node.inputs[1]
     return value.constant is not None and not value.constant.any()
+
+
+def _uncast(value: Value) -> Value:
+    return _uncast(value.node.inputs[0]) if value.node.kind == "Cast" else value
 
 
 def _swaps(node: Node) -> bool:
