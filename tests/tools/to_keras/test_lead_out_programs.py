@@ -28,7 +28,7 @@ ON_TENSORFLOW = ("tensorflow",)
 PROGRAMS = {
     "mlp": Expected(torch=True),
     "convnet": Expected(torch=True),
-    "resnet": Expected(),
+    "resnet": Expected(often=True),
     "decoder": Expected(lines=1.8, torch=True),
     "rnn": Expected(trains=ON_TENSORFLOW),
     "rnn:cell=gru": Expected(trains=ON_TENSORFLOW),

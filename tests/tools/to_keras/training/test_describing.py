@@ -317,8 +317,16 @@ def test_a_gradient_that_the_file_does_not_stop_is_found(tmp_path):
     assert wrong == {(k, f"{n} in {w}") for k, n in names for w in ("training", "evaluation")}
 
 
-@pytest.mark.parametrize("kept", ["kernel", ""], ids=["kernels", "all"])
-def test_regularized_cells(kept, tmp_path):
+def absolute(variable):
+    return v1.reduce_sum(v1.abs(variable))
+
+
+@pytest.mark.parametrize(
+    ("kept", "penalty"),
+    [("kernel", absolute), ("", v1.nn.l2_loss)],
+    ids=["kernels", "all"],
+)
+def test_regularized_cells(kept, penalty, tmp_path):
     """Keras has their kernels in two parts, and adds to the bias of forget gates beforehand."""
 
     def model_fn(features, labels, mode):
@@ -330,7 +338,7 @@ def test_regularized_cells(kept, tmp_path):
         if labels is not None:
             loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
             decayed = [v for v in v1.trainable_variables() if kept in v.name]
-            loss += 0.01 * v1.add_n([v1.nn.l2_loss(variable) for variable in decayed])
+            loss += 0.01 * v1.add_n([penalty(variable) for variable in decayed])
         return spec_of(mode, logits, lambda _: train.GradientDescentOptimizer(0.1), loss)
 
     modes, training = led_out(model_fn, images, tmp_path / "model")

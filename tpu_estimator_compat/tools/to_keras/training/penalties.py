@@ -101,11 +101,22 @@ def _of_parts(form: str, terms: list[Value], bound: dict[str, dict[str, Bound]])
     found = []
     for part, array in held.added.items():
         text = _added(array)
-        if text is None or not held.once:
+        if text is None or not held.once or not _adds_up(terms[0]):
             return terms
         of_part = re.sub(r"\bv\b", f"({{0}}{text})" if text else "{0}", form)
         found.append(_expression(of_part, [_part(part, terms[0])], terms[0]))
     return found
+
+
+def _adds_up(term: Value) -> bool:
+    """Whether the term of a weight is a sum of elements, times a factor."""
+    nodes = ordered([term.node])
+    sums = [node for node in nodes if node.kind in ("L2Loss", "Sum")]
+    axes = [value.node for node in sums for value in node.inputs[1:]]
+    constants = [node for node in nodes if node.kind == CONSTANT and node not in axes]
+    after = [n for n in nodes if n.outputs[0].rank == 0 and n not in (*sums, *constants, *axes)]
+    factors = [n.kind == "Mul" and any(v.node in constants for v in n.inputs) for n in after]
+    return len(sums) == 1 and all(factors) and all(n.outputs[0].elements == 1 for n in constants)
 
 
 def _expression(text: str, inputs: list[Value], like: Value) -> Value:
