@@ -349,6 +349,22 @@ def test_regularized_cells(kept, penalty, tmp_path):
     assert [c for c in compared if not c.agrees] == []
 
 
+def test_the_norm_of_zeros(tmp_path):
+    """Its gradient is NaN in the original, too."""
+
+    def penalized(features, labels, mode):
+        logits = tf1.layers.dense(v1.reshape(features["image"], [-1, 72]), 5, name="out")
+        loss = None
+        if labels is not None:
+            loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
+            loss += v1.add_n([v1.norm(v) for v in v1.trainable_variables()])
+        return spec_of(mode, logits, lambda _: train.AdagradOptimizer(0.1), loss)
+
+    _, training = led_out(penalized, images, tmp_path, steps=0)
+    assert training.notes == []
+    assert training.optimizer.text.startswith("keras.optimizers.Adagrad(")
+
+
 def test_variables_that_are_not_trained(tmp_path):
     """They are not trainable in Keras either."""
     modes, training = led_out(bag(train.AdamOptimizer(0.02), frozen=True), words, tmp_path)

@@ -184,12 +184,12 @@ def _minimized(mode: Mode, updates: list[Update]) -> tf.Tensor:
             made = tf.gradients(loss.deref(), [variables[u.variable] for u in dense])
             given = [tf.convert_to_tensor(g) if g is not None else tf.zeros([]) for g in made]
         pairs = mode.run(list(zip(taken, given, strict=True)))
-        if all(a.shape == b.shape and np.allclose(a, b, 1e-3, 1e-6) for a, b in pairs):
+        same = [a.shape == b.shape and np.allclose(a, b, 1e-3, 1e-6, True) for a, b in pairs]
+        if all(same):  # NaN too, the gradient of the norm of zeros
             found: tf.Tensor = loss.deref()
             return found
-        for update, (a, b) in zip(dense, pairs, strict=True):
-            if a.shape == b.shape and np.allclose(a, b, 1e-3, 1e-6):
-                several[update.variable] = loss.deref().op.name
+        agreed = (update for update, is_same in zip(dense, same, strict=True) if is_same)
+        several |= {update.variable: loss.deref().op.name for update in agreed}
     if len(several) < len(dense):
         raise UnlikeKerasError("it applies other gradients than those of the loss.")
     parts = {f"{name.partition('/')[0]} by {loss}" for name, loss in several.items()}
