@@ -93,13 +93,14 @@ def residual_network(image):
 def functions(image):
     """Blocks without scopes, with sizes of their own."""
 
-    def block(x, filters, strides):
+    def block(x, i, filters, strides):
         y = tf.nn.relu(conv(x, filters, strides))
-        return tf.nn.relu(conv(y, filters) + conv(x, filters, strides, size=1))
+        y = conv(y, filters) * variable(f"scale_{i}", [filters])
+        return tf.nn.relu(y + conv(x, filters, strides, size=1))
 
     x = tf.nn.relu(conv(image, 8))
-    for filters, strides in ((8, 1), (16, 2), (16, 1)):
-        x = block(x, filters, strides)
+    for i, (filters, strides) in enumerate(((8, 1), (16, 2), (16, 1))):
+        x = block(x, i, filters, strides)
     return tf.reduce_mean(x, [1, 2])
 
 

@@ -13,6 +13,7 @@ class Block(layers.Layer):
         self.batch_normalization_1 = layers.BatchNormalization()
         self.conv2d_2 = layers.Conv2D(filters, 3, padding="same", use_bias=False)
         self.batch_normalization_2 = layers.BatchNormalization()
+        self.scale = self.add_weight(shape=(filters,), name="scale")
         self.conv2d_3 = layers.Conv2D(filters, 1, padding="same", use_bias=False, strides=strides)
         self.batch_normalization_3 = layers.BatchNormalization()
 
@@ -20,7 +21,7 @@ class Block(layers.Layer):
         y = self.conv2d_1(x)
         y = self.conv2d_2(ops.relu(self.batch_normalization_1(y)))
         x = self.conv2d_3(x)
-        return ops.relu(self.batch_normalization_2(y) + self.batch_normalization_3(x))
+        return ops.relu(self.batch_normalization_2(y) * self.scale + self.batch_normalization_3(x))
 
 
 @keras.saving.register_keras_serializable("model")

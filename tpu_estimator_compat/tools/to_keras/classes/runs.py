@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 24
 """The most pieces of a run."""
+_OF_ALL = frozenset({"model_fn", "call", "__call__", "main"})
+"""Functions that make more than a run."""
 
 
 def group(root: Part, scopes: Scopes) -> bool:
@@ -118,4 +120,5 @@ def _function(item: Node | Part) -> str:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and node.lineno <= int(line) <= (node.end_lineno or 0)
     ]
-    return max(around)[1] if around else "block"
+    name = max(around, default=(0, "block"))[1]
+    return "block" if name in _OF_ALL else name

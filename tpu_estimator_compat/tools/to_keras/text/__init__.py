@@ -102,10 +102,7 @@ def _file(code: list[str], title: str, notes: Sequence[str]) -> str:
     said = [line for note in notes for line in ["", *wrap(note, 98)]]
     head = [f'"""{title}', *said, '"""'] if said else [f'"""{title}"""']
     used = [name for name in ("layers", "ops") if re.search(rf"\b{name}\.", text)]
-    modules = [
-        name for name in ("math", "numpy as np") if re.search(rf"\b{name.split()[-1]}\.", text)
-    ]
-    head += ["", *(f"import {name}" for name in modules), *[""] * bool(modules), "import keras"]
+    head += ["", "import keras"]
     needed = sorted(set(re.findall(r"\btf\.[\w.]+", text)))
     head += ["import tensorflow as tf"] if needed else []
     head += [f"from keras import {', '.join(used)}"] if used else []

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tpu_estimator_compat.tools.to_keras.classes import Part
@@ -223,18 +223,31 @@ def _parameters(bodies: list[Body]) -> tuple[dict[Place, str], dict[str, list[An
 
 
 def _argument(names: list[str], values: list[Any], parameters: dict[str, list[Any]]) -> str:
-    """The text of values: an argument that has them already, a multiple of one, or a new one."""
+    """The text of values: of arguments that have them already, or a new one."""
+    found = _known(values, parameters)
+    if found:
+        return found
+    numbered = (f"{names[-1]}_{i}" for i in itertools.count(2))
+    name = next(n for n in itertools.chain(names, numbered) if n not in parameters)
+    parameters[name] = values
+    return name
+
+
+def _known(values: Sequence[Any], parameters: dict[str, list[Any]]) -> str:
+    """The text of equal values, of an argument's, its multiples, or tuples of such; else empty."""
+    if len({literal(value) for value in values}) == 1:
+        return literal(values[0])
     for name, others in parameters.items():
-        if literal(others) == literal(values):
+        if literal(others) == literal([*values]):
             return name
         if all(type(x) is int and x > 0 for x in (*values, *others)):
             factors = {a / b for a, b in zip(values, others, strict=True)}
             if len(factors) == 1 and (factor := factors.pop()).is_integer():
                 return f"{int(factor)} * {name}"
-    numbered = (f"{names[-1]}_{i}" for i in itertools.count(2))
-    name = next(n for n in itertools.chain(names, numbered) if n not in parameters)
-    parameters[name] = values
-    return name
+    if all(isinstance(value, tuple) and len(value) == len(values[0]) for value in values):
+        parts = [_known(column, parameters) for column in zip(*values, strict=True)]
+        return literal(tuple(map(Code, parts))) if all(parts) else ""
+    return ""
 
 
 def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
