@@ -162,7 +162,7 @@ def split(node: Node, texts: list[str]) -> str:
     if node.kind == "Split":
         return called("split", texts[1], str(node.attrs["num_split"]), axis=_axis(node, 0))
     sizes = python(node, 1)
-    if (sizes < 0).any():
+    if (sizes[:-1] < 0).any():
         raise UnknownOperationError("a part's size is what is left over")
     ends = tuple(int(x) for x in np.cumsum(sizes)[:-1])
     return called("split", texts[0], literal(list(ends)), axis=_axis(node, 2))
