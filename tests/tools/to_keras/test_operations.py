@@ -56,6 +56,7 @@ ROWS = {
     "ClipByValue": (lambda x: raw.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=0.1), X),
     "ConcatV2": (lambda x, y: tf.concat([x, y, x], 1), X, Y),
     "Cumprod": (lambda x: tf.math.cumprod(x, 1, exclusive=True), POSITIVE),
+    "Cumprod of 0": (lambda x: tf.math.cumprod(tf.nn.relu(x), -1, exclusive=True), X),
     "Cumsum": (lambda x: tf.cumsum(x, 2, exclusive=True, reverse=True), X),
     "DepthToSpace": (lambda x: tf.nn.depth_to_space(tf.tile(x, [1, 1, 1, 4]), 2), IMAGE),
     "Einsum": (lambda x, y: tf.einsum("ijk,ilk->ijl", x, y), X, Y),

@@ -10,7 +10,7 @@ from tpu_estimator_compat.tools.to_keras.layers import recognize
 from tpu_estimator_compat.tools.to_keras.operations import needs_tensorflow, refused
 from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.script import Modes
-from tpu_estimator_compat.tools.to_keras.simplify import infer_shapes, simplify
+from tpu_estimator_compat.tools.to_keras.simplify import simplify
 from tpu_estimator_compat.tools.to_keras.training import Training
 from tpu_estimator_compat.tools.to_keras.training.describing import describe
 
@@ -32,9 +32,8 @@ class Converted:
 def prepare(program: Program, weights: dict[str, Weight] | None = None) -> None:
     """Simplifies a program and recognizes its layers, in place; `weights`: see `recognize`."""
     simplify(program)
-    while find_scans(program):
-        infer_shapes(program)  # what follows has a known length by now
-        simplify(program)
+    find_scans(program)
+    simplify(program)
     recognize(program, weights)
 
 

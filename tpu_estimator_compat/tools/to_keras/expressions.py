@@ -293,13 +293,18 @@ def running(name: str) -> Rule:
     """A cumulative sum or product."""
 
     def rule(node: Node, texts: list[str]) -> str:
-        axis = _axis(node, 1)
+        axis, rank = _axis(node, 1), node.inputs[0].rank
         turned = bool(node.attrs["reverse"])
         given = called("flip", texts[0], axis=axis) if turned else texts[0]
-        made = called(name, given, axis=axis)
         if node.attrs["exclusive"]:
-            operator = "-" if name == "cumsum" else "/"
-            made = infix(made, operator, given)
+            if not rank:
+                raise UnknownOperationError("the rank is not known")
+            axis %= rank
+            widths = tuple((int(i == axis), 0) for i in range(rank))
+            first = None if name == "cumsum" else 1
+            padded = called("pad", given, literal(widths), constant_values=first)
+            given = _indexed(padded, [":"] * axis + [":-1"])
+        made = called(name, given, axis=axis)
         return called("flip", made, axis=axis) if turned else made
 
     return rule

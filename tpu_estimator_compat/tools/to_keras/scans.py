@@ -38,19 +38,16 @@ _FILLED = {"TensorListFromTensor": 0, "TensorArrayScatterV3": 2}
 _STACKED = {"TensorListStack": 0, "TensorArrayGatherV3": 2}
 
 
-def find_scans(program: Program) -> bool:
-    """Replaces each loop over arrays, in place, and tells whether any; others stay as they are."""
-    found = False
+def find_scans(program: Program) -> None:
+    """Replaces each loop over arrays, in place; others stay as they are."""
     for node in program.nodes():
         for body in node.bodies.values():
-            found |= find_scans(body)
+            find_scans(body)
         if node.kind in LOOPS:
             loop = _Loop(node, program.users())
             length = loop.length()
             if length is not None and loop.is_known(length):
                 _replace(program, loop, length)
-                found = True
-    return found
 
 
 def most_steps(loop: Node) -> int | None:

@@ -32,10 +32,6 @@ _LARGEST = 2**16
 _LARGEST_FORMULA = 8
 """The same for `ops.arange` and `ops.full`, which are shorter than their elements."""
 _NOT_FOLDED = ("Random", "Placeholder", "Print", "Py", "Table")
-_FOLLOW = frozenset(
-    {"Transpose", "ConcatV2", "ReverseV2", "ReverseSequence", "Mul", "AddV2", "SelectV2", "Reshape"}
-)
-"""Operations after recurrent layers whose shapes are inferred anew."""
 _RESULTS = ("TensorListSetItem", "TensorArrayWriteV3")
 """What loops over arrays carry stays: it tells what the loop is."""
 _SIDES = ("else_branch", "then_branch")
@@ -120,23 +116,6 @@ def _replaced(node: Node) -> Sequence[Value]:
         if condition.all() == condition.any() and chosen.shape == node.outputs[0].shape:
             return [chosen]
     return [node.inputs[0]] if _does_nothing(node) else node.outputs
-
-
-def infer_shapes(program: Program) -> None:
-    """Adds sizes that became known: those of scans, in what follows them."""
-    for node in program.nodes():
-        if node.kind not in _FOLLOW or any(value.shape is None for value in node.inputs):
-            continue
-        with tf.Graph().as_default():
-            given = [
-                tf.compat.v1.placeholder(v.dtype, v.shape) if v.constant is None else v.constant
-                for v in node.inputs
-            ]
-            inputs, attributes = raw_arguments(node, given)
-            made = getattr(tf.raw_ops, node.kind)(**inputs, **attributes)
-        [value] = node.outputs
-        if made.shape.rank is not None:
-            value.shape = tuple(made.shape.merge_with(value.shape).as_list())
 
 
 def _inlined(node: Node, body: Program) -> Sequence[Value]:
