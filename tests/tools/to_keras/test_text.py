@@ -216,7 +216,7 @@ CASES = {
 def written(name):
     program, weights, feeds, results = program_of(*CASES[name])
     recognize(program, weights)
-    found = text.write(program, title=f"Written of `{name}`.")
+    found = text.write(program)
     found.text = re.sub(r"(test_text\.py):\d+", r"\1", found.text)
     return found, feeds, results
 

@@ -1,4 +1,4 @@
-"""Written of `equal_blocks`."""
+"""A Keras model, written of a TensorFlow graph by to-keras."""
 
 import keras
 from keras import layers

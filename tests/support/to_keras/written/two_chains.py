@@ -1,4 +1,4 @@
-"""Written of `two_chains`."""
+"""A Keras model, written of a TensorFlow graph by to-keras."""
 
 import keras
 from keras import layers

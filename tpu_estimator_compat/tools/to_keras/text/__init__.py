@@ -38,7 +38,6 @@ class Written:
 def write(
     program: Program,
     training: Training | None = None,
-    title: str = _TITLE,
     notes: Sequence[str] = (),
 ) -> Written:
     """Writes the file of a program, and of what trains it."""
@@ -61,7 +60,7 @@ def write(
     code += _model(model, program, metrics, methods)
     code += _make_model(training)
     code = [*helpers.sources(code), *code]
-    return Written(_file(_marked(code), title, notes), dict(model.weights(root)))
+    return Written(_file(_marked(code), notes), dict(model.weights(root)))
 
 
 def _marked(code: list[str]) -> list[str]:
@@ -97,10 +96,10 @@ def _methods(
     return found
 
 
-def _file(code: list[str], title: str, notes: Sequence[str]) -> str:
+def _file(code: list[str], notes: Sequence[str]) -> str:
     text = "\n".join(lay_out(code)) + "\n"
     said = [line for note in notes for line in ["", *wrap(note, 98)]]
-    head = [f'"""{title}', *said, '"""'] if said else [f'"""{title}"""']
+    head = [f'"""{_TITLE}', *said, '"""'] if said else [f'"""{_TITLE}"""']
     used = [name for name in ("layers", "ops") if re.search(rf"\b{name}\.", text)]
     head += ["", "import keras"]
     needed = sorted(set(re.findall(r"\btf\.[\w.]+", text)))

@@ -134,7 +134,7 @@ class Builder:
             special(self, item)
             return
         text = self.expression(item)
-        if _is_first_alone(item) or len(item.outputs) == 1:
+        if len(item.outputs) == 1 or (isinstance(item, Node) and item.kind in FIRST_ALONE):
             used, several = item.outputs[:1], False
         else:
             used, several = [v for v in item.outputs if self.users(v)], True
@@ -381,10 +381,6 @@ def _hint_of_input(value: Value) -> str:
     if value.node.kind == INPUT and not value.node.attrs["key"].isdigit():
         return f"={value.node.attrs['key']}"
     return hint_of_place(value.node)
-
-
-def _is_first_alone(item: Node | Part) -> bool:
-    return isinstance(item, Node) and item.kind in FIRST_ALONE
 
 
 _FLOW = dict.fromkeys(BRANCHES, flow.branches) | dict.fromkeys(LOOPS, flow.loop)

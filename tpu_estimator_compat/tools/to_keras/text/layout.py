@@ -17,6 +17,7 @@ def lay_out(lines: list[str]) -> list[str]:
 
 
 def _broken(line: str, indent: str = "", comma: str = "") -> list[str]:
+    """A line, broken within the last brackets that hold something if it is too long."""
     text = line.strip()
     indent = indent or line[: len(line) - len(text)]
     if len(indent + text + comma) <= WIDTH:
@@ -26,12 +27,8 @@ def _broken(line: str, indent: str = "", comma: str = "") -> list[str]:
     parts = (", ", *(sign for signs in _OPERATORS for sign in signs))
     if any(i > start for i in _top_level(text, parts)) and not re.match(r"(def|lambda|for) ", text):
         text = f"{text[:start]}({text[start:]})"
-    return _in_brackets(text, indent, comma)
-
-
-def _in_brackets(text: str, indent: str, comma: str) -> list[str]:
-    """Breaks within the last brackets that hold something."""
-    groups = [(a, b) for a, b in _groups(text) if b - a > 1]
+    edges = [i for i, depth in _depths(text) if depth == 0 and text[i] in _OPEN + _CLOSE]
+    groups = [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=False) if b - a > 1]
     if not groups:
         return [indent + text + comma]
     first, last = max(groups, key=lambda each: (each[1] - each[0] > len(text) / 3, each[1]))
@@ -43,14 +40,11 @@ def _in_brackets(text: str, indent: str, comma: str) -> list[str]:
     commas = list(_top_level(body, (", ",)))
     operators = (list(_top_level(body, signs)) for signs in _OPERATORS)
     cuts = loops or commas or next(filter(None, operators), [])
-    pieces = [text for a, b in _between(0, cuts, len(body)) if (text := body[a:b].strip(", "))]
+    ranges = zip([0, *cuts], [*cuts, len(body)], strict=True)
+    pieces = [piece for a, b in ranges if (piece := body[a:b].strip(", "))]
     one = body.endswith(",")  # a tuple of one
     end = "" if loops or not (commas or one) or body.startswith("*") else ","
     return [around[0], *(x for p in pieces for x in _broken(p, inner, end)), around[1]]
-
-
-def _between(start: int, cuts: list[int], end: int) -> list[tuple[int, int]]:
-    return list(zip([start, *cuts], [*cuts, end], strict=True))
 
 
 def _depths(text: str) -> Iterator[tuple[int, int]]:
@@ -66,9 +60,3 @@ def _depths(text: str) -> Iterator[tuple[int, int]]:
 
 def _top_level(text: str, signs: tuple[str, ...]) -> Iterator[int]:
     return (i for i, depth in _depths(text) if depth == 0 and text.startswith(signs, i))
-
-
-def _groups(text: str) -> list[tuple[int, int]]:
-    """The outermost brackets, by their places."""
-    edges = [i for i, depth in _depths(text) if depth == 0 and text[i] in _OPEN + _CLOSE]
-    return list(zip(edges[::2], edges[1::2], strict=False))
