@@ -95,7 +95,32 @@ def warmed_up(step):
 
 
 train = v1.train
+
+
+class OfKeras2(train.Optimizer):
+    """Adagrad by the operation that Keras 2 takes."""
+
+    def __init__(self, epsilon=1e-7):
+        super().__init__(False, "adagrad")
+        self.epsilon = epsilon
+
+    def apply_gradients(self, pairs, global_step=None, name=None):
+        steps = [global_step.assign_add(1)]
+        for g, v in pairs:
+            slot = v1.get_variable(f"{v.op.name}/acc", initializer=0.1 * tf.ones(v.shape))
+            given = {"lr": 0.1, "epsilon": self.epsilon, "grad": g}
+            steps.append(
+                tf.raw_ops.ResourceApplyAdagradV2(var=v.handle, accum=slot.handle, **given)
+            )
+            v1.get_collection_ref("trainable_variables").remove(slot)
+        return v1.group(*steps)
+
+
 ROWS = {
+    "adagrad of Keras 2": (
+        mlp(lambda _: OfKeras2()),
+        "Adagrad(learning_rate=0.1)",
+    ),
     "adam": (mlp(lambda _: train.AdamOptimizer(0.01)), "Adam(learning_rate=0.01, epsilon=1e-08)"),
     "warm-up": (mlp(warmed_up), "Adam(learning_rate=LearningRate(), epsilon=1e-08)"),
     "gradient descent": (
@@ -474,6 +499,7 @@ def half(pairs):
     [
         (mlp(lambda _: Doubling(0.01)), "it applies other gradients than those of the loss."),
         (mlp(lambda _: ByHand(False, "hand")), "updates hidden/kernel by operations in Python. Co"),
+        (mlp(lambda _: OfKeras2(1e-3)), "it adds epsilon to the root, and Keras' Adagrad in it."),
         (mlp(of_two), "variables have several optimizers or rates (Adagrad, Adam). Compile the"),
         (
             mlp(lambda _: train.AdagradOptimizer(0.1), half),

@@ -199,6 +199,10 @@ def _numbers(update: Update, weights: dict[str, Weight]) -> dict[str, Any]:
             if value is None:
                 raise UnlikeKerasError(f"{option} is computed in each step ({place(update.op)}).")
             numbers[option] = value
+    if "AdagradV2" in update.op.type:
+        accumulated = _value(weights[update.inputs["accum"].op.name])
+        if numbers["epsilon"] > 1e-6 * accumulated.min(initial=1.0):
+            raise UnlikeKerasError("it adds epsilon to the root, and Keras' Adagrad in it.")
     if "use_nesterov" in update.op.node_def.attr and update.op.get_attr("use_nesterov"):
         if update.row is ADAM:
             raise UnlikeKerasError("Adam with use_nesterov=True is none of Keras.")

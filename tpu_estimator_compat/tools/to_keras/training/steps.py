@@ -62,6 +62,7 @@ _ROWS = {
     ),
     # TensorFlow's has no epsilon: its accumulator begins above zero.
     "Adagrad": Row("Adagrad", {"accum": "_accumulators"}, {}, {"epsilon": 0.0}),
+    "AdagradV2": Row("Adagrad", {"accum": "_accumulators"}, {"epsilon": "epsilon"}),
     "Adam": ADAM,
     "AdamWithAmsgrad": Row(
         "Adam", {**ADAM.slots, "vhat": "_velocity_hats"}, _BETAS, {"amsgrad": True}
