@@ -6,7 +6,7 @@ import collections
 import re
 from collections.abc import Mapping, Sequence
 
-from tpu_estimator_compat.tools.to_keras.graph import Layer, Node, Weight
+from tpu_estimator_compat.tools.to_keras.graph import Layer, Node
 
 _PARTS = (
     "b beta bias biases depthwise_kernel depthwise_weights embedding_weights embeddings gamma "
@@ -18,7 +18,7 @@ _OF_A_PART = frozenset(_PARTS.split())
 _ENDING = re.compile(r"_(kernel|weights?|w|bias(es)?|b)$", re.IGNORECASE)
 
 
-def name_layers(calls: Mapping[Layer, Sequence[Node]], variables: Mapping[str, Weight]) -> None:
+def name_layers(calls: Mapping[Layer, Sequence[Node]]) -> None:
     """Gives each layer its scope and name: those of its variables, or else of its operation."""
     owners: dict[str, set[Layer]] = collections.defaultdict(set)
     for layer in calls:
@@ -26,7 +26,7 @@ def name_layers(calls: Mapping[Layer, Sequence[Node]], variables: Mapping[str, W
             owners.update({w.name: owners[w.name] | {layer} for w in bound.weights})
     for layer, nodes in calls.items():
         names = [w.name for bound in layer.bound.values() for w in bound.weights]
-        named = _by_weights(names, layer, owners, variables) if names else _by_call(nodes[0], layer)
+        named = _by_weights(names, layer, owners) if names else _by_call(nodes[0], layer)
         layer.scope, layer.name = named
         for node in nodes:
             node.name = _place(node, layer)
@@ -46,7 +46,7 @@ def without_number(name: str) -> str:
 
 
 def _by_weights(
-    names: Sequence[str], layer: Layer, owners: Mapping[str, set[Layer]], variables: object
+    names: Sequence[str], layer: Layer, owners: Mapping[str, set[Layer]]
 ) -> tuple[tuple[str, ...], str]:
     paths = [re.sub(r"/part_\d+$", "", name).split("/") for name in names]
     scope: list[str] = []

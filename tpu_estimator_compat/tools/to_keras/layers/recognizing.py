@@ -72,7 +72,7 @@ class _Recognizer:
             self._fold_bias(layer)
             self._fold_activation(layer)
         self._restore_order()
-        name_layers(self._calls, self._variables)
+        name_layers(self._calls)
 
     def _match(self, node: Node, stage: Sequence[tuple[Matcher, Builder]]) -> None:
         if not node.outputs or not self._users[node.outputs[0]]:

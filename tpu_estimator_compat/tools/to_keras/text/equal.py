@@ -50,8 +50,8 @@ class Class:
     @property
     def trains(self) -> bool:
         """Whether the call takes `training`."""
-        lines = [line for _, statement in self.body.all() for line in statement.lines]
-        return any(re.search(r"\btraining\b", line) for line in lines)
+        texts = (text for _, statement in self.body.all() for text in statement.lines)
+        return any(re.search(r"\btraining\b", text) for text in texts)
 
     def arguments(self, part: Part) -> dict[str, Any]:
         """The constructor's, of an object."""
@@ -257,9 +257,12 @@ def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
         others = [body.members[i] for body in bodies]
         rows = [given for other in others for given in other.arguments]
         for name in dict.fromkeys(name for given in rows for name in given):
-            filled = _filled(member.cls, name, rows)
+            default = parameters_of(member.cls).get(name, _NONE)
+            numbers = any(type(given.get(name)) is int for given in rows)
+            if numbers and isinstance(default, tuple) and len({*default}) == 1:
+                default = default[0]  # such as of strides, of which Keras takes one number too
             for given in rows:
-                given.setdefault(name, filled)
+                given.setdefault(name, default)
             if name not in member.varying:
                 yield (i, name), name, [other.arguments[0][name] for other in others]
         if member.varying:
@@ -274,10 +277,3 @@ def _places(bodies: list[Body]) -> Iterator[tuple[Place, str, list[Any]]]:
                     keyword = re.search(r"(\w+)=\(?(?:[\d, ]*)$", line[: found.start()])
                     values = [int(x[k]) if x[k].isdigit() else Code(x[k]) for x in pieces]
                     yield ("number", i, j, k), keyword[1] if keyword else "size", values
-
-
-def _filled(cls: Any, name: str, rows: list[dict[str, Any]]) -> Any:
-    """What an argument is where it is not given: a number instead of equal ones, if others are."""
-    value = parameters_of(cls).get(name, _NONE)
-    numbers = any(type(given.get(name)) is int for given in rows)
-    return value[0] if numbers and isinstance(value, tuple) and len({*value}) == 1 else value
