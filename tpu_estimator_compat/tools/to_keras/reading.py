@@ -22,6 +22,7 @@ from tpu_estimator_compat.tools.to_keras.graph import (
     Program,
     Value,
     Weight,
+    constant,
 )
 
 _SAME = frozenset(
@@ -241,10 +242,8 @@ def _taken(op: tf.Operation) -> list[tf.Tensor]:
 def _on_weights(node: Node) -> list[Value]:
     """The same of plain values, where the operation takes a variable's handle."""
     if node.kind == "ResourceGather":
-        axis = np.int32(node.attrs.get("batch_dims", 0))
-        axis_node = Node(CONSTANT, node.name + "/axis", attrs={"value": axis})
         node.kind = "GatherV2"
-        node.inputs.append(axis_node.output((), "int32"))
+        node.inputs.append(constant(np.int32(node.attrs.get("batch_dims", 0))))
     if node.kind == "ResourceGatherNd":
         node.kind = "GatherNd"
     return node.outputs
