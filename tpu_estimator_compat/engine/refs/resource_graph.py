@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -22,6 +23,17 @@ def of(graph: tf.Graph) -> ResourceGraph:
         setattr(graph, _OWN, found)
     found.follow(graph)
     return found
+
+
+@contextlib.contextmanager
+def apart(graph: tf.Graph) -> Iterator[None]:
+    """Leaves out what is added to `graph` in the block, by gradients.
+
+    Those of a loop give it more outputs, which could not be converted later.
+    """
+    found = of(graph)
+    yield
+    found._version, found._followed = graph.version, len(graph.get_operations())
 
 
 def for_sessions(graph: tf.Graph) -> dict[str, str]:

@@ -184,10 +184,11 @@ class _Reader:
 
     def _body(self, name: str) -> Any:
         found = sources.function_graph(self._graph, name)
-        if found is None:  # a SavedModel's
-            definition = self._library._get_function(name).cached_definition
+        known = self._library._get_function(name)
+        # A SavedModel's has no graph, and gradients add to the graph of a loop's, afterwards.
+        if found is None or (known and len(found.inputs) != len(known.function_type.parameters)):
             with self._library.as_default():
-                found = function_def_to_graph(definition)
+                found = function_def_to_graph(known.cached_definition)
         return found
 
     def _add_bodies(self, node: Node, sections: dict[str, Section]) -> list[Value]:

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph.graph_ops import is_variable_handle
+from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, Program, Value
 from tpu_estimator_compat.tools.to_keras.saved_model import opened
@@ -198,7 +199,7 @@ def _losses(mode: Mode, modes: Modes, points: list[dict[str, np.ndarray]]) -> li
     """Empty where the loss is left to chance by more than dropout, which keeps everything here."""
     graph = mode.captured.graph
     assert mode.captured.spec.loss is not None
-    with mode.captured.in_graph():
+    with mode.captured.in_graph(), resource_graph.apart(graph):
         loss = mode.captured.spec.loss
         variables = {v.op.name: v for v in graph.get_collection("trainable_variables")}
         gradients = tf.gradients(loss, list(variables.values()))

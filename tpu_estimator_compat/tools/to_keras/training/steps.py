@@ -181,7 +181,7 @@ def _minimized(mode: Mode, updates: list[Update]) -> tf.Tensor:
         taken = [tf.identity(graph.get_tensor_by_name(name)) for name in inner]
     several: dict[str, str] = {}
     for loss in dict.fromkeys(each.ref() for each in candidates if each.shape.rank == 0):
-        with mode.captured.in_graph():
+        with mode.captured.in_graph(), resource_graph.apart(graph):
             made = tf.gradients(loss.deref(), [variables[u.variable] for u in dense])
             given = [tf.convert_to_tensor(g) if g is not None else tf.zeros([]) for g in made]
         pairs = mode.run(list(zip(taken, given, strict=True)))
