@@ -9,6 +9,7 @@ from tools.to_keras import running
 import tpu_estimator_compat.v1 as tf1
 from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.layers import recognize
+from tpu_estimator_compat.tools.to_keras.simplify import simplify
 
 slim = tf1.contrib.layers
 v1 = tf.compat.v1
@@ -663,3 +664,12 @@ def test_dropout(build, expected):
     recognize(program, weights)
     assert described(program) == f"dropout: {expected}(training=training)"
     np.testing.assert_array_equal(running.run(program, feeds)["out"], feeds["x"])
+
+
+def test_a_shape_that_tensorflow_did_not_know():
+    """As of a batch whose sizes are known once several batches have been seen."""
+    given = g.Node("Input", "x", attrs={"key": "x"}).output((None, 10, 5), "float32")
+    shape = g.constant(np.array([-1, 5], np.int32), "shape")
+    made = g.Node("Reshape", "rows", [given, shape]).output((None, None), "float32")
+    simplify(g.Program({"x": given}, {"out": made}))
+    assert made.shape == (None, 5)

@@ -24,6 +24,7 @@ from tpu_estimator_compat.tools.to_keras import text
 from tpu_estimator_compat.tools.to_keras.alone import variable_at
 from tpu_estimator_compat.tools.to_keras.classes import divide
 from tpu_estimator_compat.tools.to_keras.layers import recognize
+from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.text.layout import lay_out
 from tpu_estimator_compat.tools.to_keras.training import Metric, Training
 
@@ -417,3 +418,9 @@ def test_long_lines_are_broken(line, expected):
 if __name__ == "__main__":
     for each in CASES:
         (WRITTEN / f"{each}.py").write_text(written(each)[0].text)
+
+
+def test_numbers_as_an_author_writes_them():
+    numbers = [-1e9, 1e5, 10000.0, 250000.0, np.float32(0.044715), np.float32(0.9), 1e-12, 0.0]
+    expected = "-1e9 1e5 10000.0 250000.0 0.044715 0.9 1e-12 0.0"
+    assert " ".join(map(literal, numbers)) == expected

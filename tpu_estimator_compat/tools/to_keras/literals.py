@@ -45,7 +45,12 @@ def _float(value: Any) -> str:
     if not isinstance(value, np.floating) and float(np.float32(value)) == value:
         value = np.float32(value)  # an attribute of an operation is one
     number = float(str(value))
-    return repr(int(number)) + ".0" if number.is_integer() and abs(number) < 1e16 else repr(number)
+    if not number.is_integer() or abs(number) >= 1e16:
+        return repr(number)
+    digits = repr(int(number))
+    first = digits.rstrip("0")
+    zeros = len(digits) - len(first)
+    return f"{first}e{zeros}" if zeros > 4 and len(first) <= 2 - (number > 0) else f"{digits}.0"
 
 
 def argument(value: Value, text: str) -> str:

@@ -173,12 +173,16 @@ def _does_nothing(node: Node) -> bool:
 
 def _fix_shape(node: Node) -> None:
     """Writes the shape of a Reshape with at most one -1 as a constant, where that is enough."""
+    elements = elements_of(node.inputs[1])
     shape = node.outputs[0].shape
+    if elements is not None:  # which TensorFlow did not know where it made the operation
+        told = [size if isinstance(size, int) and size >= 0 else None for size in elements]
+        known = zip(shape or told, told, strict=True)
+        shape = node.outputs[0].shape = tuple(b if a is None else a for a, b in known)
     if shape is not None and shape.count(None) <= 1:
         sizes = [-1 if size is None else size for size in shape]
         node.inputs[1] = constant(np.array(sizes, np.int32), node.inputs[1].node.name)
         return
-    elements = elements_of(node.inputs[1])
     if elements is not None and all(e != -1 for e in elements if isinstance(e, int)):
         unknown = [i for i, e in enumerate(elements) if not isinstance(e, int)]
         if len(unknown) == 1:
