@@ -5,10 +5,10 @@ import pathlib
 import pytest
 
 SCRIPT = pathlib.Path(__file__).with_name("leading_out.py")
-OFTEN = (7, 29)
+OFTEN = (29, 30, 55, 58)
 SEEDS = [
     pytest.param(seed, marks=pytest.mark.slow if seed in OFTEN else pytest.mark.full)
-    for seed in (*OFTEN, 6, 8, 9, 30, 32, 37)
+    for seed in (*OFTEN, 6, 7, 8, 9, 32, 37)
 ]
 
 

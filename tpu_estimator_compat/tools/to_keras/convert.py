@@ -73,6 +73,8 @@ def _without_strings(program: Program) -> list[str]:
 
 
 def _check(*programs: Program) -> None:
+    if not programs[0].inputs:
+        raise RefusedError("The predictions depend on no feature, and a Keras model has inputs.")
     lines = list(dict.fromkeys(line for program in programs for line in refused(program)))
     if lines:
         listed = "\n".join(f"  {line}" for line in lines)

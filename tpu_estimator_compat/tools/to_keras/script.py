@@ -159,7 +159,8 @@ def of_estimator(estimator: Any, input_fn: InputFn) -> Modes:
                 captured = _captured(rules, mode, spec, element)
         except Exception as error:
             if mode == ModeKeys.TRAIN:
-                words = f"model_fn failed on placeholders for the first batch: {error}"
+                what = f"{type(error).__name__}: {error}"
+                words = f"model_fn failed on placeholders for the first batch: {what}"
                 raise ValueError(words) from error
             logging.warning("model_fn does not serve mode %r: %s", mode, error)
             continue

@@ -108,9 +108,18 @@ def taken(item: Node | Part) -> list[Value]:
     return item.inputs + [v for v in inner if v.node.kind == WEIGHT]
 
 
+def with_bodies(items: Iterable[Node | Part]) -> Iterator[Node | Part]:
+    """The items, and the nodes of their branches and loops."""
+    for item in items:
+        yield item
+        for body in item.bodies.values() if isinstance(item, Node) else ():
+            yield from with_bodies(body.nodes())
+
+
 def bound_weights(nodes: Iterable[Node]) -> set[Weight]:
     """The weights of layers."""
-    layers = (node.layer for node in nodes if node.kind == LAYER)
+    every = (node for node in with_bodies(nodes) if isinstance(node, Node))
+    layers = (node.layer for node in every if node.kind == LAYER)
     return {weight for each in layers for bound in each.bound.values() for weight in bound.weights}
 
 

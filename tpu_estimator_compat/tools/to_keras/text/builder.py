@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from tpu_estimator_compat.tools.to_keras.classes import Part, bound_weights, taken
+from tpu_estimator_compat.tools.to_keras.classes import Part, bound_weights, taken, with_bodies
 from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
 from tpu_estimator_compat.tools.to_keras.graph import (
     INPUT,
@@ -232,7 +232,7 @@ class Builder:
 
     def _find(self, thing: Layer | Weight | Bound) -> str | None:
         """Where a layer of a part within is, or a weight of a layer or of a part, or one in it."""
-        for item in self.body.part.items:
+        for item in with_bodies(self.body.part.items):
             things: Iterable[tuple[str, Layer | Weight]] = ()
             if isinstance(item, Part):
                 things = self.made[item].things(item)
