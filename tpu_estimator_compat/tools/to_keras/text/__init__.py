@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import os
 import re
@@ -98,7 +99,8 @@ def _methods(
 
 def _file(code: list[str], notes: Sequence[str]) -> str:
     text = "\n".join(lay_out(code)) + "\n"
-    said = [line for note in notes for line in ["", *wrap(note, 98)]]
+    paths = functools.partial(wrap, width=98, break_long_words=False, break_on_hyphens=False)
+    said = [line for note in notes for line in ["", *paths(note)]]
     head = [f'"""{_TITLE}', *said, '"""'] if said else [f'"""{_TITLE}"""']
     used = [name for name in ("layers", "ops") if re.search(rf"\b{name}\.", text)]
     head += ["", "import keras"]
