@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -47,6 +48,8 @@ def on_terminal(words, interrupted_at=None, **options):
     told = ""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
+        if not select.select([ours], [], [], 1)[0]:
+            continue
         try:
             told += os.read(ours, 65536).decode(errors="replace")
         except OSError:  # the process has ended
@@ -54,7 +57,10 @@ def on_terminal(words, interrupted_at=None, **options):
         if interrupted_at and interrupted_at in told:
             process.send_signal(signal.SIGINT)
             interrupted_at = None
-    out, _ = process.communicate(timeout=60)
+    try:
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
     os.close(ours)
     return process.returncode, told, out
 
