@@ -162,6 +162,8 @@ def _build(program: Program, scopes: Scopes) -> tuple[Part, Part | None]:
             if value in results or any(user not in inside for user in users.get(value, ()))
         ]
         wrong = _sort(part)
+        if wrong is None and part.scope and not part.inputs:
+            wrong = part  # Keras calls no layer without an input
         if wrong is not None:
             return part, wrong
     return parts[()], _torn(parts[()])
@@ -225,7 +227,8 @@ def _sort(part: Part, built: bool = True) -> Part | None:
         v for v in dict.fromkeys(outside) if v.node.kind != CONSTANT and v.weight not in own
     ]
     calls = (item for item in part.items if isinstance(item, Part) or item.kind == LAYER)
-    main = next((each.inputs[0] for each in calls if each.inputs[0] in part.inputs), None)
+    first = (value for each in calls for value in each.inputs[:1])
+    main = next((value for value in first if value in part.inputs), None)
     part.inputs.sort(key=lambda value: (value.rank == 0, value is not main))
     return None
 

@@ -58,7 +58,9 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
         assert evaluation is not None  # which has metrics
         outputs = {k: merged.value(evaluation.outputs[_key(name, k)]) for k in each.arguments}
         given = ", ".join(f"{k}={literal(v)}" for k, v in {**each.options, "name": name}.items())
-        made = Code(f"keras.metrics.{each.cls}({given})")
+        made = Code(f"{each.path}({given})")
+        if each.source and each.source not in training.classes:
+            training.classes.append(each.source)
         program = cut.program(outputs)
         for node in program.nodes():
             if node.kind == EXPRESSION and "training" in node.attrs["text"]:

@@ -20,11 +20,19 @@ v1 = tf.compat.v1
 
 @dataclasses.dataclass
 class Found:
-    """A metric of Keras, the arguments of its `update_state`, and of its constructor."""
+    """A metric of Keras, the arguments of its `update_state`, and of its constructor.
+
+    `source` is that of a subclass where Keras' own gives other values.
+    """
 
     cls: str
     arguments: dict[str, tf.Tensor]
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    source: str = ""
+
+    @property
+    def path(self) -> str:
+        return self.cls if self.source else f"keras.metrics.{self.cls}"
 
 
 @dataclasses.dataclass
@@ -194,17 +202,28 @@ def _difference(cls: str, of: Callable[[tf.Tensor], tf.Tensor]) -> Callable[[_Gi
 def _area(given: _Given) -> Found | None:
     """Keras sums up the area of precisions over recalls in one way alone."""
     numbers = given.numbers
-    options = (
-        {} if numbers["num_thresholds"] == 200 else {"num_thresholds": numbers["num_thresholds"]}
-    )
-    if numbers["curve"] == "PR":
-        options["curve"] = "PR"
     way = {"ROC": "trapezoidal", "PR": "careful_interpolation"}.get(numbers["curve"])
-    return (
-        given.pair("AUC", given.predictions, **options)
-        if numbers["summation_method"] == way
-        else None
-    )
+    if numbers["summation_method"] != way:
+        return None
+    options = {"curve": "PR"} if numbers["curve"] == "PR" else {}
+    if numbers["num_thresholds"] != 200:
+        options["num_thresholds"] = numbers["num_thresholds"]
+    found = given.pair("AUC", given.predictions, **options)
+    found.source = "" if "curve" in options else _AREA
+    return found
+
+
+_AREA = '''\
+@keras.saving.register_keras_serializable("model")
+class AUC(keras.metrics.AUC):
+    """Adds 1e-7 to counts as tf.metrics.auc does, which gives 1 for data without positives."""
+
+    def result(self):
+        positives = self.true_positives + self.false_negatives + 1e-7
+        recall = (self.true_positives + 1e-7) / positives
+        rate = self.false_positives / (self.false_positives + self.true_negatives + 1e-7)
+        return ops.sum((rate[:-1] - rate[1:]) * (recall[:-1] + recall[1:])) / 2
+'''
 
 
 _RULES: dict[str, Callable[[_Given], Found | None]] = {
