@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import sources
 from tpu_estimator_compat.engine.graph.graph_ops import is_variable_handle
+from tpu_estimator_compat.engine.step.collectives import SUMS
 from tpu_estimator_compat.tf_internals import function_def_to_graph
 from tpu_estimator_compat.tools.to_keras import control_flow
 from tpu_estimator_compat.tools.to_keras.control_flow import Section
@@ -28,7 +29,6 @@ from tpu_estimator_compat.tools.to_keras.graph import (
 _SAME = frozenset(
     {
         "CheckNumerics",
-        "CrossReplicaSum",  # of one replica
         "EnsureShape",
         "Identity",
         "PlaceholderWithDefault",
@@ -37,6 +37,7 @@ _SAME = frozenset(
         "Snapshot",
         "StopGradient",
     }
+    | SUMS  # of one replica
 )
 """Operations whose value is that of their input, in a program without gradients of its own."""
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})

@@ -21,6 +21,7 @@ from tpu_estimator_compat.engine.modes.rules import InputFn, Rules
 from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.engine.session import initializers
 from tpu_estimator_compat.engine.state.variables import READY_KEYS
+from tpu_estimator_compat.engine.step.collectives import SUMS
 from tpu_estimator_compat.keras_model import calls
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tf_internals import nest
@@ -246,7 +247,7 @@ def _session(captured: CapturedMode, warm_start: Any) -> tf.compat.v1.Session:
     """A session with the values that a training would begin with."""
     for op in captured.graph.get_operations():
         for i, tensor in enumerate(op.inputs):
-            if tensor.op.type == "CrossReplicaSum":  # of one replica; a CPU has no kernel for it
+            if tensor.op.type in SUMS:  # of one replica; a CPU has no kernel for it
                 op._update_input(i, tensor.op.inputs[0])
     captured.start(warm_start)
     captured.functions.call(evaluates=captured.mode == ModeKeys.EVAL)

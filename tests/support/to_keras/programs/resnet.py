@@ -42,11 +42,11 @@ def building_block(inputs, filters, training, projection_shortcut, strides):
         shortcut = batch_norm(shortcut, training)
     inputs = conv2d_fixed_padding(inputs, filters, 3, strides)
     inputs = batch_norm(inputs, training)
-    inputs = tf.nn.relu(inputs)
+    inputs = tf.nn.elu(inputs)
     inputs = conv2d_fixed_padding(inputs, filters, 3, 1)
     inputs = batch_norm(inputs, training)
     inputs += shortcut
-    return tf.nn.relu(inputs)
+    return tf.nn.elu(inputs)
 
 
 def block_layer(inputs, filters, blocks, strides, training, name):
@@ -64,7 +64,7 @@ def resnet(inputs, blocks, classes, training):
         inputs = conv2d_fixed_padding(inputs, 8, 3, 1)
         inputs = tf.identity(inputs, "initial_conv")
         inputs = batch_norm(inputs, training)
-        inputs = tf.nn.relu(inputs)
+        inputs = tf.nn.elu(inputs)
         for i in range(3):
             strides = 1 if i == 0 else 2
             name = "block_layer{}".format(i + 1)
