@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tpu_estimator_compat.engine.hooks.preemption import Preemption
+from tpu_estimator_compat.engine.signals import held_lock
 
 
 def actions():
@@ -52,6 +53,19 @@ def test_nothing_remains(handled):
         wait_until(lambda: signal.getitimer(signal.ITIMER_REAL)[0] == 0)
     assert handled == [signal.SIGTERM]
     wait_until(lambda: actions() == before)
+
+
+def test_an_alarm_that_is_set_late_is_taken_back(handled):
+    """As by the last piece of a stack, after the pipe was read."""
+    with Preemption(computes_here=True) as training:
+        training.begin_steps()
+        os.kill(os.getpid(), signal.SIGTERM)
+        wait_until(lambda: held_lock._came)
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGSTKFLT)
+            wait_until(lambda: signal.getitimer(signal.ITIMER_REAL)[0] == 0)
+        os.kill(os.getpid(), signal.SIGSTKFLT)
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
 IN_A_CHILD = """

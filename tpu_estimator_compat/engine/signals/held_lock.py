@@ -12,14 +12,14 @@ import ctypes
 import faulthandler
 import fcntl
 import os
+import select
 import signal
-import time
 from typing import Any
 
 _LIBC = ctypes.PyDLL(None)
 _LIBC.signal.restype = ctypes.c_void_p
-_DELIVERY = 0.2  # seconds, at most, from a write into the pipe to the alarm
 _writers: list[int] = []  # of the pipe, while a training answers SIGTERM
+_came: list[bool] = []  # whether the pipe was read, after a signal
 
 
 def set_handler(number: int, handler: Any) -> None:
@@ -59,12 +59,18 @@ def open_pipe() -> list[int]:
 
 
 def read(reader: int) -> None:
-    """Reads the pipe, and takes the alarm back: the lock is free."""
-    os.read(reader, 1 << 16)
-    latest = time.monotonic() + _DELIVERY
-    while not signal.getitimer(signal.ITIMER_REAL)[0] and time.monotonic() < latest:
-        time.sleep(0.001)
-    signal.alarm(0)
+    _came[:] = [True] * bool(_writers)  # else the training has ended
+    os.read(reader, 1 << 16)  # after that: `close` looks at both
+
+
+def take_back() -> None:
+    """Takes the alarm back: the lock is free.
+
+    A stack is written in many pieces, each of which sets the alarm, perhaps late: the last one
+    after the pipe is empty. So this is called again and again once the pipe was read.
+    """
+    if _came and signal.getitimer(signal.ITIMER_REAL)[0]:
+        signal.alarm(0)
 
 
 def close(reader: int) -> None:
@@ -73,5 +79,10 @@ def close(reader: int) -> None:
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))  # may be another one's by now
     if fcntl.fcntl(reader, fcntl.F_GETOWN) == os.getpid():
         fcntl.fcntl(reader, fcntl.F_SETFL, 0)
+    _LIBC.signal(signal.SIGSTKFLT, signal.SIG_IGN)  # what is on its way is dropped
     _LIBC.signal(signal.SIGSTKFLT, signal.SIG_DFL)
+    if select.select([reader], [], [], 0)[0]:
+        _came[:] = [True]
+    take_back()
+    _came.clear()
     _writers.clear()

@@ -112,6 +112,7 @@ class SignalWatch:
             readable = [descriptor for descriptor, _ in poll.poll(interval)]
             for descriptor in set(self._lock_pipe).intersection(readable):
                 held_lock.read(descriptor)
+            held_lock.take_back()
             if self._reader in readable:
                 numbers = os.read(self._reader, 64)
                 if not numbers:
