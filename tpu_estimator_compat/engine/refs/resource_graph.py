@@ -27,9 +27,9 @@ def of(graph: tf.Graph) -> ResourceGraph:
 
 @contextlib.contextmanager
 def apart(graph: tf.Graph) -> Iterator[None]:
-    """Leaves out what is added to `graph` in the block, by gradients.
+    """A context in which operations can be added to `graph` that will not be converted.
 
-    Those of a loop give it more outputs, which could not be converted later.
+    Such as gradients: those of a loop give the loop new outputs, which its counterpart has not.
     """
     found = of(graph)
     yield

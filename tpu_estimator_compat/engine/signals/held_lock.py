@@ -19,7 +19,7 @@ from typing import Any
 _LIBC = ctypes.PyDLL(None)
 _LIBC.signal.restype = ctypes.c_void_p
 _writers: list[int] = []  # of the pipe, while a training answers SIGTERM
-_came: list[bool] = []  # whether the pipe was read, after a signal
+_came: list[bool] = []  # [True] after a signal
 
 
 def set_handler(number: int, handler: Any) -> None:
@@ -59,8 +59,9 @@ def open_pipe() -> list[int]:
 
 
 def read(reader: int) -> None:
-    _came[:] = [True] * bool(_writers)  # else the training has ended
-    os.read(reader, 1 << 16)  # after that: `close` looks at both
+    if _writers:  # else the training has ended
+        _came[:] = [True]  # before the pipe is empty: `close` looks at both
+    os.read(reader, 1 << 16)
 
 
 def take_back() -> None:
