@@ -5,6 +5,7 @@ import signal
 import socket
 
 import pytest
+import tensorflow as tf
 from support.parameter_servers.cluster import ServerCluster
 from support.processes import wait_for
 
@@ -40,17 +41,16 @@ def test_a_killed_worker_goes_on_and_the_chief_does_not_wait(cluster):
 
 
 def test_a_killed_chief_restores_and_workers_go_on(cluster):
+    """The checkpoint that is named last, which may not be the one that was being written."""
     cluster.start("ps0", "ps1", "chief0")
     cluster.saves(20)
     cluster.start("worker0")
     cluster.says("worker0", "loss =")
     cluster.kill("chief0")
-    step = cluster.steps()[-1]
+    newest = tf.train.latest_checkpoint(cluster.folder / "model")
     cluster.start("chief0")
     ended(cluster, "chief0", "worker0")
-    assert f"Restoring parameters from {cluster.folder}/model/model.ckpt-{step}" in (
-        cluster.log("chief0").read_text()
-    )
+    assert f"Restoring parameters from {newest}\n" in cluster.log("chief0").read_text()
 
 
 def test_a_killed_server_stops_all_until_it_is_back(cluster):
@@ -61,11 +61,11 @@ def test_a_killed_server_stops_all_until_it_is_back(cluster):
     cluster.saves(20)
     cluster.kill("ps0")
     cluster.says("chief0", "An error was raised.")
-    step = cluster.steps()[-1]
+    newest = tf.train.latest_checkpoint(cluster.folder / "model")
     cluster.start("ps0")
     ended(cluster, "chief0", "worker0")
     again = cluster.log("chief0").read_text().partition("An error was raised.")[2]
-    assert f"Restoring parameters from {cluster.folder}/model/model.ckpt-{step}" in again
+    assert f"Restoring parameters from {newest}\n" in again
 
 
 def test_a_server_listens_everywhere_until_a_signal_ends_it(cluster):

@@ -25,7 +25,7 @@ def estimator(request, tmp_path):
         pytest.importorskip("jax")
 
     def model_fn(features, labels, mode, params):
-        weights = tf.get_variable("weights", [4, 1])
+        weights = tf.get_variable("weights", [4, 32])  # XLA makes one call of loops below 1 KiB
         loss = tf.reduce_mean(
             (tf.matmul(features, weights) - tf.cast(labels[:, None], tf.float32)) ** 2
         )
