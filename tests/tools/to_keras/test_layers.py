@@ -360,6 +360,11 @@ ROWS = {
         VECTOR,
         "StridedSlice; Greater; Where; Squeeze; GatherV2; Mean",
     ),
+    "repeat by a number each": (
+        lambda x: v1.repeat(x, [2, 0, 1], axis=1),
+        VECTOR,
+        "GatherV2",
+    ),
     "swish": (v1.nn.swish, VECTOR, "ops.silu()"),
     "l2 normalize": (
         lambda x: v1.nn.l2_normalize(x, 1),

@@ -125,6 +125,15 @@ def tied_weight(ids):
         return {"logits": tf.matmul(x[:, 0], table, transpose_b=True) + bias}
 
 
+def tied_before(x):
+    for i in range(2):
+        with scope(f"coder_{i}"):
+            kernel = variable("kernel", [12, 8])
+            code = tf.nn.relu(tf.matmul(x, kernel, transpose_b=True))
+            x = dense(tf.matmul(code, kernel), 8, tf.nn.tanh, name="out")
+    return {"x": x}
+
+
 def two_heads(x):
     x = dense(x, 16, tf.nn.relu, name="trunk")
     found = {}
@@ -203,6 +212,7 @@ CASES = {
         (functions, IMAGE),
         (shared_scope, X),
         (tied_weight, IDS),
+        (tied_before, X),
         (two_heads, X),
         (branches, X),
         (loop, X),

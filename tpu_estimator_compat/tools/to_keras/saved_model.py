@@ -68,8 +68,8 @@ def opened(
                 "Name one by --signature."
             )
         chosen = meta.signature_def[signature]
-        inputs = {k: graph.get_tensor_by_name(v.name) for k, v in chosen.inputs.items()}
-        outputs = {k: graph.get_tensor_by_name(v.name) for k, v in chosen.outputs.items()}
+        inputs = {k: graph.get_tensor_by_name(v.name) for k, v in sorted(chosen.inputs.items())}
+        outputs = {k: graph.get_tensor_by_name(v.name) for k, v in sorted(chosen.outputs.items())}
         yield session, inputs, outputs, _trainable(graph, meta)
 
 

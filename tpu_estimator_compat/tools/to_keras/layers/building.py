@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.tools.to_keras.graph import (
@@ -114,6 +115,17 @@ def of_selected(found: Found, _: Variables) -> Value:
         return total / (count * math.prod(rest) if rest else count)
 
     return computed(reduced, x, mask, name=node.name)
+
+
+def repeat(found: Found, _: Variables) -> Value:
+    """Copies by their places, which JAX compiles; `ops.repeat` takes no list of numbers there."""
+    x, counts, made = found["x"], found["counts"], found[NODES][0].outputs[0]
+    need(counts.node.kind == "BroadcastTo")
+    axis, numbers = len(sizes(counts)) - 1, counts.node.inputs[0].constant
+    need(numbers is not None, numbers.shape == sizes(x)[axis : axis + 1])
+    need(sizes(made) == (*sizes(x)[:axis], numbers.sum(), *sizes(x)[axis + 1 :]))
+    places = np.repeat(np.arange(len(numbers)), numbers)
+    return computed(lambda x: tf.gather(x, places, axis=axis), x, name=made.node.name)
 
 
 def softmax(name: str) -> Builder:

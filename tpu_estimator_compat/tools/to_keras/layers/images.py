@@ -85,7 +85,7 @@ def convolution(found: Found, _: Variables) -> Call:
     node = b.node_of(found, "Conv2D", "Conv3D", "DepthwiseConv2dNative")
     window = _Window.of(found, node)
     kernel = window.kernel(found["kernel"])
-    need(("block" in found) == ("crops" in found))
+    need(("pads" in found) == ("crops" in found))
     options, pads = window.options(), window.pads()
     size, (given, made) = kernel.shape[:-2], kernel.shape[-2:]
     if "block" in found:

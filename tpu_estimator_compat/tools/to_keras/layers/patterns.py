@@ -87,6 +87,10 @@ RULES = Rules(
         "flags": "Reshape(mask, _) | mask",
         "rows_of_flags": "Squeeze(Where(flags))",
         "selected": "GatherV2(Reshape(x, _), rows_of_flags, 0) | GatherV2(x, rows_of_flags, 0)",
+        # repeat, by a mask of how many of the most copies each element has
+        "copies": "Tile(ExpandDims(x, _), _)",
+        "counted": "Less(Range(0, _, 1), ExpandDims(counts, -1))",
+        "repeated": "GatherV2(Reshape(copies, _), Squeeze(Where(Reshape(counted, _))), 0)",
         # functions
         "cube": "x ** 3 | x * x * x | x * Square(x)",
         "bent": "Tanh(0.7978845608 * (x + 0.044715 * cube))",
@@ -110,6 +114,7 @@ OTHERS: list[Row] = [
     ("0.5 * x * (1 + erf)", b.function("ops.gelu", approximate=False)),
     ("0.5 * x * Erfc(-x * 0.7071067811865476)", b.function("ops.gelu", approximate=False)),
     ("Mean(selected, array.axes) | Sum(selected, array.axes)", b.of_selected),
+    ("Reshape(repeated, _)", b.repeat),
     ("x * Sigmoid(x) | x * Sigmoid(1 * x)", b.function("ops.silu")),
     ("LookupTableFindV2(table, x, default)", bags.found_in_table),
     ("Maximum(x, number.slope * x)", b.leaky_relu),

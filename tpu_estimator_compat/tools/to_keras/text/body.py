@@ -26,6 +26,7 @@ class Member:
       things: the layer, weight or part itself; several for a list.
       arguments: of each thing, those of its constructor by name.
       positional: how many of them are written without a name.
+      built: the input's shape, of a layer whose weights are read before its first call.
     """
 
     token: str
@@ -34,6 +35,7 @@ class Member:
     things: list[Any]
     arguments: list[dict[str, Any]]
     positional: int = 0
+    built: tuple[int | None, ...] | None = None
 
     @property
     def varying(self) -> list[str]:

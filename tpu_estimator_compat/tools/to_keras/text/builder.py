@@ -242,9 +242,17 @@ class Builder:
                 bound = each.bound if isinstance(each, Layer) else {}
                 names = [name for name, found in bound.items() if thing in (found, *found.weights)]
                 if each is thing or names:
+                    self._build(item)
                     steps = [self.object(item), path, *names[:1]]
                     return indexed(".".join(filter(None, steps)))
         return None
+
+    def _build(self, item: Node | Part) -> None:
+        """Lets the constructor make the weights of a layer that has not been called so far."""
+        if isinstance(item, Node) and item.layer not in self.objects:
+            member = self.member([item])
+            member.built = item.inputs[0].shape
+            self.objects[item.layer] = f"self.{member.token}"
 
     def member(self, items: Sequence[Node | Part]) -> Member:
         """A new attribute for what `items` call: one object, or a list of them."""

@@ -80,10 +80,13 @@ class Class:
         """The lines of `__init__` that make the members."""
         kept = [text for place, text in self.texts.items() if place[0] == "number"]
         used = [name for name in self.parameters if any(name in text.split() for text in kept)]
-        return [f"self.{name} = {name}" for name in used] + [
-            f"self.{self.names[member.token]} = {self._made(i, member)}"
-            for i, member in enumerate(self.body.members)
-        ]
+        lines = [f"self.{name} = {name}" for name in used]
+        for i, member in enumerate(self.body.members):
+            attribute = f"self.{self.names[member.token]}"
+            lines.append(f"{attribute} = {self._made(i, member)}")
+            if member.built:
+                lines.append(f"{attribute}.build({literal(member.built)})")
+        return lines
 
     def call(self) -> list[str]:
         """The lines of the call."""
@@ -189,6 +192,7 @@ def _skeleton(body: Body) -> Any:
             order.get(m.token),
             m.cls,
             m.positional,
+            m.built,
             tuple(sorted(m.things[0].bound)) if isinstance(m.things[0], Layer) else (),
             len(m.things) > 1,
             tuple(m.varying),
