@@ -109,7 +109,8 @@ def test_a_lost_worker(kill, tmp_path):
     with Cluster(tmp_path, 2) as cluster:
         cluster.start("long", model_dir=str(model))
         chief, worker = cluster.processes
-        wait_for(lambda: list(model.glob("model.ckpt-100.index")))
+        state = model / "checkpoint"  # names a checkpoint once it is whole
+        wait_for(lambda: state.exists() and '"model.ckpt-100"' in state.read_text())
         worker.popen.send_signal(kill)
         started = time.monotonic()
         error = chief.result()["error"]
