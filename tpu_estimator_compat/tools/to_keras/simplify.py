@@ -34,6 +34,7 @@ _LARGEST_FORMULA = 8
 _NOT_FOLDED = ("Random", "Placeholder", "Print", "Py", "Table")
 _RESULTS = ("TensorListSetItem", "TensorArrayWriteV3")
 """What loops over arrays carry stays: it tells what the loop is."""
+_NEUTRAL = {"Mul": 1, "AddV2": 0}
 _SIDES = ("else_branch", "then_branch")
 Elements = list[Any]
 """Of a vector of sizes: numbers, and scalars that are known at run time."""
@@ -168,6 +169,9 @@ def _does_nothing(node: Node) -> bool:
     if node.kind in ("Tile", "Pad", "PadV2", "MirrorPad"):
         number = node.inputs[1].constant
         return number is not None and bool(np.all(number == (1 if node.kind == "Tile" else 0)))
+    if node.kind in _NEUTRAL:  # of a random number, by its standard deviation and mean
+        number = node.inputs[1].constant
+        return number is not None and not number.ndim and bool(number == _NEUTRAL[node.kind])
     return node.kind in ("AddN", "ConcatV2") and len(node.inputs) - (node.kind == "ConcatV2") == 1
 
 

@@ -61,8 +61,7 @@ RULES = Rules(
         "separable": "Conv2D(depthwise, weight.point)",
         "pooled": """MaxPool(image) | AvgPool(image) | MaxPool3D(given) | AvgPool3D(given)""",
         # dropout
-        "drawn": "RandomUniform(_) | StatelessRandomUniformV2(_, _, _, _)",
-        "uniform": "drawn * 1 + 0 | drawn",
+        "uniform": "RandomUniform(_) | StatelessRandomUniformV2(_, _, _, _)",
         "kept_ones": "GreaterEqual(uniform, number.rate)",
         "grown": "x * number.scale | x / number.keep",
         "dropped": "Select(kept_ones, grown, 0) | grown * Cast(kept_ones)",
