@@ -400,6 +400,11 @@ def test_what_keras_has_not(monkeypatch):
         exec(code, {})
 
 
+def test_what_is_tensorflows():
+    code = '"""As tf.metrics does."""\nx = "tf.a" + tf.b.c(tf.d)  # not tf.e\n'
+    assert text.of_tensorflow(code) == {2: {"tf.b.c", "tf.d"}}
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

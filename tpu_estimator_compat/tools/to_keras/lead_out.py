@@ -20,6 +20,7 @@ from tpu_estimator_compat.tools.to_keras.placing import place, targets
 from tpu_estimator_compat.tools.to_keras.report import Report, Verdict
 from tpu_estimator_compat.tools.to_keras.samples import Samples
 from tpu_estimator_compat.tools.to_keras.saved_model import of_saved_model
+from tpu_estimator_compat.tools.to_keras.text import of_tensorflow
 
 GLOBAL_STEP = tf.compat.v1.GraphKeys.GLOBAL_STEP
 __all__ = ["Report", "estimator", "saved_model"]
@@ -96,7 +97,7 @@ def _lead_out(
         len(lines),
         len(used.intersection(data.variables)),
         sorted(name for name in {*data.variables} - used if not _of_optimizer(name, used)),
-        [f"{i}: {line.strip()}" for i, line in enumerate(lines, 1) if "tf." in line],
+        [f"{i}: {lines[i - 1].strip()}" for i in sorted(of_tensorflow(converted.written.text))],
         converted.notes,
     )
 

@@ -35,6 +35,7 @@ _NOT_FOLDED = ("Random", "Placeholder", "Print", "Py", "Table")
 _RESULTS = ("TensorListSetItem", "TensorArrayWriteV3")
 """What loops over arrays carry stays: it tells what the loop is."""
 _NEUTRAL = {"Mul": 1, "AddV2": 0}
+"""What changes nothing: a mean of random numbers, or what a sum begins with."""
 _SIDES = ("else_branch", "then_branch")
 Elements = list[Any]
 """Of a vector of sizes: numbers, and scalars that are known at run time."""
@@ -109,6 +110,9 @@ def _replaced(node: Node) -> Sequence[Value]:
     if node.kind == SIZE:
         known = (node.inputs[0].shape or ())[node.attrs["axis"]]
         return node.outputs if known is None else [constant(np.int32(known), node.name)]
+    if node.kind in _NEUTRAL:
+        left = [v for v in node.inputs if not _is_number(v, _NEUTRAL[node.kind])]
+        return left if len(left) == 1 else node.outputs
     if node.kind == "Reshape":
         _fix_shape(node)
     if node.kind in ("Select", "SelectV2") and node.inputs[0].constant is not None:
@@ -151,6 +155,11 @@ def compute(node: Node, inputs: Sequence[Any]) -> list[Any]:
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
+def _is_number(value: Value, number: float) -> bool:
+    array = value.constant
+    return array is not None and array.ndim == 0 and bool(array == number)
+
+
 def _does_nothing(node: Node) -> bool:
     """Whether the only output is the first input, whatever it is."""
     if not node.inputs or len(node.outputs) != 1:
@@ -169,9 +178,6 @@ def _does_nothing(node: Node) -> bool:
     if node.kind in ("Tile", "Pad", "PadV2", "MirrorPad"):
         number = node.inputs[1].constant
         return number is not None and bool(np.all(number == (1 if node.kind == "Tile" else 0)))
-    if node.kind in _NEUTRAL:  # of a random number, by its standard deviation and mean
-        number = node.inputs[1].constant
-        return number is not None and not number.ndim and bool(number == _NEUTRAL[node.kind])
     return node.kind in ("AddN", "ConcatV2") and len(node.inputs) - (node.kind == "ConcatV2") == 1
 
 

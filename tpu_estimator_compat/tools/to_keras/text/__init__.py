@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
-import itertools
 import os
 import re
 from collections import Counter
@@ -24,7 +24,6 @@ from tpu_estimator_compat.tools.to_keras.text.layout import lay_out
 from tpu_estimator_compat.tools.to_keras.text.naming import identifier
 from tpu_estimator_compat.tools.to_keras.training import Metric, Training
 
-_OF_TENSORFLOW = re.compile(r"\btf\.")
 _TITLE = "A Keras model, written of a TensorFlow graph by to-keras."
 
 
@@ -67,11 +66,25 @@ def write(
 def _marked(code: list[str]) -> list[str]:
     """With a comment where a statement needs TensorFlow."""
     found = []
-    for before, line in itertools.pairwise(["", *code]):
-        if _OF_TENSORFLOW.search(line) and not _OF_TENSORFLOW.search(before):
+    needing = of_tensorflow("\n".join(code))
+    for number, line in enumerate(code, 1):
+        if number in needing and number - 1 not in needing:
             indent = line[: len(line) - len(line.lstrip())]
             found.append(f"{indent}# By TensorFlow, since Keras has no such operation:")
         found.append(line)
+    return found
+
+
+def of_tensorflow(code: str) -> dict[int, set[str]]:
+    """By line, from 1 on, the names of TensorFlow in it: not those in strings and comments."""
+    found: dict[int, set[str]] = {}
+    inner: set[ast.AST] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Attribute):
+            name = ast.unparse(node)
+            inner.add(node.value)
+            if node not in inner and name.startswith("tf."):
+                found.setdefault(node.lineno, set()).add(name)
     return found
 
 
@@ -104,7 +117,7 @@ def _file(code: list[str], notes: Sequence[str]) -> str:
     head = [f'"""{_TITLE}', *said, '"""'] if said else [f'"""{_TITLE}"""']
     used = [name for name in ("layers", "ops") if re.search(rf"\b{name}\.", text)]
     head += ["", "import keras"]
-    needed = sorted(set(re.findall(r"\btf\.[\w.]+", text)))
+    needed = sorted(set().union(*of_tensorflow(text).values()))
     head += ["import tensorflow as tf"] if needed else []
     head += [f"from keras import {', '.join(used)}"] if used else []
     if needed:
