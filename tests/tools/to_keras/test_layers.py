@@ -365,7 +365,11 @@ ROWS = {
         VECTOR,
         "GatherV2",
     ),
-    "numbers that change nothing": (lambda x: 0.0 + 1.0 * x + 0.0, VECTOR, ""),
+    "numbers that change nothing": (
+        lambda x: tf.raw_ops.Add(x=0.0 + 1.0 * x, y=0.0),
+        VECTOR,
+        "",
+    ),
     "swish": (v1.nn.swish, VECTOR, "ops.silu()"),
     "l2 normalize": (
         lambda x: v1.nn.l2_normalize(x, 1),

@@ -34,8 +34,8 @@ _LARGEST_FORMULA = 8
 _NOT_FOLDED = ("Random", "Placeholder", "Print", "Py", "Table")
 _RESULTS = ("TensorListSetItem", "TensorArrayWriteV3")
 """What loops over arrays carry stays: it tells what the loop is."""
-_NEUTRAL = {"Mul": 1, "AddV2": 0}
-"""What changes nothing: a mean of random numbers, or what a sum begins with."""
+_NEUTRAL = {"Mul": 1, "Add": 0, "AddV2": 0}
+"""Numbers that change nothing, such as the mean of `random_normal`, or the 0 a sum begins with."""
 _SIDES = ("else_branch", "then_branch")
 Elements = list[Any]
 """Of a vector of sizes: numbers, and scalars that are known at run time."""

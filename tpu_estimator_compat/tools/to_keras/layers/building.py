@@ -118,7 +118,7 @@ def of_selected(found: Found, _: Variables) -> Value:
 
 
 def repeat(found: Found, _: Variables) -> Value:
-    """Copies by their places, which JAX compiles; `ops.repeat` takes no list of numbers there."""
+    """Takes each element as often as it is repeated: under JAX, `ops.repeat` takes no list."""
     x, counts, made = found["x"], found["counts"], found[NODES][0].outputs[0]
     need(counts.node.kind == "BroadcastTo")
     axis, numbers = len(sizes(counts)) - 1, counts.node.inputs[0].constant

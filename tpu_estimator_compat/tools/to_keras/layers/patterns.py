@@ -114,7 +114,7 @@ OTHERS: list[Row] = [
     ("0.5 * x * Erfc(-x * 0.7071067811865476)", b.function("ops.gelu", approximate=False)),
     ("Mean(selected, array.axes) | Sum(selected, array.axes)", b.of_selected),
     ("Reshape(repeated, _)", b.repeat),
-    ("x * Sigmoid(x) | x * Sigmoid(1 * x)", b.function("ops.silu")),
+    ("x * Sigmoid(x)", b.function("ops.silu")),
     ("LookupTableFindV2(table, x, default)", bags.found_in_table),
     ("Maximum(x, number.slope * x)", b.leaky_relu),
     ("x * Rsqrt(Maximum(Sum(squares, array.axes, keep_dims=True), number.least))", b.normalize),

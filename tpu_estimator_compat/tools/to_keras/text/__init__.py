@@ -79,7 +79,7 @@ def of_tensorflow(code: str) -> dict[int, set[str]]:
     """By line, from 1 on, the names of TensorFlow in it: not those in strings and comments."""
     found: dict[int, set[str]] = {}
     inner: set[ast.AST] = set()
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(ast.parse(code)):  # breadth first: `tf.a.b` before its `tf.a`
         if isinstance(node, ast.Attribute):
             name = ast.unparse(node)
             inner.add(node.value)
