@@ -7,8 +7,7 @@ import tensorflow as tf
 from keras import ops
 
 from tpu_estimator_compat.tools.to_keras import operations
-from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
-from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, INPUT, SCAN, WEIGHT
+from tpu_estimator_compat.tools.to_keras.graph import BRANCH, CONSTANT, INPUT, LOOP, SCAN, WEIGHT
 from tpu_estimator_compat.tools.to_keras.helpers import FUNCTIONS
 from tpu_estimator_compat.tools.to_keras.literals import literal
 
@@ -25,10 +24,10 @@ def evaluated(program, given):
             names[name] = ops.convert_to_tensor(node.attrs["weight"].value)
         elif node.kind == CONSTANT:
             names[name] = node.attrs["value"]
-        elif node.kind in BRANCHES:
+        elif node.kind == BRANCH:
             side = node.bodies["then_branch" if inputs[0] else "else_branch"]
             names[name] = evaluated(side, by_place(inputs[1:]))
-        elif node.kind in LOOPS:
+        elif node.kind == LOOP:
             while evaluated(node.bodies["cond"], by_place(inputs))[0]:
                 inputs = evaluated(node.bodies["body"], by_place(inputs))
             names[name] = inputs
@@ -36,7 +35,7 @@ def evaluated(program, given):
             names[name] = scanned(node, inputs)
         else:
             names[name] = eval(operations.expression(node, [texts[v] for v in node.inputs]), names)
-        several = len(node.outputs) > 1 or node.kind in BRANCHES | LOOPS | {SCAN}
+        several = len(node.outputs) > 1 or node.kind in (BRANCH, LOOP, SCAN)
         several &= node.kind not in operations.FIRST_ALONE
         texts.update({v: f"{name}[{v.index}]" if several else name for v in node.outputs})
         if node.kind == CONSTANT and node.attrs["value"].ndim == 0:

@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tpu_estimator_compat.v1 as legacy
-from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
-from tpu_estimator_compat.tools.to_keras.graph import SCAN, Weight
+from tpu_estimator_compat.tools.to_keras.graph import BRANCH, LOOP, SCAN, Weight
 from tpu_estimator_compat.tools.to_keras.reading import read
 from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
@@ -136,4 +135,4 @@ def test_control_flow_is_read_as_it_runs(kind, form):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     kinds = {node.kind for node in program.nodes()}
     assert (SCAN in kinds) == (kind in SCANS)
-    assert bool(kinds & (BRANCHES | LOOPS)) == (kind not in [switched_off, *SCANS])
+    assert bool(kinds & {BRANCH, LOOP}) == (kind not in [switched_off, *SCANS])

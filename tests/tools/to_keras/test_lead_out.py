@@ -34,8 +34,8 @@ def changed(monkeypatch):
     def of(old, new):
         def made(program):
             converted = before(program)
-            assert old in converted.written.text
-            converted.written.text = converted.written.text.replace(old, new)
+            assert old in converted.text
+            converted.text = converted.text.replace(old, new)
             return converted
 
         before = convert.convert

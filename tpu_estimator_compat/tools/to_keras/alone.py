@@ -10,7 +10,6 @@ first; `losses`, by the value of `training`, for each of its weights the loss of
 the gradients by path. Or `error`, the line of the model that failed and why.
 """
 
-import functools
 import importlib.util
 import linecache
 import pathlib
@@ -58,7 +57,7 @@ def loss_and_gradients(model, variables, given, training):
     """Of the first batch; in training, dropout keeps and scales all, as in the original's graph."""
     for layer in model._flatten_layers() if training else ():
         if isinstance(layer, keras.layers.Dropout):
-            layer.call = functools.partial(_scaled, layer.rate)
+            layer.call = lambda x, training=False, kept=1 - layer.rate: x / kept if training else x
     x = given["features"][0]
     with tf.GradientTape() as tape:
         # As Keras' own steps on JAX call it: layers that are not told would be in inference mode.
@@ -67,10 +66,6 @@ def loss_and_gradients(model, variables, given, training):
     trained = {path: v.value for path, v in variables.items() if v.trainable}
     gradients = tape.gradient(loss, trained, unconnected_gradients="zero")
     return float(loss), {path: np.asarray(tf.convert_to_tensor(g)) for path, g in gradients.items()}
-
-
-def _scaled(rate, inputs, training=False):
-    return inputs / (1 - rate) if training else inputs
 
 
 def run(folder, given):

@@ -6,16 +6,16 @@ import os
 import pathlib
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from tpu_estimator_compat.tools import child_process
-from tpu_estimator_compat.tools.to_keras.convert import Converted
 from tpu_estimator_compat.tools.to_keras.graph import Bound
 from tpu_estimator_compat.tools.to_keras.report import Comparison
 from tpu_estimator_compat.tools.to_keras.samples import Samples
+from tpu_estimator_compat.tools.to_keras.text import Written
 
 _ALONE = pathlib.Path(__file__).with_name("alone.py")
 _GRADIENTS = 100.0  # times the tolerance of outputs: they add up over the whole batch
@@ -26,17 +26,14 @@ class DoesNotRunError(Exception):
 
 
 def check(
-    converted: Converted,
-    samples: Samples,
-    tolerance: float,
-    folder: pathlib.Path,
+    written: Written, samples: Samples, tolerance: float, folder: pathlib.Path
 ) -> list[Comparison]:
     """Writes `model.py` and `model.weights.h5` to a folder, runs the model, and compares.
 
     Raises DoesNotRunError where it fails.
     """
-    (folder / "model.py").write_text(converted.written.text)
-    (folder / "given.pickle").write_bytes(pickle.dumps(_given(converted, samples)))
+    (folder / "model.py").write_text(written.text)
+    (folder / "given.pickle").write_bytes(pickle.dumps(_given(written, samples)))
     log = folder / "log"
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": "-1"}
     process = child_process.start(
@@ -48,17 +45,17 @@ def check(
     found = pickle.loads((folder / "found.pickle").read_bytes())
     if "error" in found:
         raise DoesNotRunError(found["error"])
-    kept = [name for name in samples.outputs[0] if name in converted.program.outputs]
-    return list(_compared(converted.written.weights, samples, kept, found, tolerance))
+    kept = [name for name in samples.outputs[0] if name in written.program.outputs]
+    return list(_compared(written.weights, samples, kept, found, tolerance))
 
 
-def _given(converted: Converted, samples: Samples) -> dict[str, Any]:
-    weights, training = converted.written.weights, converted.training
+def _given(written: Written, samples: Samples) -> dict[str, Any]:
+    weights, training = written.weights, written.training
     slots = training.slots if training else {}
-    points = [{path: _made(b, p) for path, b in weights.items()} for p in samples.points]
+    points = [{path: bound.value(p) for path, bound in weights.items()} for p in samples.points]
     return {
         "compiled": training is not None,
-        "weights": {path: _made(bound, {}) for path, bound in weights.items()},
+        "weights": {path: bound.value() for path, bound in weights.items()},
         "slots": {attribute: _bound(weights, arrays) for attribute, arrays in slots.items()},
         "step": training.step if training else 0,
         "features": samples.features,
@@ -68,29 +65,13 @@ def _given(converted: Converted, samples: Samples) -> dict[str, Any]:
     }
 
 
-def _made(bound: Bound, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """A weight of the model where variables have the values `arrays`, and others their own."""
-    given: list[Any] = [arrays.get(weight.name, weight.value) for weight in bound.weights]
-    return bound.make(*given) if bound.make else given[0]
-
-
 def _bound(weights: Mapping[str, Bound], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """By path, slots or gradients in the form that the weight has: without what is added to it."""
-    found = {}
-    for path, bound in weights.items():
-        names = [weight.name for weight in bound.weights]
-        if all(name in arrays for name in names):
-            given = [arrays[name] for name in names]
-            found[path] = given[0] if bound.make is None else _linear(bound.make, given)
-    return found
-
-
-def _linear(make: Callable[..., np.ndarray], given: list[np.ndarray]) -> np.ndarray:
-    """What `make` makes, without what it adds: scaled, since that is larger than a slot by far."""
-    scale = max((np.abs(array).max(initial=0) for array in given), default=0) or 1.0
-    scaled = [array.astype(np.float64) / scale for array in given]
-    made = (make(*scaled) - make(*map(np.zeros_like, scaled))) * scale
-    return np.asarray(made, given[0].dtype)
+    """By path, slots or gradients in the form that the weight has."""
+    return {
+        path: bound.arranged(arrays)
+        for path, bound in weights.items()
+        if all(weight.name in arrays for weight in bound.weights)
+    }
 
 
 def _compared(
@@ -152,16 +133,15 @@ def _copied(weights: Mapping[str, Bound]) -> list[str]:
     return found
 
 
-def _numbered(bound: Bound, name: str) -> np.ndarray:
+def _numbered(bound: Bound, name: str) -> Any:
     """A weight where the elements of the variable `name` are 1, 2, ..., and all others 0."""
-    arrays = {
-        each.name: np.arange(1.0, np.prod(each.shape) + 1).reshape(each.shape)
-        if each.name == name
-        else np.zeros(each.shape)
-        for each in bound.weights
-    }
-    [made] = _bound({"": bound}, arrays).values()
-    return np.asarray(made)
+    return bound.arranged(
+        {
+            each.name: np.arange(1.0, np.prod(each.shape) + 1).reshape(each.shape)
+            * (each.name == name)
+            for each in bound.weights
+        }
+    )
 
 
 def difference(found: Any, expected: np.ndarray, scale: float = 1.0) -> float:

@@ -9,9 +9,6 @@ from typing import Any
 
 import tensorflow as tf
 
-LOOPS = frozenset({"While", "StatelessWhile"})
-BRANCHES = frozenset({"If", "StatelessIf"})
-
 
 @dataclasses.dataclass
 class Section:
@@ -82,7 +79,7 @@ class Branch:
 
     def __init__(self, merge: tf.Operation):
         sides = list(merge.inputs)  # if false, if true
-        self.condition = next(_switches(merge)).inputs[1]
+        self.condition = next(s for t in sides for s in _switches_of(t, None)).inputs[1]
         found: dict[Any, dict[int, tf.Tensor]] = {}
         for side, tensor in enumerate(sides):
             for switch in _switches_of(tensor, self.condition):
@@ -92,11 +89,6 @@ class Branch:
             name: Section(merge.graph, [by.get(side) for by in found.values()], [sides[side]])
             for side, name in enumerate(("else_branch", "then_branch"))
         }
-
-
-def _switches(merge: tf.Operation) -> Iterator[tf.Operation]:
-    for tensor in merge.inputs:
-        yield from _switches_of(tensor, None)
 
 
 def _switches_of(tensor: tf.Tensor, condition: tf.Tensor | None) -> Iterator[tf.Operation]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from tpu_estimator_compat.tools.to_keras import text
 from tpu_estimator_compat.tools.to_keras.graph import LAYER, TRAINING, Code, Program, Weight
 from tpu_estimator_compat.tools.to_keras.layers import recognize
@@ -11,22 +9,11 @@ from tpu_estimator_compat.tools.to_keras.operations import needs_tensorflow, ref
 from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
-from tpu_estimator_compat.tools.to_keras.training import Training
 from tpu_estimator_compat.tools.to_keras.training.describing import describe
 
 
 class RefusedError(ValueError):
     """Operations that have no form in Keras, all of them, each with its place."""
-
-
-@dataclasses.dataclass
-class Converted:
-    """A program after all steps, and the file that was written of it."""
-
-    program: Program
-    written: text.Written
-    training: Training | None = None
-    notes: list[str] = dataclasses.field(default_factory=list)
 
 
 def prepare(program: Program, weights: dict[str, Weight] | None = None) -> None:
@@ -37,7 +24,7 @@ def prepare(program: Program, weights: dict[str, Weight] | None = None) -> None:
     recognize(program, weights)
 
 
-def convert(program: Program) -> Converted:
+def convert(program: Program) -> text.Written:
     """Writes the Keras model of a program; RefusedError names all that has no form in Keras."""
     prepare(program)
     notes = _without_strings(program)
@@ -45,17 +32,16 @@ def convert(program: Program) -> Converted:
         if node.kind == LAYER and node.layer.call.get("training") is TRAINING:
             node.layer.call["training"] = Code("True")  # the graph does so whenever it runs
     _check(program)
-    return Converted(program, text.write(program, notes=notes), notes=notes)
+    return text.write(program, None, notes)
 
 
-def of_modes(modes: Modes) -> Converted:
+def of_modes(modes: Modes) -> text.Written:
     """The same of a model_fn, with what trains."""
     training = describe(modes, lambda program: prepare(program, modes.weights))
     training.notes += _without_strings(training.program)
     parts = [training.program, *([training.loss] if training.loss else [])]
     _check(*parts, *(metric.program for metric in training.metrics))
-    written = text.write(training.program, training, notes=training.notes)
-    return Converted(training.program, written, training, training.notes)
+    return text.write(training.program, training, training.notes)
 
 
 def _without_strings(program: Program) -> list[str]:

@@ -7,6 +7,7 @@ with several outputs, the text of a tuple or list.
 from __future__ import annotations
 
 import ast
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.tools.to_keras.graph import SIZES, Node
+from tpu_estimator_compat.tools.to_keras.graph import SIZES, Code, Node
 from tpu_estimator_compat.tools.to_keras.literals import argument, infix, literal, primary
 
 Rule = Callable[[Node, list[str]], str]
@@ -88,16 +89,15 @@ def python(node: Node, index: int) -> np.ndarray:
     return array
 
 
-def _axis(node: Node, index: int) -> int:
+def _number(node: Node, index: int) -> int:
     return int(python(node, index))
 
 
 def bias_add(node: Node, texts: list[str]) -> str:
-    rank = node.inputs[0].rank
-    if node.attrs.get("data_format") == "NCHW" and rank and rank > 2:
-        shape = (-1, *[1] * (rank - 2))
-        return infix(texts[0], "+", called("reshape", texts[1], literal(shape)))
-    return infix(texts[0], "+", texts[1])
+    bias, rank = texts[1], node.inputs[0].rank or 0
+    if node.attrs.get("data_format") == "NCHW" and rank > 2:
+        bias = called("reshape", bias, literal((-1, *[1] * (rank - 2))))
+    return infix(texts[0], "+", bias)
 
 
 def divide(node: Node, texts: list[str]) -> str:
@@ -116,21 +116,18 @@ def matmul(node: Node, texts: list[str]) -> str:
     return called("matmul", *sides)
 
 
-def add_all(node: Node, texts: list[str]) -> str:
-    found = texts[0]
-    for text in texts[1:]:
-        found = infix(found, "+", text)
-    return found
-
-
-def shape(node: Node, index: int, texts: list[str]) -> str:
-    return argument(node.inputs[index], texts[index])
+def add_all(_: Node, texts: list[str]) -> str:
+    return functools.reduce(lambda left, right: infix(left, "+", right), texts)
 
 
 def full(node: Node, texts: list[str]) -> str:
+    return called("full", argument(node.inputs[0], texts[0]), texts[1], dtype=_dtype(node))
+
+
+def _dtype(node: Node, *defaults: str) -> str | None:
+    """A value's dtype where it is none of those that Keras gives anyway."""
     dtype = node.outputs[0].dtype
-    options = {} if dtype == "float32" else {"dtype": dtype}
-    return called("full", shape(node, 0, texts), texts[1], **options)
+    return None if dtype in ("float32", *defaults) else dtype
 
 
 def sizes(node: Node, texts: list[str]) -> str:
@@ -140,14 +137,13 @@ def sizes(node: Node, texts: list[str]) -> str:
 
 
 def squeeze(node: Node, texts: list[str]) -> str:
-    axes = tuple(node.attrs["squeeze_dims"])
-    return called("squeeze", texts[0], axis=(axes[0] if len(axes) == 1 else axes) if axes else None)
+    first, *more = node.attrs["squeeze_dims"] or [None]
+    return called("squeeze", texts[0], axis=(first, *more) if more else first)
 
 
 def arange(node: Node, texts: list[str]) -> str:
-    dtype = node.outputs[0].dtype
     given = texts[1:2] if (texts[0], texts[2]) == ("0", "1") else texts
-    return called("arange", *given, dtype=None if dtype in ("int32", "float32") else dtype)
+    return called("arange", *given, dtype=_dtype(node, "int32"))
 
 
 def stack(node: Node, texts: list[str]) -> str:
@@ -155,23 +151,23 @@ def stack(node: Node, texts: list[str]) -> str:
 
 
 def concatenate(node: Node, texts: list[str]) -> str:
-    return called("concatenate", f"[{', '.join(texts[:-1])}]", axis=_axis(node, -1))
+    return called("concatenate", f"[{', '.join(texts[:-1])}]", axis=_number(node, -1))
 
 
 def split(node: Node, texts: list[str]) -> str:
     if node.kind == "Split":
-        return called("split", texts[1], str(node.attrs["num_split"]), axis=_axis(node, 0))
+        return called("split", texts[1], str(node.attrs["num_split"]), axis=_number(node, 0))
     sizes = python(node, 1)
     if (sizes[:-1] < 0).any():
         raise UnknownOperationError("a part's size is what is left over")
     ends = tuple(int(x) for x in np.cumsum(sizes)[:-1])
-    return called("split", texts[0], literal(list(ends)), axis=_axis(node, 2))
+    return called("split", texts[0], literal(list(ends)), axis=_number(node, 2))
 
 
 def one_hot(node: Node, texts: list[str]) -> str:
     depth, (on, off) = argument(node.inputs[1], texts[1]), (python(node, i) for i in (2, 3))
-    axis, dtype = node.attrs.get("axis", -1), node.outputs[0].dtype
-    options = {"axis": None if axis == -1 else axis, "dtype": None if dtype == "float32" else dtype}
+    axis = node.attrs.get("axis", -1)
+    options = {"axis": None if axis == -1 else axis, "dtype": _dtype(node)}
     made = called("one_hot", texts[0], depth, **options)
     if (on, off) == (1, 0):
         return made
@@ -179,7 +175,7 @@ def one_hot(node: Node, texts: list[str]) -> str:
 
 
 def take(node: Node, texts: list[str]) -> str:
-    axis, (given, index), several = _axis(node, 2), node.inputs[:2], node.attrs.get("batch_dims")
+    axis, (given, index), several = _number(node, 2), node.inputs[:2], node.attrs.get("batch_dims")
     if not several:
         return called("take", texts[0], texts[1], axis=axis)
     if axis != several or not given.rank or index.rank != axis + 1:
@@ -208,26 +204,13 @@ def gather_nd(node: Node, texts: list[str]) -> str:
 
 
 def sliced(node: Node, texts: list[str]) -> str:
-    begins, sizes = python(node, 1), python(node, 2)
-    parts = [
-        _range(int(b) or None, None if s < 0 else int(b + s))
-        for b, s in zip(begins, sizes, strict=True)
-    ]
-    return _indexed(texts[0], _without_full(parts))
-
-
-def _range(first: Any, end: Any, step: Any = None) -> str:
-    parts = ["" if x is None else str(x) for x in (first, end)]
-    return ":".join(parts) + ("" if step in (None, 1) else f":{step}")
-
-
-def _without_full(parts: list[str]) -> list[str]:
-    while len(parts) > 1 and parts[-1] == ":":
-        parts = parts[:-1]
-    return parts
+    ranges = zip(python(node, 1), python(node, 2), strict=True)
+    return _indexed(texts[0], [f"{b or ''}:{'' if s < 0 else b + s}" for b, s in ranges])
 
 
 def _indexed(text: str, parts: list[str]) -> str:
+    while len(parts) > 1 and parts[-1] == ":" and "..." not in parts:
+        parts = parts[:-1]
     return f"{primary(text)}[{', '.join(parts)}]"
 
 
@@ -245,9 +228,10 @@ def strided_slice(node: Node, texts: list[str]) -> str:
         elif has["shrink"]:
             parts.append(begin)
         else:
-            first = None if has["begin"] or begin == "0" else begin
-            parts.append(_range(first, None if has["end"] else end, None if step == "1" else step))
-    return _indexed(texts[0], parts if "..." in parts else _without_full(parts))
+            first, last = has["begin"] or begin == "0", has["end"]
+            texts_of_range = ["" if first else begin, "" if last else end, step]
+            parts.append(":".join(texts_of_range[: 2 + (step != "1")]))
+    return _indexed(texts[0], parts)
 
 
 def _places(node: Node, index: int, text: str) -> list[str]:
@@ -270,30 +254,28 @@ def where(node: Node, texts: list[str]) -> str:
 
 
 def band_part(node: Node, texts: list[str]) -> str:
-    lower, upper = int(python(node, 1)), int(python(node, 2))
+    lower, upper = _number(node, 1), _number(node, 2)
     if (lower < 0) == (upper < 0):
         raise UnknownOperationError("a band with two bounds")
-    return (
-        called("tril", texts[0], k=upper or None)
-        if lower < 0
-        else called("triu", texts[0], k=-lower or None)
-    )
+    name, k = ("tril", upper) if lower < 0 else ("triu", -lower)
+    return called(name, texts[0], k=k or None)
 
 
 def pad(node: Node, texts: list[str]) -> str:
     widths = tuple(tuple(int(x) for x in row) for row in python(node, 1))
+    options: dict[str, Any] = {}
     if node.kind == "MirrorPad":
-        return called("pad", texts[0], literal(widths), mode=node.attrs["mode"].lower())
-    value = texts[2] if node.kind == "PadV2" and texts[2] not in ("0.0", "0") else None
-    given = [] if value is None else [f"constant_values={value}"]
-    return called("pad", texts[0], literal(widths), *given)
+        options["mode"] = node.attrs["mode"].lower()
+    elif texts[2:] and texts[2] not in ("0.0", "0"):
+        options["constant_values"] = Code(texts[2])
+    return called("pad", texts[0], literal(widths), **options)
 
 
 def running(name: str) -> Rule:
     """A cumulative sum or product."""
 
     def rule(node: Node, texts: list[str]) -> str:
-        axis, rank = _axis(node, 1), node.inputs[0].rank
+        axis, rank = _number(node, 1), node.inputs[0].rank
         turned = bool(node.attrs["reverse"])
         given = called("flip", texts[0], axis=axis) if turned else texts[0]
         if node.attrs["exclusive"]:
@@ -312,10 +294,8 @@ def running(name: str) -> Rule:
 
 def random(name: str) -> Rule:
     def rule(node: Node, texts: list[str]) -> str:
-        dtype = node.outputs[0].dtype
-        given = [] if dtype == "float32" else [f'dtype="{dtype}"']
         shape = argument(node.inputs[0], texts[0])
-        return f"keras.random.{name}({', '.join([shape, *given, f'seed={SEED}'])})"
+        return called(f"keras.random.{name}", shape, dtype=_dtype(node), seed=Code(SEED))
 
     return rule
 
@@ -359,11 +339,8 @@ def resize(kind: str) -> Rule:
         corners, centers = (node.attrs[k] for k in ("align_corners", "half_pixel_centers"))
         if "float" not in node.inputs[0].dtype:
             raise UnknownOperationError("an image of integers")
-        if (
-            kind == "nearest"
-            and not corners
-            and not any(n is None or m % n for m, n in zip(size, old, strict=True))
-        ):
+        whole = not any(n is None or m % n for m, n in zip(size, old, strict=True))
+        if kind == "nearest" and whole and not corners:
             for axis, (new, before) in enumerate(zip(size, old, strict=True), 1):
                 texts[0] = called("repeat", texts[0], str(new // before), axis=axis)
             return texts[0]

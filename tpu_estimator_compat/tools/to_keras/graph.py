@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,17 +23,17 @@ EXPRESSION = "Expression"
 SIZE = "DimensionSize"
 SIZES = "ShapeTuple"
 SCAN = "Scan"
+BRANCH = "If"
+LOOP = "While"
 SOURCES = frozenset({INPUT, LABEL, WEIGHT, CONSTANT})
 """Kinds of nodes without inputs that need no line of code of their own."""
 
 
 @dataclasses.dataclass(eq=False)
 class Value:
-    """A tensor.
+    """A tensor, the output `index` of a node.
 
     Attributes:
-      node: what makes it.
-      index: which output of that node it is.
       shape: sizes, None for an unknown one; None where the rank is unknown.
       dtype: the name of its dtype, such as "float32".
     """
@@ -108,6 +108,12 @@ class Node:
         self.outputs.append(Value(self, len(self.outputs), shape, dtype))
         return self.outputs[-1]
 
+    def keep_outputs(self, kept: Sequence[int]) -> None:
+        """Drops the others."""
+        self.outputs = [self.outputs[i] for i in kept]
+        for i, value in enumerate(self.outputs):
+            value.index = i
+
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
 
@@ -125,16 +131,26 @@ class Weight:
 
 @dataclasses.dataclass(eq=False)
 class Bound:
-    """How a weight of a layer is made of variables: `make` of their arrays."""
+    """How a weight of a layer is made of variables: `make` arranges the elements of their arrays.
+
+    What is `added` to them is such as the 1 that is in the bias of a Keras LSTM's forget gate.
+    """
 
     weights: list[Weight]
     make: Callable[..., np.ndarray] | None = None
+    added: np.ndarray | None = None
 
-    def value(self) -> np.ndarray | None:
-        arrays = [weight.value for weight in self.weights if weight.value is not None]
-        if len(arrays) < len(self.weights):
+    def arranged(self, arrays: Mapping[str, Any]) -> Any:
+        """By the variables' names, arrays such as gradients in the form that the weight has."""
+        given = [arrays[weight.name] for weight in self.weights]
+        return self.make(*given) if self.make else given[0]
+
+    def value(self, others: Mapping[str, np.ndarray] | None = None) -> Any:
+        """The weight's array, perhaps where variables have other ones; None where one has none."""
+        arrays = {weight.name: weight.value for weight in self.weights} | dict(others or {})
+        if any(arrays[weight.name] is None for weight in self.weights):
             return None
-        return self.make(*arrays) if self.make else arrays[0]
+        return self.arranged(arrays) if self.added is None else self.arranged(arrays) + self.added
 
 
 @dataclasses.dataclass(eq=False)
@@ -159,6 +175,10 @@ class Layer:
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     bound: dict[str, Bound] = dataclasses.field(default_factory=dict)
     call: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def weights(self) -> list[Weight]:
+        return [weight for bound in self.bound.values() for weight in bound.weights]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,17 +209,25 @@ class Program:
         """All nodes that the outputs need, each after those that it takes values of."""
         return ordered(value.node for value in self.outputs.values())
 
+    def programs(self) -> Iterator[Program]:
+        """Itself, and the bodies of its branches and loops, the outer ones first."""
+        yield self
+        for node in self.nodes():
+            for body in node.bodies.values():
+                yield from body.programs()
+
+    def all_nodes(self) -> list[Node]:
+        """Those of bodies too."""
+        return [node for program in self.programs() for node in program.nodes()]
+
     def weights(self) -> dict[str, Weight]:
         """By name, all weights that the program uses, those of layers too."""
         found: dict[str, Weight] = {}
-        for node in self.nodes():
+        for node in self.all_nodes():
             if node.kind == WEIGHT:
                 found[node.attrs["weight"].name] = node.attrs["weight"]
             if node.kind == LAYER:
-                for bound in node.layer.bound.values():
-                    found.update({weight.name: weight for weight in bound.weights})
-            for body in node.bodies.values():
-                found.update(body.weights())
+                found.update({weight.name: weight for weight in node.layer.weights})
         return found
 
     def users(self) -> dict[Value, list[Node]]:

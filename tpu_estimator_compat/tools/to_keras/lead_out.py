@@ -20,7 +20,7 @@ from tpu_estimator_compat.tools.to_keras.placing import place, targets
 from tpu_estimator_compat.tools.to_keras.report import Report, Verdict
 from tpu_estimator_compat.tools.to_keras.samples import Samples
 from tpu_estimator_compat.tools.to_keras.saved_model import of_saved_model
-from tpu_estimator_compat.tools.to_keras.text import of_tensorflow
+from tpu_estimator_compat.tools.to_keras.text import Written, of_tensorflow
 
 GLOBAL_STEP = tf.compat.v1.GraphKeys.GLOBAL_STEP
 __all__ = ["Report", "estimator", "saved_model"]
@@ -66,7 +66,7 @@ def estimator(
 
 def _lead_out(
     source: str,
-    make: Callable[[], convert.Converted],
+    make: Callable[[], Written],
     data: Samples,
     placed: tuple[pathlib.Path, pathlib.Path],
     tolerance: float,
@@ -75,21 +75,21 @@ def _lead_out(
     told = source, str(placed[0])
     tell("Writing the Keras model")
     try:
-        converted = make()
+        written = make()
     except convert.RefusedError as error:
         return Report(*told, Verdict.REFUSED, log=str(error))
     with child_process.temporary_folder("to_keras_") as folder:
         tell("Running both models")
         try:
-            compared = check(converted, data, tolerance, folder)
+            compared = check(written, data, tolerance, folder)
         except DoesNotRunError as error:
             return Report(*told, Verdict.FAILS, log=str(error))
         verdict = Verdict.EQUAL if all(c.agrees for c in compared) else Verdict.DIFFERS
         if verdict is Verdict.EQUAL:
             place([folder / "model.py", folder / "model.weights.h5"], placed)
-    bound = converted.written.weights.values()
+    bound = written.weights.values()
     used = {weight.name for each in bound for weight in each.weights}
-    lines = converted.written.text.splitlines()
+    lines = written.text.splitlines()
     return Report(
         *told,
         verdict,
@@ -97,8 +97,8 @@ def _lead_out(
         len(lines),
         len(used.intersection(data.variables)),
         sorted(name for name in {*data.variables} - used if not _of_optimizer(name, used)),
-        [f"{i}: {lines[i - 1].strip()}" for i in sorted(of_tensorflow(converted.written.text))],
-        converted.notes,
+        [f"{i}: {lines[i - 1].strip()}" for i in sorted(of_tensorflow(written.text))],
+        list(written.notes),
     )
 
 

@@ -14,31 +14,15 @@ import tensorflow as tf
 
 from tpu_estimator_compat.tf_internals import op_def_registry
 from tpu_estimator_compat.tools.to_keras import expressions as e
-from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
+from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.expressions import Rule, UnknownOperationError
-from tpu_estimator_compat.tools.to_keras.graph import (
-    EXPRESSION,
-    FUNCTION,
-    LAYER,
-    SCAN,
-    SIZE,
-    SIZES,
-    SOURCES,
-    Node,
-    Program,
-)
+from tpu_estimator_compat.tools.to_keras.graph import Node, Program
 from tpu_estimator_compat.tools.to_keras.literals import infix, literal
 from tpu_estimator_compat.tools.to_keras.scans import places_of_results
 
-_WRITTEN_APART = SOURCES | BRANCHES | LOOPS | {LAYER, SCAN}
+_WRITTEN_APART = g.SOURCES | {g.BRANCH, g.LAYER, g.LOOP, g.SCAN}
 FIRST_ALONE = frozenset(
-    {
-        "FusedBatchNorm",
-        "FusedBatchNormV2",
-        "FusedBatchNormV3",
-        "SoftmaxCrossEntropyWithLogits",
-        "SparseSoftmaxCrossEntropyWithLogits",
-    }
+    {"FusedBatchNormV3", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"}
 )
 """Operations with several outputs, of which the expression gives the first alone."""
 
@@ -50,21 +34,21 @@ def expression(node: Node, texts: list[str]) -> str:
       UnknownOperationError: the operation, with its attributes, has no form in Keras or in
         `tf.raw_ops`.
     """
+    first = "[0]" * (node.kind in FIRST_ALONE)
+    return _of_keras(node, texts) or _of_tensorflow(node, texts) + first
+
+
+def _of_keras(node: Node, texts: list[str]) -> str:
+    """Empty where Keras has no such operation, or no strings."""
     strings = any(value.dtype == "string" for value in [*node.inputs, *node.outputs])
-    if node.kind in RULES and (not strings or node.kind in (EXPRESSION, SIZE, SIZES)):
+    if node.kind in RULES and (not strings or node.kind in (g.EXPRESSION, g.SIZE, g.SIZES)):
         with contextlib.suppress(UnknownOperationError):
             return RULES[node.kind](node, list(texts))
-    return _of_tensorflow(node, texts) + "[0]" * (node.kind in FIRST_ALONE)
+    return ""
 
 
 def needs_tensorflow(node: Node) -> bool:
-    """Whether the expression is one of TensorFlow: Keras has no such operation, or no strings."""
-    if node.kind in _WRITTEN_APART:
-        return False
-    try:
-        return "tf." in expression(node, ["x"] * len(node.inputs))
-    except UnknownOperationError:
-        return True
+    return node.kind not in _WRITTEN_APART and not _of_keras(node, ["x"] * len(node.inputs))
 
 
 def refused(program: Program) -> list[str]:
@@ -74,7 +58,7 @@ def refused(program: Program) -> list[str]:
     for node in program.nodes():
         found += [line for body in node.bodies.values() for line in refused(body)]
         try:
-            if node.kind == SCAN:
+            if node.kind == g.SCAN:
                 places_of_results(node)
             elif node.kind not in _WRITTEN_APART:
                 expression(node, ["x"] * len(node.inputs))
@@ -143,7 +127,7 @@ def _same_names() -> dict[str, Rule]:
     return {kind: e.function(name) for kind, name in pairs}
 
 
-_OPERATORS = {"AddV2": "+", "Add": "+", "Sub": "-", "Mul": "*", "RealDiv": "/"}
+_OPERATORS = {"AddV2": "+", "Sub": "-", "Mul": "*", "RealDiv": "/"}
 _OPERATORS |= {"FloorDiv": "//", "FloorMod": "%", "Less": "<", "LessEqual": "<="}
 _OPERATORS |= {"Greater": ">", "GreaterEqual": ">="}
 _DIAGONALS = "Diag DiagV3 DiagPart DiagPartV3 SetDiag SetDiagV3"
@@ -155,9 +139,7 @@ RULES: dict[str, Rule] = {
     "Any": e.reduction("any"),
     "ArgMax": e.form("ops.argmax({x0}, axis={c1})"),
     "ArgMin": e.form("ops.argmin({x0}, axis={c1})"),
-    "BatchMatMul": e.matmul,
     "BatchMatMulV2": e.matmul,
-    "BatchMatMulV3": e.matmul,
     "BiasAdd": e.bias_add,
     "Bucketize": e.form("ops.digitize({x0}, {boundaries})"),
     "Cast": e.form("ops.cast({x0}, {dtype})"),
@@ -168,11 +150,11 @@ RULES: dict[str, Rule] = {
     "Div": e.divide,
     "DepthToSpace": e.form("ops.depth_to_space({x0}, {block_size})"),
     "Einsum": e.form("ops.einsum({equation}, {all})"),
-    EXPRESSION: e.written,
+    g.EXPRESSION: e.written,
     "ExpandDims": e.form("ops.expand_dims({x0}, axis={c1})"),
     "ExtractImagePatches": e.patches,
     "Fill": e.full,
-    FUNCTION: e.keras_function,
+    g.FUNCTION: e.keras_function,
     "GatherNd": e.gather_nd,
     "GatherV2": e.take,
     "InTopKV2": e.form("ops.in_top_k({x1}, {x0}, k={a2})"),
@@ -205,8 +187,8 @@ RULES: dict[str, Rule] = {
     "Select": e.where,
     "SelectV2": e.where,
     "Shape": e.function("shape"),
-    SIZE: e.form("ops.shape({x0})[{axis}]"),
-    SIZES: e.sizes,
+    g.SIZE: e.form("ops.shape({x0})[{axis}]"),
+    g.SIZES: e.sizes,
     "Size": e.function("size"),
     "Slice": e.sliced,
     "SoftmaxCrossEntropyWithLogits": e.form(

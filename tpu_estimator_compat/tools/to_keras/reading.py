@@ -13,18 +13,9 @@ from tpu_estimator_compat.engine.graph.graph_ops import is_variable_handle
 from tpu_estimator_compat.engine.step.collectives import SUMS
 from tpu_estimator_compat.tf_internals import function_def_to_graph
 from tpu_estimator_compat.tools.to_keras import control_flow
+from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.control_flow import Section
-from tpu_estimator_compat.tools.to_keras.graph import (
-    CONSTANT,
-    INPUT,
-    LABEL,
-    WEIGHT,
-    Node,
-    Program,
-    Value,
-    Weight,
-    constant,
-)
+from tpu_estimator_compat.tools.to_keras.graph import Node, Program, Value, Weight
 
 _SAME = frozenset(
     {
@@ -40,6 +31,19 @@ _SAME = frozenset(
     | SUMS  # of one replica
 )
 """Operations whose value is that of their input, in a program without gradients of its own."""
+_TWINS = {
+    "Add": "AddV2",
+    "BatchMatMul": "BatchMatMulV2",
+    "BatchMatMulV3": "BatchMatMulV2",
+    "FusedBatchNorm": "FusedBatchNormV3",
+    "FusedBatchNormV2": "FusedBatchNormV3",
+    "Merge": g.BRANCH,
+    "ResourceGather": "GatherV2",
+    "ResourceGatherNd": "GatherNd",
+    "StatelessIf": g.BRANCH,
+    "StatelessWhile": g.LOOP,
+}
+"""Operations that do the same as another one, some with a variable in place of its value."""
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _BODIES = ("cond", "body", "then_branch", "else_branch")
 
@@ -63,7 +67,7 @@ def read(
     reader = _Reader(graph, weights)
     reader.stops = stops
     program = Program({}, {})
-    given = [(INPUT, inputs, program.inputs), (LABEL, labels or {}, program.labels)]
+    given = [(g.INPUT, inputs, program.inputs), (g.LABEL, labels or {}, program.labels)]
     for kind, tensors, values in given:
         for key, tensor in tensors.items():
             node = Node(kind, tensor.op.name, attrs={"key": key})
@@ -138,23 +142,27 @@ class _Reader:
         if op.type in _CALLS:
             return self._inlined(op, inputs)
         node = Node(op.type, self._prefix + op.name, inputs, place=_place(op))
+        if op.type != "Add" or op.outputs[0].dtype != tf.string:  # which AddV2 takes not
+            node.kind = _TWINS.get(op.type, op.type)
         if op.type == "Exit":
             return self._exit(op, node)
         for tensor in op.outputs:
             node.output(shape_of(tensor), tensor.dtype.base_dtype.name)
         if op.type == "Const":
-            node.kind, node.attrs = CONSTANT, {"value": tf.make_ndarray(op.get_attr("value"))}
+            node.kind, node.attrs = g.CONSTANT, {"value": tf.make_ndarray(op.get_attr("value"))}
             return node.outputs
         node.attrs = {name: _plain(op.get_attr(name)) for name in op.node_def.attr}
         if op.type == "Merge":
-            node.kind, node.outputs = "If", node.outputs[:1]
+            node.outputs = node.outputs[:1]
             return self._add_bodies(node, control_flow.branch(op).sections)
-        if op.type in control_flow.BRANCHES | control_flow.LOOPS:
+        if op.type == "ResourceGather":
+            node.inputs.append(g.constant(np.int32(node.attrs.get("batch_dims", 0))))
+        if node.kind in (g.BRANCH, g.LOOP):
             sections = {
                 name: self._section(op, name) for name in _BODIES if name in op.node_def.attr
             }
             return self._add_bodies(node, sections)
-        return _on_weights(node)
+        return node.outputs
 
     def _exit(self, op: tf.Operation, node: Node) -> list[Value]:
         """A loop's result, of a loop that becomes one node."""
@@ -174,7 +182,7 @@ class _Reader:
         weight = self._weights.get(op.name)
         if weight is None:
             raise ValueError(f"The graph uses the variable {op.name!r}, which has no value.")
-        node = Node(WEIGHT, op.name, attrs={"weight": weight}, place=_place(op))
+        node = Node(g.WEIGHT, op.name, attrs={"weight": weight}, place=_place(op))
         return node.output(weight.shape, weight.dtype)
 
     def _inlined(self, op: tf.Operation, inputs: list[Value]) -> list[Value]:
@@ -202,7 +210,8 @@ class _Reader:
         named = {
             i
             for i, value in enumerate(given)
-            if value.node.kind in (WEIGHT, CONSTANT) and (not loops or sections["body"].keeps(i))
+            if value.node.kind in (g.WEIGHT, g.CONSTANT)
+            and (not loops or sections["body"].keeps(i))
         }
         left = [i for i in range(len(given)) if i not in named]
         for attribute, section in sections.items():
@@ -215,7 +224,7 @@ class _Reader:
                     continue
                 value = outer
                 if i in left:
-                    own = Node(INPUT, tensor.op.name, attrs={"key": str(left.index(i))})
+                    own = Node(g.INPUT, tensor.op.name, attrs={"key": str(left.index(i))})
                     value = own.output(outer.shape, outer.dtype)
                     inside.inputs[own.attrs["key"]] = value
                 reader.values[tensor.ref()] = value
@@ -225,9 +234,7 @@ class _Reader:
         if not loops:
             return node.outputs
         outputs = [given[i] if i in named else value for i, value in enumerate(node.outputs)]
-        node.outputs = [node.outputs[i] for i in left]
-        for i, value in enumerate(node.outputs):
-            value.index = i
+        node.keep_outputs(left)
         return outputs
 
 
@@ -239,16 +246,6 @@ def _taken(op: tf.Operation) -> list[tf.Tensor]:
         branch = control_flow.branch(op)
         return [branch.condition, *branch.given]
     return list(op.inputs)
-
-
-def _on_weights(node: Node) -> list[Value]:
-    """The same of plain values, where the operation takes a variable's handle."""
-    if node.kind == "ResourceGather":
-        node.kind = "GatherV2"
-        node.inputs.append(constant(np.int32(node.attrs.get("batch_dims", 0))))
-    if node.kind == "ResourceGatherNd":
-        node.kind = "GatherNd"
-    return node.outputs
 
 
 def _plain(value: Any) -> Any:

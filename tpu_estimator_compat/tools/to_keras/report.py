@@ -87,7 +87,10 @@ class Report:
 
 def _blocks(report: Report) -> Iterator[Block]:
     yield Summary(_said(report))
-    rows = sorted(report.comparisons, key=lambda c: (c.kind == "gradient", -_rank(c.largest)))
+    rows = sorted(
+        report.comparisons,
+        key=lambda c: (c.kind == "gradient", not math.isnan(c.largest), -c.largest),
+    )
     most = len([c for c in rows if c.kind != "gradient"]) + _MOST
     if rows:
         cells = [_row(comparison) for comparison in rows[:most]]
@@ -127,7 +130,3 @@ def _row(comparison: Comparison) -> tuple[str | Span, ...]:
         numbers.difference(comparison.tolerance),
         Span("equal" if comparison.agrees else "different", tone),
     )
-
-
-def _rank(number: float) -> float:
-    return math.inf if math.isnan(number) else number

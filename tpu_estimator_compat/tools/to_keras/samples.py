@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.graph.graph_ops import is_variable_handle
+from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, Program, Value
@@ -64,16 +64,15 @@ def of_signature(
         try:
             found = session.run(outputs, {inputs[k]: v for k, v in features.items()})
         except tf.errors.OpError:
-            features = {
-                k: v if v.dtype.kind == "f" else np.ones_like(v) for k, v in features.items()
-            }
+            kinds = {k: v.dtype.kind for k, v in features.items()}
+            features = {k: v if kinds[k] == "f" else np.ones_like(v) for k, v in features.items()}
             found = session.run(outputs, {inputs[k]: v for k, v in features.items()})
         batches, results = [features], [found]
         if all(value.shape and value.shape[0] is None for value in program.inputs.values()):
             batches.append({name: array[:_SMALL] for name, array in features.items()})
             results.append(session.run(outputs, {inputs[k]: v for k, v in batches[1].items()}))
-        handles = [op.name for op in session.graph.get_operations() if is_variable_handle(op)]
-    return Samples(batches, results, handles)
+        handles = list(filter(graph_ops.is_variable_handle, session.graph.get_operations()))
+    return Samples(batches, results, [op.name for op in handles])
 
 
 def drawn(program: Program) -> dict[str, np.ndarray]:
@@ -83,12 +82,14 @@ def drawn(program: Program) -> dict[str, np.ndarray]:
     shapes = {name: _shape(name, value) for name, value in program.inputs.items()}
     length = min((s[1] for s in shapes.values() if len(s) > 1), default=1)
     rows = _rows(program)
+    constants = [n.attrs["value"] for n in program.nodes() if n.kind == CONSTANT]
+    words = [word for array in constants if array.dtype.kind in "SO" for word in array.ravel()]
     for name, value in program.inputs.items():
         shape = shapes[name]
         if value.dtype.startswith(("float", "bfloat", "half")):
             array: Any = rng.normal(size=shape)
         elif value.dtype == "string":
-            array = rng.choice(_words(program), shape)
+            array = rng.choice([*words[:1000], b"another"], shape)
         elif value.dtype in ("variant", "resource"):
             raise ValueError(f"No data can be drawn for the input {name!r} of {value.dtype}.")
         elif value in rows:
@@ -99,13 +100,6 @@ def drawn(program: Program) -> dict[str, np.ndarray]:
             array = rng.randint(0, 2, shape)
         found[name] = np.asarray(array, tf.as_dtype(value.dtype).as_numpy_dtype)
     return found
-
-
-def _words(program: Program) -> list[bytes]:
-    """Strings that a program compares with, and one that it cannot know."""
-    arrays = [n.attrs["value"] for n in program.nodes() if n.kind == CONSTANT]
-    words = [word for array in arrays if array.dtype.kind in "SO" for word in array.ravel()]
-    return [*words[:1000], b"another"]
 
 
 def _shape(name: str, value: Value) -> tuple[int, ...]:
@@ -152,11 +146,9 @@ def of_modes(modes: Modes) -> Samples:
     evaluation = modes.modes.get(ModeKeys.EVAL)
     measured = _metrics(evaluation, modes) if evaluation is not None else {}
     found = Samples([modes.features], [outputs], _names(modes), modes.labels, measured, points)
-    for mode, training in ((ModeKeys.EVAL, False), (ModeKeys.TRAIN, True)):
-        if mode in modes.modes and modes.modes[mode].captured.spec.loss is not None:
-            numbers = _losses(modes.modes[mode], modes, points)
-            if numbers:
-                found.losses[training] = numbers
+    for mode in modes.modes.keys() - {ModeKeys.PREDICT}:
+        if losses := _losses(modes.modes[mode], modes, points):
+            found.losses[mode == ModeKeys.TRAIN] = losses
     return found
 
 
@@ -197,10 +189,10 @@ def _names(modes: Modes) -> list[str]:
 
 def _losses(mode: Mode, modes: Modes, points: list[dict[str, np.ndarray]]) -> list[Loss]:
     """Empty where the loss is left to chance by more than dropout, which keeps everything here."""
-    graph = mode.captured.graph
-    assert mode.captured.spec.loss is not None
+    graph, loss = mode.captured.graph, mode.captured.spec.loss
+    if loss is None:
+        return []
     with mode.captured.in_graph(), resource_graph.apart(graph):
-        loss = mode.captured.spec.loss
         variables = {v.op.name: v for v in graph.get_collection("trainable_variables")}
         gradients = tf.gradients(loss, list(variables.values()))
         wanted = {
@@ -209,7 +201,8 @@ def _losses(mode: Mode, modes: Modes, points: list[dict[str, np.ndarray]]) -> li
             if gradient is not None
         }
         session = _session(mode, modes)  # a session that has run would not have the gradients
-    chance = _chance([loss.op])
+    before = graph_ops.ancestors([loss.op], ())
+    chance = [op for op in before if "Random" in op.type or "Multinomial" in op.type]
     if any(op.type not in _UNIFORM for op in chance):
         return []
     shapes = session.run({op.outputs[0]: op.inputs[0] for op in chance}, mode.batch)
@@ -235,14 +228,3 @@ def _assign(session: tf.compat.v1.Session, variables: dict[str, Any], values: An
     for name in variables.keys() & values.keys():  # others are of the input, which is fed
         initializer = variables[name].initializer
         session.run(initializer, {initializer.inputs[1]: values[name]})
-
-
-def _chance(ops: list[tf.Operation]) -> list[tf.Operation]:
-    """Operations before some others that draw random numbers."""
-    seen, stack = set(), list(ops)
-    while stack:
-        op = stack.pop()
-        if op not in seen:
-            seen.add(op)
-            stack += [tensor.op for tensor in op.inputs]
-    return [op for op in seen if "Random" in op.type or "Multinomial" in op.type]

@@ -17,18 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.tools.to_keras.control_flow import LOOPS
+from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.expressions import UnknownOperationError
-from tpu_estimator_compat.tools.to_keras.graph import (
-    INPUT,
-    SCAN,
-    SIZE,
-    Node,
-    Program,
-    Value,
-    constant,
-    size_of,
-)
+from tpu_estimator_compat.tools.to_keras.graph import Node, Program, Value
 from tpu_estimator_compat.tools.to_keras.reading import computed
 
 _READS = {"TensorListGetItem": 0, "TensorArrayReadV3": 2}
@@ -40,14 +31,13 @@ _STACKED = {"TensorListStack": 0, "TensorArrayGatherV3": 2}
 
 def find_scans(program: Program) -> None:
     """Replaces each loop over arrays, in place; others stay as they are."""
-    for node in program.nodes():
-        for body in node.bodies.values():
-            find_scans(body)
-        if node.kind in LOOPS:
-            loop = _Loop(node, program.users())
-            length = loop.length()
-            if length is not None and loop.is_known(length):
-                _replace(program, loop, length)
+    for each in reversed(list(program.programs())):
+        for node in each.nodes():
+            if node.kind == g.LOOP:
+                loop = _Loop(node, each.users())
+                length = loop.length()
+                if length is not None and loop.is_known(length):
+                    _replace(each, loop, length)
 
 
 def most_steps(loop: Node) -> int | None:
@@ -105,7 +95,7 @@ class _Loop:
         """Whether a value begins at 0 and grows by 1."""
         made, start = self.results[place].node, self.node.inputs[place].constant
         return (
-            made.kind in ("AddV2", "Add")
+            made.kind == "AddV2"
             and start is not None
             and start.size == 1
             and not start.any()
@@ -168,7 +158,7 @@ class _Loop:
             bound = test.node.inputs[1]
             found = _bound(self.node.inputs[places[bound]] if bound in places else bound)
             bounds[_size(found)] = found
-        arrays = {_size(size_of(self.array(i), 0)) for i in self.read}
+        arrays = {_size(g.size_of(self.array(i), 0)) for i in self.read}
         [key, *more] = bounds
         numbers = {size for size in arrays if isinstance(size, int)}
         # Arrays of unknown lengths that differ are an error of either model.
@@ -196,7 +186,7 @@ def _bound(value: Value) -> int | Value | None:
     if value.node.kind == "Minimum" and value.node.inputs[1].node.kind == "Maximum":
         value = value.node.inputs[0]
     if value.constant is None:
-        return value if value.node.kind == SIZE else None
+        return value if value.node.kind == g.SIZE else None
     return int(value.constant)
 
 
@@ -205,16 +195,16 @@ def _replace(program: Program, loop: _Loop, length: int | Value) -> None:
     given = [loop.node.inputs[i] for i in loop.carried]
     given += [loop.array(i) for i in loop.read] + [loop.node.inputs[i] for i in loop.kept]
     attrs = {"carried": len(loop.carried), "read": len(loop.read), "length": number}
-    scan = Node(SCAN, loop.node.name, given, attrs, place=loop.node.place)
+    scan = Node(g.SCAN, loop.node.name, given, attrs, place=loop.node.place)
     step = scan.bodies["step"] = Program({}, {})
     places = [loop.inputs[i] for i in loop.carried]
     places += [read.outputs[0] for read in loop.read.values()]
     places += [loop.inputs[i] for i in loop.kept]
-    index = Node(INPUT, "index", attrs={"key": str(len(places))}).output((), "int32")
+    index = Node(g.INPUT, "index", attrs={"key": str(len(places))}).output((), "int32")
     new = {value: index for i in loop.counters if (value := loop.inputs[i])}
     for i, value in enumerate(places):
         if value is not None:
-            own = Node(INPUT, value.node.name, attrs={"key": str(i)})
+            own = Node(g.INPUT, value.node.name, attrs={"key": str(i)})
             new[value] = step.inputs[str(i)] = own.output(value.shape, value.dtype)
     step.inputs[str(len(places))] = index
     for node in loop.nodes:
@@ -233,7 +223,7 @@ def _replace(program: Program, loop: _Loop, length: int | Value) -> None:
         for user in loop.users.get(loop.node.outputs[i], []):
             program.replace(user.outputs[0], stacked)
     for i in loop.counters:
-        end = constant(np.int32(length)) if isinstance(length, int) else length
+        end = g.constant(np.int32(length)) if isinstance(length, int) else length
         program.replace(loop.node.outputs[i], end)
     for i in loop.same:
         program.replace(loop.node.outputs[i], loop.node.inputs[i])

@@ -98,7 +98,6 @@ class Mode:
         with self.captured.in_graph():
             fill_tables(program, self.session)
         _drop_idle_stops(program)
-        _drop_idle_outputs(program)
         return program
 
     def run(self, fetches: Any) -> Any:
@@ -117,19 +116,6 @@ def _drop_idle_stops(program: Program) -> None:
             if not trained[node] or kinds == {"SquaredDifference"}:
                 program.replace(node.outputs[0], node.inputs[0])
             trained[node] = False
-
-
-def _drop_idle_outputs(program: Program) -> None:
-    """Drops what branches give to nobody, such as values for gradients."""
-    used = {*program.users(), *program.outputs.values()}
-    for node in program.nodes():
-        if "then_branch" in node.bodies:
-            kept = [value for value in node.outputs if value in used]
-            for body in node.bodies.values():
-                body.outputs = {str(i): body.outputs[str(v.index)] for i, v in enumerate(kept)}
-            for i, value in enumerate(kept):
-                value.index = i
-            node.outputs = kept
 
 
 @dataclasses.dataclass
@@ -155,17 +141,16 @@ def of_estimator(estimator: Any, input_fn: InputFn) -> Modes:
     modes: dict[str, Mode] = {}
     for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
         calls: list[Any] = []
-        try:
-            with metrics.recorded(calls):
-                captured = _captured(rules, mode, spec, element)
-        except Exception as error:
-            if mode == ModeKeys.TRAIN:
-                what = f"{type(error).__name__}: {error}"
-                words = f"model_fn failed on placeholders for the first batch: {what}"
-                raise ValueError(words) from error
-            logging.warning("model_fn does not serve mode %r: %s", mode, error)
-            continue
         with metrics.recorded(calls):
+            try:
+                captured = _captured(rules, mode, spec, element)
+            except Exception as error:
+                if mode == ModeKeys.TRAIN:
+                    what = f"{type(error).__name__}: {error}"
+                    words = f"model_fn failed on placeholders for the first batch: {what}"
+                    raise ValueError(words) from error
+                logging.warning("model_fn does not serve mode %r: %s", mode, error)
+                continue
             modes[mode] = _mode(captured, element, estimator._warm_start_settings, calls)
     weights: dict[str, Weight] = {}
     for each in modes.values():

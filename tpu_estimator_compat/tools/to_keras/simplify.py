@@ -14,17 +14,8 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.functions import eager
 from tpu_estimator_compat.tf_internals import op_def_registry
-from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
-from tpu_estimator_compat.tools.to_keras.graph import (
-    CONSTANT,
-    SIZE,
-    SIZES,
-    Node,
-    Program,
-    Value,
-    constant,
-    size_of,
-)
+from tpu_estimator_compat.tools.to_keras import graph as g
+from tpu_estimator_compat.tools.to_keras.graph import Node, Program, Value
 from tpu_estimator_compat.tools.to_keras.operations import raw_arguments
 
 _LARGEST = 2**16
@@ -34,7 +25,7 @@ _LARGEST_FORMULA = 8
 _NOT_FOLDED = ("Random", "Placeholder", "Print", "Py", "Table")
 _RESULTS = ("TensorListSetItem", "TensorArrayWriteV3")
 """What loops over arrays carry stays: it tells what the loop is."""
-_NEUTRAL = {"Mul": 1, "Add": 0, "AddV2": 0}
+_NEUTRAL = {"Mul": 1, "AddV2": 0}
 """Numbers that change nothing, such as the mean of `random_normal`, or the 0 a sum begins with."""
 _SIDES = ("else_branch", "then_branch")
 Elements = list[Any]
@@ -60,13 +51,13 @@ def prune(program: Program) -> None:
     users = program.users()
     taken = {*users, *program.outputs.values()}
     for node in program.nodes():
-        if node.kind in LOOPS:
+        if node.kind == g.LOOP:
             _prune_loop(node, [i for i, value in enumerate(node.outputs) if value in taken])
-        elif node.kind in BRANCHES:
+        elif node.kind == g.BRANCH:
             left = [i for i, value in enumerate(node.outputs) if value in taken]
             for body in node.bodies.values():
                 body.outputs = {str(n): body.outputs[str(i)] for n, i in enumerate(left)}
-            _keep_outputs(node, left)
+            node.keep_outputs(left)
 
 
 def _prune_loop(node: Node, wanted: list[int]) -> None:
@@ -84,7 +75,7 @@ def _prune_loop(node: Node, wanted: list[int]) -> None:
             value.node.attrs["key"] = n
     body.outputs = {str(n): body.outputs[str(i)] for n, i in enumerate(kept)}
     node.inputs = [node.inputs[i] for i in kept]
-    _keep_outputs(node, kept)
+    node.keep_outputs(kept)
 
 
 def _read(body: Program, part: Program) -> set[str]:
@@ -93,26 +84,22 @@ def _read(body: Program, part: Program) -> set[str]:
     return {place for place, value in body.inputs.items() if value.node in nodes}
 
 
-def _keep_outputs(node: Node, kept: list[int]) -> None:
-    node.outputs = [node.outputs[i] for i in kept]
-    for i, value in enumerate(node.outputs):
-        value.index = i
-
-
 def _replaced(node: Node) -> Sequence[Value]:
     """The values that stand for a node's outputs from now on."""
-    if node.kind in BRANCHES and node.inputs[0].constant is not None:
+    if node.kind == g.BRANCH and node.inputs[0].constant is not None:
         return _inlined(node, node.bodies[_SIDES[bool(node.inputs[0].constant)]])
-    if node.inputs and all(value.node.kind == CONSTANT for value in node.inputs):
+    if node.inputs and all(value.node.kind == g.CONSTANT for value in node.inputs):
         return _folded(node)
     if node.kind in _OF_SIZES and (made := _OF_SIZES[node.kind](node)):
         return made
-    if node.kind == SIZE:
+    if node.kind == g.SIZE:
         known = (node.inputs[0].shape or ())[node.attrs["axis"]]
-        return node.outputs if known is None else [constant(np.int32(known), node.name)]
+        return node.outputs if known is None else [g.constant(np.int32(known), node.name)]
     if node.kind in _NEUTRAL:
-        left = [v for v in node.inputs if not _is_number(v, _NEUTRAL[node.kind])]
-        return left if len(left) == 1 else node.outputs
+        for value, other in zip(node.inputs, node.inputs[::-1], strict=True):
+            kept = other.rank == 0 or value.shape == node.outputs[0].shape is not None
+            if kept and np.all(other.constant == _NEUTRAL[node.kind]):
+                return [value]
     if node.kind == "Reshape":
         _fix_shape(node)
     if node.kind in ("Select", "SelectV2") and node.inputs[0].constant is not None:
@@ -143,7 +130,7 @@ def _folded(node: Node) -> Sequence[Value]:
     if any(part in node.kind for part in _NOT_FOLDED):
         return node.outputs
     found = compute(node, [value.constant for value in node.inputs])
-    return [constant(tensor.numpy(), node.name) for tensor in found]
+    return [g.constant(tensor.numpy(), node.name) for tensor in found]
 
 
 def compute(node: Node, inputs: Sequence[Any]) -> list[Any]:
@@ -153,11 +140,6 @@ def compute(node: Node, inputs: Sequence[Any]) -> list[Any]:
         given, attributes = raw_arguments(node, [tf.constant(array) for array in inputs])
         result = getattr(tf.raw_ops, node.kind)(**given, **attributes)
     return list(result) if isinstance(result, (list, tuple)) else [result]
-
-
-def _is_number(value: Value, number: float) -> bool:
-    array = value.constant
-    return array is not None and array.ndim == 0 and bool(array == number)
 
 
 def _does_nothing(node: Node) -> bool:
@@ -173,6 +155,8 @@ def _does_nothing(node: Node) -> bool:
     if node.kind == "Transpose":
         order = node.inputs[1].constant
         return order is not None and list(order) == list(range(len(order)))
+    if node.kind == "Sum":
+        return known
     if node.kind in ("StridedSlice", "Slice"):
         return known and None not in (given.shape or ())
     if node.kind in ("Tile", "Pad", "PadV2", "MirrorPad"):
@@ -191,13 +175,13 @@ def _fix_shape(node: Node) -> None:
         shape = node.outputs[0].shape = tuple(b if a is None else a for a, b in known)
     if shape is not None and shape.count(None) <= 1:
         sizes = [-1 if size is None else size for size in shape]
-        node.inputs[1] = constant(np.array(sizes, np.int32), node.inputs[1].node.name)
+        node.inputs[1] = g.constant(np.array(sizes, np.int32), node.inputs[1].node.name)
         return
     if elements is not None and all(e != -1 for e in elements if isinstance(e, int)):
         unknown = [i for i, e in enumerate(elements) if not isinstance(e, int)]
         if len(unknown) == 1:
             elements[unknown[0]] = -1
-            node.inputs[1] = constant(np.array(elements, np.int32), node.inputs[1].node.name)
+            node.inputs[1] = g.constant(np.array(elements, np.int32), node.inputs[1].node.name)
 
 
 def elements_of(value: Value) -> Elements | None:
@@ -205,23 +189,16 @@ def elements_of(value: Value) -> Elements | None:
     if value.constant is not None:
         array = value.constant
         return [int(x) for x in array] if array.ndim == 1 and array.dtype.kind in "iu" else None
-    if value.node.kind == SIZES:
+    if value.node.kind == g.SIZES:
         left = iter(value.node.inputs)
         return [next(left) if size is None else size for size in value.node.attrs["sizes"]]
     return None
 
 
-def _scalar(value: Value) -> Any:
-    """A scalar of sizes: its number, or itself."""
-    array = value.constant
-    return value if array is None else int(array)
-
-
 def _of_shape(node: Node) -> Sequence[Value] | None:
-    given = node.inputs[0]
-    if given.shape is None:
-        return None
-    return [_vector([size_of(given, axis) for axis in range(len(given.shape))], node)]
+    axes = range(len(node.inputs[0].shape or ()))
+    known = node.inputs[0].shape is not None
+    return [_vector([g.size_of(node.inputs[0], i) for i in axes], node)] if known else None
 
 
 def _of_prod(node: Node) -> Sequence[Value] | None:
@@ -230,7 +207,7 @@ def _of_prod(node: Node) -> Sequence[Value] | None:
         return None
     known = int(np.prod([e for e in elements if isinstance(e, int)]))
     unknown = [e for e in elements if not isinstance(e, int)]
-    factors = [*unknown, *([] if known == 1 and unknown else [constant(np.int32(known))])]
+    factors = [*unknown, *([] if known == 1 and unknown else [g.constant(np.int32(known))])]
     product = factors[0]
     for each in factors[1:]:
         product = Node("Mul", f"{node.name}/product", [product, each]).output((), "int32")
@@ -244,8 +221,11 @@ def _moved(node: Node) -> Sequence[Value] | None:
     sizes: Elements = []
     numbers = []
     for value in given:
-        scalar = value.shape == () and _is_of_sizes([value])
-        elements = [_scalar(value)] if scalar else elements_of(value)
+        scalar = value.dtype in _INTEGERS and is_size(value)
+        number = value.constant
+        elements = elements_of(value)
+        if scalar:
+            elements = [value if number is None else int(number)]
         if elements is None or any(place is None for place in places):
             return None
         first, sizes = len(sizes), sizes + elements
@@ -253,27 +233,19 @@ def _moved(node: Node) -> Sequence[Value] | None:
     found = [tensor.numpy() for tensor in compute(node, [*numbers, *places])]
     if any(array.ndim > 1 for array in found):
         return None
-    return [
-        _vector([sizes[i] for i in array], node) if array.ndim else _whole(sizes[int(array)], node)
-        for array in found
-    ]
-
-
-def _is_of_sizes(values: Sequence[Value]) -> bool:
-    """Whether scalars are numbers and sizes, or computed of them."""
-    return all(
-        v.dtype in ("int32", "int64") and (v.constant is not None or is_size(v)) for v in values
-    )
+    moved = [[sizes[i] for i in array] if array.ndim else sizes[int(array)] for array in found]
+    return [each if isinstance(each, Value) else _vector(each, node) for each in moved]
 
 
 def is_size(value: Value) -> bool:
-    """Whether a scalar is a size that is known at run time, or computed of such."""
-    node = value.node
-    if node.kind in _ARITHMETIC and value.shape == ():
-        return _is_of_sizes(node.inputs)
-    return node.kind == SIZE
+    """Whether a scalar is a number, a size that is known at run time, or computed of such."""
+    kind = value.node.kind
+    if kind in _ARITHMETIC and value.shape == ():
+        return all(each.dtype in _INTEGERS and is_size(each) for each in value.node.inputs)
+    return kind == g.SIZE or (kind == g.CONSTANT and value.shape == ())
 
 
+_INTEGERS = ("int32", "int64")
 _ARITHMETIC = ("AddV2", "Sub", "Mul", "FloorDiv", "Maximum", "Minimum", "Cast")
 _MOVES = {"ConcatV2": -1, "ExpandDims": 1, "GatherV2": 1, "Pack": None, "Reshape": 1, "Slice": 1}
 _MOVES |= {"SplitV": 1, "Squeeze": 1, "StridedSlice": 1}
@@ -286,19 +258,39 @@ _OF_SIZES: dict[str, Callable[[Node], Sequence[Value] | None]] = {
 """How sizes come about: a function of a node gives its values, or None for other ones."""
 
 
-def _whole(size: Any, node: Node) -> Value:
-    found: Value = (
-        constant(np.array(size, node.outputs[0].dtype)) if isinstance(size, int) else size
-    )
-    return found
-
-
-def _vector(sizes: Elements, node: Node) -> Value:
-    """The value of a vector of sizes."""
+def _vector(sizes: Elements | int, node: Node) -> Value:
+    """The value of a vector of sizes, or of a number."""
     dtype = node.outputs[0].dtype
-    if all(isinstance(size, int) for size in sizes):
-        return constant(np.array(sizes, dtype), node.name)
+    if isinstance(sizes, int) or all(isinstance(size, int) for size in sizes):
+        return g.constant(np.array(sizes, dtype), node.name)
     known = [size if isinstance(size, int) else None for size in sizes]
     unknown = [size for size in sizes if not isinstance(size, int)]
-    found = Node(SIZES, node.name, unknown, {"sizes": known})
+    found = Node(g.SIZES, node.name, unknown, {"sizes": known})
     return found.output((len(sizes),), dtype)
+
+
+def localize(program: Program) -> None:
+    """Gives each operation that takes a size of a tensor an own one, made in its scope.
+
+    So no part of a program takes or gives a size: Keras passes tensors alone.
+    """
+    made: dict[tuple[object, ...], Value] = {}
+
+    def local(value: Value, scope: tuple[str, ...]) -> Value:
+        node = value.node
+        if node.kind == g.CONSTANT:
+            return value
+        inputs = node.inputs if node.kind == g.SIZE else [local(v, scope) for v in node.inputs]
+        key = (scope, node.kind, *inputs, str(node.attrs))
+        if key not in made:
+            copy = Node(node.kind, "/".join((*scope, "size")), list(inputs), dict(node.attrs))
+            made[key] = copy.output(value.shape, value.dtype)
+        return made[key]
+
+    for node in program.nodes():
+        if node.kind not in g.SOURCES and not any(map(is_of_sizes, node.outputs)):
+            node.inputs = [local(v, node.scope) if is_of_sizes(v) else v for v in node.inputs]
+
+
+def is_of_sizes(value: Value) -> bool:
+    return value.node.kind == g.SIZES or is_size(value)

@@ -302,7 +302,7 @@ def test_the_file_trains_on_jax(optimizer, tmp_path):
     """As the original does, where dropout drops nothing."""
     modes, _ = led_out(normalized(optimizer, 0.5), words, tmp_path / "model")
     converted = convert.of_modes(modes)
-    (tmp_path / "model.py").write_text(converted.written.text)
+    (tmp_path / "model.py").write_text(converted.text)
     given = check._given(converted, samples.Samples([modes.features], [], [], modes.labels))
     (tmp_path / "given.pickle").write_bytes(pickle.dumps(given))
     folders = map(str, [tmp_path, pathlib.Path(check.__file__).parent])
@@ -333,9 +333,9 @@ def test_gradients_that_are_stopped(tmp_path):
 def test_a_gradient_that_the_file_does_not_stop_is_found(tmp_path):
     modes, _ = led_out(stopped, images, tmp_path / "model", steps=0)
     data, converted = samples.of_modes(modes), convert.of_modes(modes)
-    text = converted.written.text
-    converted.written.text = text.replace("ops.stop_gradient(", "(")
-    assert converted.written.text != text
+    text = converted.text
+    converted.text = text.replace("ops.stop_gradient(", "(")
+    assert converted.text != text
     compared = check.check(converted, data, 1e-5, tmp_path)
     wrong = {(c.kind, c.name) for c in compared if not c.agrees}
     names = [("gradient", f"first.{name}") for name in ("bias", "kernel")]
@@ -369,7 +369,7 @@ def test_regularized_cells(kept, penalty, tmp_path):
     modes, training = led_out(model_fn, images, tmp_path / "model")
     assert training.notes == []
     data, converted = samples.of_modes(modes), convert.of_modes(modes)
-    assert ("ops.repeat([0.0, 1.0, 0.0, 0.0], 4)" in converted.written.text) == (not kept)
+    assert ("ops.repeat([0.0, 1.0, 0.0, 0.0], 4)" in converted.text) == (not kept)
     compared = check.check(converted, data, 1e-5, tmp_path)
     assert [c for c in compared if not c.agrees] == []
 

@@ -8,27 +8,18 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.classes import runs
 from tpu_estimator_compat.tools.to_keras.classes.scopes import (
     Scope,
     Scopes,
-    common,
     home,
     matches,
     owner_length,
 )
-from tpu_estimator_compat.tools.to_keras.classes.sizes import localize
-from tpu_estimator_compat.tools.to_keras.graph import (
-    CONSTANT,
-    LAYER,
-    SOURCES,
-    WEIGHT,
-    Layer,
-    Node,
-    Program,
-    Value,
-    Weight,
-)
+from tpu_estimator_compat.tools.to_keras.graph import Layer, Node, Program, Value, Weight
+from tpu_estimator_compat.tools.to_keras.layers.naming import common
+from tpu_estimator_compat.tools.to_keras.simplify import localize
 
 _LARGEST_LITERAL = 16
 """The most elements of a constant that is written as numbers; a larger one becomes a weight."""
@@ -70,7 +61,7 @@ class Part:
         if self.is_run:
             return self.scope[-1].rpartition("_")[0]
         scopes = [
-            *(n.layer.scope for n in self.nodes() if n.kind == LAYER),
+            *(n.layer.scope for n in self.nodes() if n.kind == g.LAYER),
             *map(home, self.weights),
         ]
         first = (each for scope in scopes for each in scope if matches(self.scope[-1], each))
@@ -79,7 +70,7 @@ class Part:
     @property
     def identity(self) -> frozenset[Layer | Weight]:
         """Its layers and weights: two parts of the same ones are calls of one object."""
-        layers = (n.layer for n in self.nodes() if n.kind == LAYER and n.layer.bound)
+        layers = (n.layer for n in self.nodes() if n.kind == g.LAYER and n.layer.bound)
         weights = (weight for part in self.parts() for weight in part.weights)
         return frozenset(itertools.chain(layers, weights))
 
@@ -105,7 +96,7 @@ def taken(item: Node | Part) -> list[Value]:
         return item.inputs
     inner = [v for body in item.bodies.values() for n in body.nodes() for v in taken(n)]
     inner += [v for body in item.bodies.values() for v in body.outputs.values()]
-    return item.inputs + [v for v in inner if v.node.kind == WEIGHT]
+    return item.inputs + [v for v in inner if v.node.kind == g.WEIGHT]
 
 
 def with_bodies(items: Iterable[Node | Part]) -> Iterator[Node | Part]:
@@ -113,14 +104,14 @@ def with_bodies(items: Iterable[Node | Part]) -> Iterator[Node | Part]:
     for item in items:
         yield item
         for body in item.bodies.values() if isinstance(item, Node) else ():
-            yield from with_bodies(body.nodes())
+            yield from body.all_nodes()
 
 
 def bound_weights(nodes: Iterable[Node]) -> set[Weight]:
     """The weights of layers."""
     every = (node for node in with_bodies(nodes) if isinstance(node, Node))
-    layers = (node.layer for node in every if node.kind == LAYER)
-    return {weight for each in layers for bound in each.bound.values() for weight in bound.weights}
+    layers = (node.layer for node in every if node.kind == g.LAYER)
+    return {weight for each in layers for weight in each.weights}
 
 
 def _prepare(program: Program, values: dict[Weight, Value]) -> None:
@@ -129,11 +120,11 @@ def _prepare(program: Program, values: dict[Weight, Value]) -> None:
         for body in node.bodies.values():
             _prepare(body, values)
         array = np.asarray(node.attrs.get("value"))
-        if node.kind == CONSTANT and array.size > _LARGEST_LITERAL:
+        if node.kind == g.CONSTANT and array.size > _LARGEST_LITERAL:
             name = f"{node.name}/table"
             weight = Weight(name, array.shape, array.dtype.name, False, array)
-            node.kind, node.attrs = WEIGHT, {"weight": weight}
-        if node.kind == WEIGHT:
+            node.kind, node.attrs = g.WEIGHT, {"weight": weight}
+        if node.kind == g.WEIGHT:
             first = values.setdefault(node.attrs["weight"], node.outputs[0])
             if first is not node.outputs[0]:
                 program.replace(node.outputs[0], first)
@@ -146,7 +137,7 @@ def _build(program: Program, scopes: Scopes) -> tuple[Part, Part | None]:
         if scope:
             parts[scopes.inner(scope[:-1])].items.append(part)
     for node in program.nodes():
-        if node.kind not in SOURCES:
+        if node.kind not in g.SOURCES:
             parts[scopes.inner(scopes.of[node])].items.append(node)
     _give_weights(scopes, parts)
     users = program.users()
@@ -224,9 +215,9 @@ def _sort(part: Part, built: bool = True) -> Part | None:
     own |= bound_weights(part.nodes())
     outside = (v for item in part.items for v in taken(item) if v not in makers)
     part.inputs = [
-        v for v in dict.fromkeys(outside) if v.node.kind != CONSTANT and v.weight not in own
+        v for v in dict.fromkeys(outside) if v.node.kind != g.CONSTANT and v.weight not in own
     ]
-    calls = (item for item in part.items if isinstance(item, Part) or item.kind == LAYER)
+    calls = (item for item in part.items if isinstance(item, Part) or item.kind == g.LAYER)
     first = (value for each in calls for value in each.inputs[:1])
     main = next((value for value in first if value in part.inputs), None)
     part.inputs.sort(key=lambda value: (value.rank == 0, value is not main))
@@ -238,7 +229,7 @@ def _torn(root: Part) -> Part | None:
     within = {part: set(part.parts()) for part in root.parts()}
     users: dict[Layer | Weight, list[Part]] = {}
     for part in root.parts():
-        layers = [i.layer for i in part.items if isinstance(i, Node) and i.kind == LAYER]
+        layers = [i.layer for i in part.items if isinstance(i, Node) and i.kind == g.LAYER]
         things: list[Layer | Weight] = [each for each in layers if each.bound]
         for thing in dict.fromkeys([*things, *part.weights]):
             users.setdefault(thing, []).append(part)
@@ -254,6 +245,6 @@ def _torn(root: Part) -> Part | None:
 
 def _shape(part: Part) -> tuple[object, ...]:
     """What is equal for two calls of one part."""
-    kinds = [node.layer if node.kind == LAYER else node.kind for node in part.nodes()]
+    kinds = [node.layer if node.kind == g.LAYER else node.kind for node in part.nodes()]
     kinds = [kind if not isinstance(kind, Layer) or kind.bound else kind.cls for kind in kinds]
     return part.identity, len(part.inputs), len(part.outputs), tuple(kinds)

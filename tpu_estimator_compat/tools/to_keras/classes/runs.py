@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tpu_estimator_compat.tools.to_keras.classes.scopes import Scopes, owned
-from tpu_estimator_compat.tools.to_keras.classes.sizes import is_of_sizes
 from tpu_estimator_compat.tools.to_keras.graph import LAYER, Node, Value
+from tpu_estimator_compat.tools.to_keras.simplify import is_of_sizes
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.to_keras.classes import Part

@@ -6,23 +6,15 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from tpu_estimator_compat.tools.to_keras.graph import (
-    LAYER,
-    SIZE,
-    SIZES,
-    SOURCES,
-    WEIGHT,
-    Layer,
-    Node,
-    Program,
-    Weight,
-)
+from tpu_estimator_compat.tools.to_keras import graph as g
+from tpu_estimator_compat.tools.to_keras.graph import Layer, Node, Program, Weight
+from tpu_estimator_compat.tools.to_keras.layers.naming import common
 
 Scope = tuple[str, ...]
 
 _PLUMBING = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Shape", "Slice", "Squeeze"})
 """What makes no class of a scope that has one layer besides, like sizes and activations."""
-_MINOR = _PLUMBING | {"StridedSlice", "Relu", "Tanh", "Sigmoid", "Softmax", "Pack", SIZE, SIZES}
+_MINOR = _PLUMBING | {"StridedSlice", "Relu", "Tanh", "Sigmoid", "Softmax", "Pack", g.SIZE, g.SIZES}
 
 
 def matches(entered: str, scope: str) -> bool:
@@ -41,19 +33,11 @@ def find(scope: Scope, within: Scope) -> int | None:
     return end
 
 
-def common(scopes: Iterable[Scope]) -> Scope:
-    """The innermost scope in which all are."""
-    first, *rest = scopes
-    while any(each[: len(first)] != first for each in rest):
-        first = first[:-1]
-    return first
-
-
 def owned(node: Node) -> list[Layer | Weight]:
     """The layer or the weights that a node uses."""
-    if node.kind == LAYER:
+    if node.kind == g.LAYER:
         return [node.layer]
-    return [v.node.attrs["weight"] for v in node.inputs if v.node.kind == WEIGHT]
+    return [v.node.attrs["weight"] for v in node.inputs if v.node.kind == g.WEIGHT]
 
 
 def home(weight: Weight) -> Scope:
@@ -80,7 +64,7 @@ class Scopes:
     """
 
     def __init__(self, program: Program):
-        self._nodes = [node for node in program.nodes() if node.kind not in SOURCES]
+        self._nodes = [node for node in program.nodes() if node.kind not in g.SOURCES]
         self._users = program.users()
         self.of = {node: self._place(node) for node in self._nodes}
         self._hoist()
@@ -107,7 +91,7 @@ class Scopes:
         self.runs = {new, *(moved.get(scope, scope) for scope in self.runs)}
 
     def _place(self, node: Node) -> Scope:
-        if node.kind != LAYER or not node.layer.bound:
+        if node.kind != g.LAYER or not node.layer.bound:
             return node.scope
         layer = node.layer
         found = find(layer.scope, node.scope)
@@ -121,7 +105,7 @@ class Scopes:
         """Moves what needs no weight, and several scopes use, to where they have it in common."""
         free: set[Node] = set()
         for node in self._nodes:
-            before = all(v.node.kind in SOURCES or v.node in free for v in node.inputs)
+            before = all(v.node.kind in g.SOURCES or v.node in free for v in node.inputs)
             if before and not owned(node) and not node.bodies:
                 free.add(node)
         for node in reversed(self._nodes):

@@ -10,17 +10,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.tools.to_keras.graph import (
-    INPUT,
-    LABEL,
-    TRAINING,
-    Node,
-    Value,
-    Weight,
-    ordered,
-)
-from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
-from tpu_estimator_compat.tools.to_keras.layers.weights import Made
+from tpu_estimator_compat.tools.to_keras import graph as g
+from tpu_estimator_compat.tools.to_keras.graph import Node, Value, Weight
+from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found, Made
 from tpu_estimator_compat.tools.to_keras.reading import computed
 from tpu_estimator_compat.tools.to_keras.simplify import elements_of
 
@@ -138,6 +130,31 @@ def softmax(name: str) -> Builder:
     return build
 
 
+def mean(found: Found, _: Variables) -> Call:
+    measured = found["measured"] if "measured" in found else found["ones"]
+    need(measured.shape == found["x"].shape, found[NODES][0].outputs[0].shape == ())
+    return Call("ops.mean", [found["x"]])
+
+
+def count_nonzero(found: Found, _: Variables) -> Value:
+    """The number of weights that are not zero, as SUM_BY_NONZERO_WEIGHTS takes it."""
+    w, made = found["w"], found[NODES][0].outputs[0]
+    need(made.shape == (), made.node.inputs[0].shape == w.shape)
+    attrs = {"text": f'ops.cast(ops.count_nonzero({{0}}), "{made.dtype}")'}
+    return Node(g.EXPRESSION, made.node.name, [w], attrs).output((), made.dtype)
+
+
+def binary_crossentropy(found: Found, _: Variables) -> Call:
+    inputs = [found["z"], found["x"]]
+    return Call("ops.binary_crossentropy", inputs, options={"from_logits": True})
+
+
+def sparse_crossentropy(found: Found, _: Variables) -> Call:
+    x, z = found["x"], found["z"]
+    need(x.shape, z.shape == sizes(x)[:-1], found[NODES][0].outputs[0].rank == z.rank)
+    return Call("ops.sparse_categorical_crossentropy", [z, x], options={"from_logits": True})
+
+
 def _axes(found: Found) -> tuple[int, ...]:
     axes, rank = found["axes"], len(sizes(found["x"]))
     need(rank)
@@ -183,8 +200,8 @@ def _dense(x: Value, kernel: Made | None) -> Call:
 
 def is_data(x: Value) -> bool:
     """Whether a layer may take a value: one of the program's inputs, and no row's number."""
-    before = {node.kind for node in ordered([x.node])}
-    return bool(x.shape) and not before.isdisjoint((INPUT, LABEL)) and _origin(x) != "OneHot"
+    before = {node.kind for node in g.ordered([x.node])}
+    return bool(x.shape) and not before.isdisjoint((g.INPUT, g.LABEL)) and _origin(x) != "OneHot"
 
 
 def _origin(x: Value) -> str:
@@ -238,7 +255,7 @@ def dropout(found: Found, _: Variables) -> Call:
     pairs = zip(drawn, sizes(x), strict=True)
     noise = tuple(1 if n == 1 and size != 1 else None for n, size in pairs)
     options = {"noise_shape": noise} if any(noise) else {}
-    return Call("layers.Dropout", [x], [_decimal(rate)], options, call={"training": TRAINING})
+    return Call("layers.Dropout", [x], [_decimal(rate)], options, call={"training": g.TRAINING})
 
 
 # normalization
@@ -301,7 +318,7 @@ def _trained(
     need(*weights.values())
     moving = {n: Made(weight, weight.shape) for n, weight in weights.items() if weight}
     call = _normalization(name, {**found, **moving}, shape, extra)
-    call.call = {"training": TRAINING}
+    call.call = {"training": g.TRAINING}
     return call
 
 

@@ -10,8 +10,7 @@ import tensorflow as tf
 from tpu_estimator_compat.tools.to_keras.graph import Node, Value
 from tpu_estimator_compat.tools.to_keras.layers import building as b
 from tpu_estimator_compat.tools.to_keras.layers.building import Call, Variables, need, only
-from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
-from tpu_estimator_compat.tools.to_keras.layers.weights import Made
+from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found, Made
 from tpu_estimator_compat.tools.to_keras.reading import computed
 
 _PADDINGS = {"SAME": "same", "VALID": "valid", "EXPLICIT": "valid"}

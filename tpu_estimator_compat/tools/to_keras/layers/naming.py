@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tpu_estimator_compat.tools.to_keras.graph import Layer, Node
 
@@ -22,10 +23,10 @@ def name_layers(calls: Mapping[Layer, Sequence[Node]]) -> None:
     """Gives each layer its scope and name: those of its variables, or else of its operation."""
     owners: dict[str, set[Layer]] = collections.defaultdict(set)
     for layer in calls:
-        for bound in layer.bound.values():
-            owners.update({w.name: owners[w.name] | {layer} for w in bound.weights})
+        for weight in layer.weights:
+            owners[weight.name].add(layer)
     for layer, nodes in calls.items():
-        names = [w.name for bound in layer.bound.values() for w in bound.weights]
+        names = [weight.name for weight in layer.weights]
         named = _by_weights(names, layer, owners) if names else _by_call(nodes[0], layer)
         layer.scope, layer.name = named
         for node in nodes:
@@ -40,6 +41,12 @@ def _place(node: Node, layer: Layer) -> str:
     return node.name
 
 
+def common(scopes: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """The innermost scope in which all are."""
+    levels = map(set, zip(*scopes, strict=False))
+    return tuple(name for [name] in itertools.takewhile(lambda each: len(each) == 1, levels))
+
+
 def without_number(name: str) -> str:
     """A scope's name without what makes it unique, `_1`."""
     return re.sub(r"_\d+$", "", name)
@@ -49,19 +56,16 @@ def _by_weights(
     names: Sequence[str], layer: Layer, owners: Mapping[str, set[Layer]]
 ) -> tuple[tuple[str, ...], str]:
     paths = [re.sub(r"/part_\d+$", "", name).split("/") for name in names]
-    scope: list[str] = []
-    for parts in zip(*(path[:-1] for path in paths), strict=False):
-        if len(set(parts)) > 1:
-            break
-        scope.append(parts[0])
+    scope = common([path[:-1] for path in paths])
     generic = all(path[-1].lower() in _OF_A_PART for path in paths)
     alone = not any(
-        name.split("/")[:-1] == scope and layer not in found for name, found in owners.items()
+        tuple(name.split("/")[:-1]) == scope and layer not in found
+        for name, found in owners.items()
     )
     if scope and generic and alone:
-        return tuple(scope[:-1]), scope[-1]
+        return scope[:-1], scope[-1]
     [own, *more] = {_ENDING.sub("", path[-1]) for path in paths}
-    return tuple(scope), default_name(layer.cls) if more or own.lower() in _OF_A_PART else own
+    return scope, default_name(layer.cls) if more or own.lower() in _OF_A_PART else own
 
 
 def _by_call(node: Node, layer: Layer) -> tuple[tuple[str, ...], str]:

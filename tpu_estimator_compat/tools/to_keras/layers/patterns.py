@@ -90,6 +90,13 @@ RULES = Rules(
         "copies": "Tile(ExpandDims(x, _), _)",
         "counted": "Less(Range(0, _, 1), ExpandDims(counts, -1))",
         "repeated": "GatherV2(Reshape(copies, _), Squeeze(Where(Reshape(counted, _))), 0)",
+        # losses
+        "ones": "Fill(_, 1) | OnesLike(_)",
+        "zeros": "ZerosLike(_) | 0",
+        "nonzero": "Select(Equal(w, 0), zeros, ones)",
+        "relu": "Select(GreaterEqual(x, zeros), x, zeros)",
+        "below": "Select(GreaterEqual(x, zeros), -x, x)",
+        "sparse_loss": "SparseSoftmaxCrossEntropyWithLogits(Reshape(x, _), Reshape(z, _))",
         # functions
         "cube": "x ** 3 | x * x * x | x * Square(x)",
         "bent": "Tanh(0.7978845608 * (x + 0.044715 * cube))",
@@ -101,10 +108,7 @@ Row = tuple[str, b.Builder]
 OF_SPARSE: list[Row] = [
     ("Select(Tile(empty, _), ZerosLike(bag), bag) | Select(empty, ZerosLike(bag), bag)", bags.bag),
     ("bag", bags.bag),
-    (
-        "SparseToDense(sparse, _, values, number.fill)",
-        bags.dense,
-    ),
+    ("SparseToDense(sparse, _, values, number.fill)", bags.dense),
 ]
 LOOKUPS: list[Row] = [("GatherV2(weight.embeddings, ids, 0)", b.embedding)]
 OTHERS: list[Row] = [
@@ -120,20 +124,25 @@ OTHERS: list[Row] = [
     ("x * Rsqrt(Maximum(Sum(squares, array.axes, keep_dims=True), number.least))", b.normalize),
     ("Transpose(Softmax(Transpose(x, array.order)), array.order)", b.softmax("ops.softmax")),
     ("Transpose(LogSoftmax(Transpose(x, array.order)), array.order)", b.softmax("ops.log_softmax")),
+    ("DivNoNan(Sum(x, _), Sum(ones, _) | Sum(1 * ones, _))", b.mean),
+    ("DivNoNan(Sum(x, _), Cast(Size(measured)) | Size(measured))", b.mean),
+    ("Sum(nonzero * ones, _) | Sum(nonzero, _)", b.count_nonzero),
+    ("(relu - x * z) + Log1p(Exp(below))", b.binary_crossentropy),
+    ("Reshape(sparse_loss, _)", b.sparse_crossentropy),
     # layers
     ("dropped", b.dropout),
     ("x / number.keep * Floor(number.keep + uniform)", b.dropout),
     ("normalized", b.normalization),
     ("Reshape(grouped, _)", b.group_normalization),
     (
-        "Reshape(FusedBatchNorm(flat, _, _, _, _), _) * weight.gamma + weight.beta",
+        "Reshape(FusedBatchNormV3(flat, _, _, _, _), _) * weight.gamma + weight.beta",
         b.flat_normalization,
     ),
     ("x * rms_root * weight.scale", b.rms_normalization),
-    ("FusedBatchNorm(x, gamma, beta, averages, variances)", b.fused_batch_normalization),
+    ("FusedBatchNormV3(x, gamma, beta, averages, variances)", b.fused_batch_normalization),
     ("Reshape(MatMul(Reshape(x, _), weight.kernel, transpose_a=False), shape)", b.dense),
     ("MatMul(x, weight.kernel, transpose_a=False)", b.dense),
-    ("BatchMatMul(x, weight.kernel, adj_x=False)", b.dense),
+    ("BatchMatMulV2(x, weight.kernel, adj_x=False)", b.dense),
     ("Reshape(MatMul(Reshape(x, _), matrix, transpose_a=False), shape)", b.matmul),
     ("Einsum(x, weight.kernel) | Einsum(weight.kernel, x)", b.einsum_dense),
     ("Squeeze(separable) | Squeeze(BiasAdd(separable, weight.bias))", images.separable),

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import collections
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tpu_estimator_compat.tools.to_keras.graph import (
-    FUNCTION,
-    LAYER,
-    SOURCES,
-    Layer,
-    Node,
-    Program,
-    Value,
-    Weight,
-    ordered,
-)
+from tpu_estimator_compat.tools.to_keras import graph as g
+from tpu_estimator_compat.tools.to_keras.graph import Layer, Node, Program, Value, Weight
 from tpu_estimator_compat.tools.to_keras.layers.building import Builder, Call, UnfitError, need
-from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found, Matcher
+from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found, Made, Matcher
 from tpu_estimator_compat.tools.to_keras.layers.naming import name_layers
 from tpu_estimator_compat.tools.to_keras.layers.patterns import STAGES
 from tpu_estimator_compat.tools.to_keras.layers.recurrent import find_recurrent
-from tpu_estimator_compat.tools.to_keras.layers.weights import Made
 from tpu_estimator_compat.tools.to_keras.reading import computed
 
 _ACTIVATIONS = "Elu Relu Relu6 Selu Softplus Softsign Tanh"
 """Those of layers. A loss may take what a sigmoid or softmax is given, in one mode alone."""
-_ADDS = ("BiasAdd", "AddV2", "Add")
 
 
 def recognize(program: Program, variables: Mapping[str, Weight] | None = None) -> None:
@@ -44,7 +33,7 @@ def recognize(program: Program, variables: Mapping[str, Weight] | None = None) -
 
 class _Recognizer:
     def __init__(self, program: Program, variables: Mapping[str, Weight]):
-        self._programs = list(_with_bodies(program))
+        self._programs = list(program.programs())
         self._variables = {**program.weights(), **variables}
         self._known: set[Node] = set()
         self._users: dict[Value, list[Node | Program]] = collections.defaultdict(list)
@@ -55,10 +44,9 @@ class _Recognizer:
         for each in self._programs:
             for node in each.nodes():
                 self._enter(node)
-                if node.kind == LAYER:
+                if node.kind == g.LAYER:
                     self._calls[node.layer].append(node)
-                    weights = [w for bound in node.layer.bound.values() for w in bound.weights]
-                    self._owners.update(dict.fromkeys(weights, node.layer))
+                    self._owners.update(dict.fromkeys(node.layer.weights, node.layer))
             for value in each.outputs.values():
                 self._users[value].append(each)
 
@@ -66,7 +54,7 @@ class _Recognizer:
         for stage in STAGES:
             for program in self._programs:
                 for node in reversed(program.nodes()):
-                    if node.kind not in SOURCES:
+                    if node.kind not in g.SOURCES:
                         self._match(node, stage)
         for layer in list(self._calls):
             self._fold_bias(layer)
@@ -75,9 +63,7 @@ class _Recognizer:
         name_layers(self._calls)
 
     def _match(self, node: Node, stage: Sequence[tuple[Matcher, Builder]]) -> None:
-        if not node.outputs or not self._users[node.outputs[0]]:
-            return
-        if any(self._users[value] for value in node.outputs[1:]):
+        if [value for value in node.outputs if self._users[value]] != node.outputs[:1]:
             return
         for matcher, build in stage:
             for found in matcher(node.outputs[0], {}):
@@ -90,12 +76,8 @@ class _Recognizer:
     def _is_closed(self, found: Found) -> bool:
         """Whether nobody else takes a value of the operations before the last."""
         nodes: list[Any] = [*found[NODES]]
-        return all(
-            user in nodes
-            for node in nodes[1:]
-            for value in node.outputs
-            for user in self._users[value]
-        )
+        inner = [value for node in nodes[1:] for value in node.outputs]
+        return all(user in nodes for value in inner for user in self._users[value])
 
     def _place(self, call: Call | Value, old: Node) -> None:
         """Puts a call in an operation's place."""
@@ -105,11 +87,11 @@ class _Recognizer:
             return
         if call.name.startswith("ops."):
             attrs = {"function": call.name, "options": call.options}
-            node = Node(FUNCTION, old.name, call.inputs, attrs, place=old.place)
+            node = Node(g.FUNCTION, old.name, call.inputs, attrs, place=old.place)
             self._replace(made, node.output(made.shape, made.dtype))
             return
         layer = self._layer_of(call, old)
-        node = Node(LAYER, old.name, call.inputs, {"layer": layer}, place=old.place)
+        node = Node(g.LAYER, old.name, call.inputs, {"layer": layer}, place=old.place)
         if old.attrs.get("is_training"):  # its average of variances is another than Keras'
             node.attrs["fused"] = True
         self._calls[layer].append(node)
@@ -122,16 +104,13 @@ class _Recognizer:
             "float" in dtype or call.after,
             all(made.weight.dtype == dtype for made in call.bound.values()),
         )
-        options = (
-            call.options
-            if dtype == "float32" or "int" in dtype
-            else {**call.options, "dtype": dtype}
-        )
+        other = {} if dtype == "float32" or "int" in dtype else {"dtype": dtype}
+        options = {**call.options, **other}
         key = (call.name, repr(call.args), repr(options), tuple(call.bound.items()))
         if call.bound and key in self._layers:
             return self._layers[key]
         need(not any(made.weight in self._owners for made in call.bound.values()))
-        layer = Layer(call.name, "", (), call.args, dict(options), {}, call.call)
+        layer = Layer(call.name, "", (), call.args, options, {}, call.call)
         self._layers[key] = layer
         for path, made in call.bound.items():
             self._bind(layer, path, made)
@@ -190,7 +169,7 @@ class _Recognizer:
         return found
 
     def _bias_of(self, layer: Layer, node: Node, add: Node | None) -> Made | None:
-        if add is None or add.kind not in _ADDS:
+        if add is None or add.kind not in ("AddV2", "BiasAdd"):
             return None
         given = [value for value in add.inputs if value is not node.outputs[0]]
         made = Made.of(given[0]) if len(given) == 1 else None
@@ -224,7 +203,8 @@ class _Recognizer:
         """Lets a layer's calls take the place of the operations after them."""
         for node, user in zip(self._calls[layer], users, strict=True):
             assert user is not None
-            self._replace(user.outputs[0], self._again(node, user))
+            old, node.outputs = user.outputs[0], []
+            self._replace(old, node.output(old.shape, old.dtype))
 
     # the graph
 
@@ -241,11 +221,6 @@ class _Recognizer:
         """The only one that takes a node's first value, once."""
         users = self._users[node.outputs[0]]
         return users[0] if len(users) == 1 and isinstance(users[0], Node) else None
-
-    def _again(self, node: Node, like: Node) -> Value:
-        """A new value of a node in place of its old one."""
-        node.outputs = []
-        return node.output(like.outputs[0].shape, like.outputs[0].dtype)
 
     def _replace(self, old: Value, new: Value) -> None:
         """Gives the users of a value another one."""
@@ -267,13 +242,6 @@ class _Recognizer:
             if node in self._users[value]:
                 self._users[value].remove(node)
             self._forget(value.node)
-
-
-def _with_bodies(program: Program) -> Iterator[Program]:
-    yield program
-    for node in ordered(value.node for value in program.outputs.values()):
-        for body in node.bodies.values():
-            yield from _with_bodies(body)
 
 
 def _activation(node: Node, user: Node | None) -> str | None:

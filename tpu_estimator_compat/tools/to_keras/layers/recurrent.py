@@ -34,22 +34,17 @@ class Gates:
     Attributes:
       rows: of the kernels, those for the input or for the state; None for biases.
       order: for each gate of Keras, its number in the variables.
-      forget: what TensorFlow adds to gate 1 of Keras in each step.
     """
 
     units: int
     rows: tuple[int | None, int | None] | None
     order: tuple[int, ...]
-    forget: float = 0.0
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
         rows = slice(None) if self.rows is None else slice(*self.rows)
         parts = [a[rows] for a in arrays]
         pieces = [p for a in parts for p in np.split(a, a.shape[-1] // self.units, axis=-1)]
-        made = np.concatenate([pieces[i] for i in self.order], axis=-1)
-        if self.forget:
-            made[..., self.units : 2 * self.units] += self.forget
-        return made
+        return np.concatenate([pieces[i] for i in self.order], axis=-1)
 
 
 _CELLS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
@@ -80,13 +75,12 @@ class _Cell:
 
 def find_recurrent(program: g.Program) -> None:
     """Replaces each scan of recurrent cells, in place."""
-    for node in program.nodes():
-        for body in node.bodies.values():
-            find_recurrent(body)
-        if node.kind == g.SCAN and node.attrs["read"] == 1:
-            with contextlib.suppress(UnfitError):
-                scan = _Scan(program, node)
-                scan.replace(scan.cells())
+    for each in program.programs():
+        for node in each.nodes():
+            if node.kind == g.SCAN and node.attrs["read"] == 1:
+                with contextlib.suppress(UnfitError):
+                    scan = _Scan(each, node)
+                    scan.replace(scan.cells())
 
 
 class _Scan:
@@ -156,7 +150,7 @@ class _Scan:
         weights = {each.weight for each in made}
         need(len(weights) == len(made), not any(each.arranged for each in made))
         own = set(self.step.nodes())
-        for node in _all_nodes(self.program):
+        for node in self.program.all_nodes():
             need(node in own or all(value.weight not in weights for value in node.inputs))
         need(all(value.weight not in weights for value in self.program.outputs.values()))
 
@@ -212,16 +206,18 @@ class _Scan:
         options = {**options, **{k: True for k, v in flags.items() if v}}
         options |= {"dtype": x.dtype} if x.dtype != "float32" else {}
         layer = g.Layer(cls, "", (), [units], options)
-        forget = cell.found.get("forget_bias", 0.0)
         if "recurrent_kernel" in cell.found:
             names = ("kernel", "bias", "recurrent_kernel")
             layer.bound = {f"cell.{k}": g.Bound([w]) for k, w in zip(names, weights, strict=True)}
         else:
             size = cell.found["kernel"].shape[0] - units
+            forget = cell.found.get("forget_bias")  # TensorFlow adds it in each step
+            gates = np.array([0, forget or 0, 0, 0], np.float32)
+            added = np.repeat(gates, units) if forget else None
             layer.bound = {
                 "cell.kernel": g.Bound(weights[::2], Gates(units, (0, size), order)),
                 "cell.recurrent_kernel": g.Bound(weights[::2], Gates(units, (size, None), order)),
-                "cell.bias": g.Bound(weights[1::2], Gates(units, None, order, forget)),
+                "cell.bias": g.Bound(weights[1::2], Gates(units, None, order), added),
             }
         layer.call = {} if mask is None else {"mask": mask}
         inputs = [x, *layer.call.values()]
@@ -286,8 +282,3 @@ def _swaps(node: Node) -> bool:
     """Whether an operation exchanges the first two dimensions of three."""
     order = node.inputs[1].constant if node.kind == "Transpose" else None
     return order is not None and order.tolist() == [1, 0, 2]
-
-
-def _all_nodes(program: g.Program) -> list[Node]:
-    inner = [n for node in program.nodes() for b in node.bodies.values() for n in _all_nodes(b)]
-    return [*program.nodes(), *inner]

@@ -29,17 +29,16 @@ _TITLE = "A Keras model, written of a TensorFlow graph by to-keras."
 
 @dataclasses.dataclass
 class Written:
-    """A file's text, and by the attribute path in its model, what each weight is made of."""
+    """A program as a file; by the attribute path in its model, what each weight is made of."""
 
     text: str
     weights: dict[str, Bound]
+    program: Program
+    training: Training | None
+    notes: Sequence[str]
 
 
-def write(
-    program: Program,
-    training: Training | None = None,
-    notes: Sequence[str] = (),
-) -> Written:
+def write(program: Program, training: Training | None = None, notes: Sequence[str] = ()) -> Written:
     """Writes the file of a program, and of what trains it."""
     root = divide(program)
     made = classes_of(root)
@@ -60,7 +59,8 @@ def write(
     code += _model(model, program, metrics, methods)
     code += _make_model(training)
     code = [*helpers.sources(code), *code]
-    return Written(_file(_marked(code), notes), dict(model.weights(root)))
+    text = _file(_marked(code), notes)
+    return Written(text, dict(model.weights(root)), program, training, notes)
 
 
 def _marked(code: list[str]) -> list[str]:

@@ -11,25 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
+from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.classes import Part, bound_weights, taken, with_bodies
-from tpu_estimator_compat.tools.to_keras.control_flow import BRANCHES, LOOPS
-from tpu_estimator_compat.tools.to_keras.graph import (
-    INPUT,
-    LAYER,
-    SCAN,
-    SIZES,
-    SOURCES,
-    Bound,
-    Layer,
-    Node,
-    Program,
-    Value,
-    Weight,
-)
+from tpu_estimator_compat.tools.to_keras.graph import Bound, Layer, Node, Program, Value, Weight
 from tpu_estimator_compat.tools.to_keras.layers.naming import base_of, name_of
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.operations import FIRST_ALONE, expression
-from tpu_estimator_compat.tools.to_keras.text import chains, flow
+from tpu_estimator_compat.tools.to_keras.text import flow
 from tpu_estimator_compat.tools.to_keras.text.body import (
     TOKEN,
     Body,
@@ -93,7 +81,7 @@ class Builder:
         sources = [*program.inputs.values(), *program.labels.values()]
         taken = set(re.findall(r"\w+", " ".join(v.node.attrs["text"] for v in sources)))
         self.body = Body(self.body.part, taken, members=self.body.members)
-        items: list[Node | Part] = [n for n in program.nodes() if n.kind not in SOURCES]
+        items: list[Node | Part] = [n for n in program.nodes() if n.kind not in g.SOURCES]
         self._uses, self._gives_one = {}, len(program.outputs) == 1
         self._count(items, list(program.outputs.values()))
         for value in sources:
@@ -113,7 +101,7 @@ class Builder:
     def _count(self, items: Sequence[Node | Part], outputs: Sequence[Value]) -> None:
         for item in reversed(items):
             for value in taken(item):
-                users = self.users(item.outputs[0]) if _is(item, SIZES) else [item]
+                users = self.users(item.outputs[0]) if _is(item, g.SIZES) else [item]
                 self._uses.setdefault(value, []).extend(users)
         for value in outputs:
             self._uses.setdefault(value, []).append(None)
@@ -121,9 +109,9 @@ class Builder:
     def _run(self, items: Sequence[Node | Part]) -> None:
         items = list(items)
         while items:
-            chain = chains.first(self, items)
+            chain = flow.chain_of(self, items)
             if len(chain) > 1:
-                chains.write(self, chain)
+                flow.write_chain(self, chain)
             else:
                 self._item(items[0])
             items = items[len(chain) :]
@@ -151,7 +139,9 @@ class Builder:
         """A statement that names values, in groups as the expression gives them."""
         values = [value for group in groups for value in group if value is not None]
         tokens = {value: self.token(value, hint) for value in values}
-        names = [[tokens[v] if v in tokens and self.users(v) else "_" for v in g] for g in groups]
+        names = [
+            [tokens[v] if v in tokens and self.users(v) else "_" for v in each] for each in groups
+        ]
         left = ", ".join(flow.tuple_of(group) for group in names)
         left = "_" if not re.search(r"[^_, ()]", left) else left
         made = [token for token in tokens.values() if token in left]
@@ -161,23 +151,21 @@ class Builder:
         """Whether a value is written where it is used, instead of being named."""
         short = TOKEN.sub("ab", text).replace(", training=training", "")
         users, length = self.users(value), len(short)
-        if _is(item, SIZES) or len(users) != 1:
-            return _is(item, SIZES)
-        if _is_call(item) and self._is_read(item):
-            return False  # the call makes the weight
+        if _is(item, g.SIZES) or len(users) != 1:
+            return _is(item, g.SIZES)
+        if _is_call(item):
+            weights = bound_weights(item.nodes() if isinstance(item, Part) else [item])
+            if any(v.weight in weights for v in self._uses if v.weight is not None):
+                return False  # the call makes a weight that others read
         user = users[0]
         if user is None:
             return self._gives_one or length < _INLINE
         if isinstance(user, Node) and user.bodies:
-            return user.kind in BRANCHES and user.inputs[0] is value and length < _INLINE
+            return user.kind == g.BRANCH and user.inputs[0] is value and length < _INLINE
         if _is_call(item):
             return not _is_call(user) and length < _INLINE // 2
-        return length < _INLINE and _depth(text) < _DEEPEST
-
-    def _is_read(self, item: Node | Part) -> bool:
-        """Whether others read a weight of the layers that an item calls."""
-        weights = bound_weights(item.nodes() if isinstance(item, Part) else [item])
-        return any(v.weight in weights for v in self._uses if v.weight is not None)
+        depths = itertools.accumulate((c in "([") - (c in ")]") for c in text)
+        return length < _INLINE and max(depths) < _DEEPEST
 
     def ref(self, value: Value) -> str:
         """The text of a value."""
@@ -204,7 +192,7 @@ class Builder:
             given = [self.ref(v) for v in item.inputs]
             given += ["training=training"] if self.made[item].trains else []
             return f"{self.object(item)}({', '.join(given)})"
-        if item.kind != LAYER:
+        if item.kind != g.LAYER:
             return expression(item, [self.ref(v) for v in item.inputs])
         return f"{self.object(item)}({self._call(item)})"
 
@@ -236,7 +224,7 @@ class Builder:
             things: Iterable[tuple[str, Layer | Weight]] = ()
             if isinstance(item, Part):
                 things = self.made[item].things(item)
-            elif item.kind == LAYER and item.layer is not thing:
+            elif item.kind == g.LAYER and item.layer is not thing:
                 things = [("", item.layer)]
             for path, each in things:
                 bound = each.bound if isinstance(each, Layer) else {}
@@ -271,7 +259,7 @@ class Builder:
             name = self._layer_name(first.layer)
             member = Member(token, name, cls, [*layers], arguments, positional)
         if len(items) > 1:
-            member.name = _plural(base_of(member.name))
+            member.name = f"{base_of(member.name).removesuffix('s')}s"
         self.body.members.append(member)
         return member
 
@@ -280,7 +268,7 @@ class Builder:
         name = name_of(layer.name)
         if not (is_like(base_of(name), layer.cls) and layer.scope and layer.bound):
             return name
-        own = [i.layer for i in self.body.part.items if isinstance(i, Node) and i.kind == LAYER]
+        own = [i.layer for i in self.body.part.items if isinstance(i, Node) and i.kind == g.LAYER]
         others = {each for each in own if each is not layer and each.bound}
         around = [*self.body.part.scope[-1:], *(each.name for each in others)]
         alone = all(each.scope[: len(layer.scope)] != layer.scope for each in others)
@@ -320,7 +308,7 @@ class Builder:
                 self.body.statements.append(unpack)
         values = [value for group in results for value in group]
         inner = Program({}, {str(i): value for i, value in enumerate(values)}).nodes()
-        items = [node for node in inner if node.kind not in SOURCES]
+        items = [node for node in inner if node.kind not in g.SOURCES]
         self._count(items, values)
         one, self._gives_one = self._gives_one, len(values) == 1
         self._run(items)
@@ -358,16 +346,11 @@ def _is(item: Node | Part | None, kind: str) -> bool:
 
 
 def _is_call(item: Node | Part | None) -> bool:
-    return isinstance(item, Part) or _is(item, LAYER)
+    return isinstance(item, Part) or _is(item, g.LAYER)
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, Value) for each in value)
-
-
-def _depth(text: str) -> int:
-    levels = itertools.accumulate((c in "([") - (c in ")]") for c in text)
-    return max(levels, default=0)
 
 
 @functools.cache
@@ -378,18 +361,13 @@ def parameters_of(cls: Any) -> dict[str, Any]:
     return {name: parameter.default for name, parameter in parameters.items()}
 
 
-def _plural(name: str) -> str:
-    return name if name.endswith("s") else f"{name}s"
-
-
 def _hint_of_input(value: Value) -> str:
     """For an argument of a call: a feature's name, or a weight's."""
     if value.weight is not None:
         return "=" + base_of(value.weight.name.split("/")[-1])
-    if value.node.kind == INPUT and not value.node.attrs["key"].isdigit():
+    if value.node.kind == g.INPUT and not value.node.attrs["key"].isdigit():
         return f"={value.node.attrs['key']}"
     return hint_of_place(value.node)
 
 
-_FLOW = dict.fromkeys(BRANCHES, flow.branches) | dict.fromkeys(LOOPS, flow.loop)
-_FLOW[SCAN] = flow.scan
+_FLOW = {g.BRANCH: flow.branches, g.LOOP: flow.loop, g.SCAN: flow.scan}

@@ -9,15 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.tools.to_keras.graph import (
-    EXPRESSION,
-    LAYER,
-    WEIGHT,
-    Bound,
-    Code,
-    Program,
-    Value,
-)
+from tpu_estimator_compat.tools.to_keras import graph as g
+from tpu_estimator_compat.tools.to_keras.graph import Bound, Code, Program, Value
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.training import (
@@ -27,9 +20,13 @@ from tpu_estimator_compat.tools.to_keras.training import (
     optimizers,
     steps,
 )
-from tpu_estimator_compat.tools.to_keras.training.losses import Cut
+from tpu_estimator_compat.tools.to_keras.training.losses import (
+    Cut,
+    put_back,
+    set_apart,
+    write_loops,
+)
 from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged
-from tpu_estimator_compat.tools.to_keras.training.penalties import put_back, set_apart, write_loops
 
 
 def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
@@ -63,10 +60,16 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
             training.classes.append(each.source)
         program = cut.program(outputs)
         for node in program.nodes():
-            if node.kind == EXPRESSION and "training" in node.attrs["text"]:
+            if node.kind == g.EXPRESSION and "training" in node.attrs["text"]:
                 program.replace(node.outputs[0], node.inputs[1])
         training.metrics.append(Metric(name, made, program))
-    training.program = _program(cut.outputs)
+    training.program = Program({}, cut.outputs)
+    for node in training.program.nodes():
+        if node.kind == g.INPUT:
+            training.program.inputs[node.attrs["key"]] = node.outputs[0]
+        if node.kind == g.LAYER and node.attrs.get("fused"):
+            node.layer.cls = "FusedBatchNormalization"
+            training.classes += [] if _FUSED_CLASS in training.classes else [_FUSED_CLASS]
     optimizers.describe(modes.modes[ModeKeys.TRAIN], step, modes.weights, training)
     bound = _bound(training.program)
     write_loops(training.loss, bound)
@@ -78,17 +81,7 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
                 f"The file has no loss: it regularizes {', '.join(left)}, which Keras holds in "
                 "another form, such as with the bias of forget gates added. Write compute_loss."
             )
-    _name_fused(training)
     return training
-
-
-def _name_fused(training: Training) -> None:
-    """Writes the class of batch normalizations by TensorFlow's fused kernel."""
-    for node in training.program.nodes():
-        if node.kind == LAYER and node.attrs.get("fused"):
-            node.layer.cls = "FusedBatchNormalization"
-            if _FUSED_CLASS not in training.classes:
-                training.classes.append(_FUSED_CLASS)
 
 
 def _merged(
@@ -138,27 +131,16 @@ def _programs(
     return found, programs
 
 
-def _program(outputs: dict[str, Value]) -> Program:
-    program = Program({}, outputs)
-    for node in program.nodes():
-        if node.kind == "Input":
-            program.inputs[node.attrs["key"]] = node.outputs[0]
-    return program
-
-
 def _bound(program: Program) -> dict[str, dict[str, Bound]]:
     """What trainable weights are bound to, by their names in Keras and their own."""
     found: dict[str, dict[str, Bound]] = {}
     for node in program.nodes():
-        if node.kind == WEIGHT and node.attrs["weight"].trainable:
-            weight = node.attrs["weight"]
-            found.setdefault("", {})[weight.name] = Bound([weight])
-        if node.kind == LAYER:
-            for path, bound in node.layer.bound.items():
-                for weight in (w for w in bound.weights if w.trainable):
-                    found.setdefault(path.rsplit(".", 1)[-1], {})[weight.name] = bound
-    owned = {name for key, each in found.items() if key for name in each}
-    alone = {name: b for name, b in found.pop("", {}).items() if name not in owned}
+        for path, bound in node.layer.bound.items() if node.kind == g.LAYER else ():
+            for weight in (w for w in bound.weights if w.trainable):
+                found.setdefault(path.rsplit(".", 1)[-1], {})[weight.name] = bound
+    owned = {name for each in found.values() for name in each}
+    weights = [n.attrs["weight"] for n in program.nodes() if n.kind == g.WEIGHT]
+    alone = {w.name: Bound([w]) for w in weights if w.trainable and w.name not in owned}
     return {**found, "": alone} if alone else found
 
 
@@ -186,7 +168,7 @@ def _set_momentum(step: steps.Step, program: Program, notes: list[str]) -> None:
             numbers = [steps.number(t) for t in op.inputs[1].op.inputs]
             decays[op.inputs[0].op.name] = next((n for n in numbers if n is not None), None)
     for node in program.nodes():
-        if node.kind != LAYER or "moving_mean" not in node.layer.bound or not node.layer.call:
+        if node.kind != g.LAYER or "moving_mean" not in node.layer.bound or not node.layer.call:
             continue
         [weight] = node.layer.bound["moving_mean"].weights
         if decays.get(weight.name) is None:

@@ -13,29 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.tools.to_keras.graph import (
-    EXPRESSION,
-    INPUT,
-    LABEL,
-    LAYER,
-    TRAINING,
-    Code,
-    Layer,
-    Node,
-    Program,
-    Value,
-    ordered,
-)
+from tpu_estimator_compat.tools.to_keras import graph as g
+from tpu_estimator_compat.tools.to_keras.graph import Code, Layer, Node, Program, Value
 
 _NOISE = ("Dropout", "GaussianNoise")
-_SUMS = frozenset({"Add", "AddN", "AddV2", "Mul", "Sub"})
+_SUMS = frozenset({"AddN", "AddV2", "Mul", "Sub"})
 _IGNORED = frozenset({"shared_name"})
 _KEPT_WITH_BODIES = frozenset({"carried", "length", "read"})
 
 
 def is_noise(node: Node) -> bool:
     """Whether a node is a layer that does nothing but in training."""
-    return node.kind == LAYER and any(kind in node.layer.cls for kind in _NOISE)
+    return node.kind == g.LAYER and any(kind in node.layer.cls for kind in _NOISE)
 
 
 class Numbers:
@@ -69,11 +58,11 @@ class Numbers:
 
 def operation(node: Node) -> Hashable:
     """What a node does with its inputs, for a comparison."""
-    if node.kind in (INPUT, LABEL):
+    if node.kind in (g.INPUT, g.LABEL):
         return node.kind, node.attrs["key"]
     if "weight" in node.attrs:
         return node.kind, node.attrs["weight"].name
-    if node.kind == LAYER:
+    if node.kind == g.LAYER:
         return node.kind, _layer(node), node.name if is_noise(node) else ""
     attrs = {k: v for k, v in node.attrs.items() if not k.startswith("_")}
     # Random numbers and tables are the same by name alone.
@@ -124,7 +113,7 @@ class Merged:
 
     def __init__(self, train: Sequence[Value], others: Sequence[Value], *, aligns: bool = True):
         self._numbers = Numbers()
-        trained, used = (ordered(v.node for v in values) for values in (train, others))
+        trained, used = (g.ordered(v.node for v in values) for values in (train, others))
         self._numbers.add(trained, trains=True)
         self._numbers.add(used)
         self._trained, self._used = set(trained), set(used)
@@ -162,7 +151,7 @@ class Merged:
         calls: list[dict[Hashable, dict[Any, Node]]] = [{}, {}]
         for found, nodes in zip(calls, (trained, used), strict=True):
             for node in nodes:
-                if node.kind == LAYER and node.layer.bound:
+                if node.kind == g.LAYER and node.layer.bound:
                     number = self._numbers[node.outputs[0]]
                     found.setdefault(operation(node), {}).setdefault(number, node)
         for key, mine in calls[0].items():
@@ -207,14 +196,16 @@ class Merged:
             return mine
         else_ = self._of_other(other)
         if (mine, else_) not in self._selected:
-            node = Node(EXPRESSION, f"{train.node.name}/training", [mine, else_])
+            node = Node(g.EXPRESSION, f"{train.node.name}/training", [mine, else_])
             node.attrs["text"], node.place = "{0} if training else {1}", train.node.place
-            shape = mine.shape if mine.shape == else_.shape else _common(mine.shape, else_.shape)
-            self._selected[mine, else_] = node.output(shape, mine.dtype)
+            pairs = zip(mine.shape or (), else_.shape or (), strict=False)
+            shape = tuple(a if a == b else None for a, b in pairs)
+            same = mine.rank == else_.rank is not None
+            self._selected[mine, else_] = node.output(shape if same else None, mine.dtype)
         return self._selected[mine, else_]
 
     def _of_train(self, value: Value) -> Value:
-        for node in ordered([value.node]):
+        for node in g.ordered([value.node]):
             if node in self._made:
                 continue
             if node in self._entered:
@@ -230,7 +221,7 @@ class Merged:
         return self._made_of(value)
 
     def _of_other(self, value: Value) -> Value:
-        for node in ordered([value.node]):
+        for node in g.ordered([value.node]):
             if node in self._made:
                 continue
             number = self._numbers[node.outputs[0]]
@@ -251,18 +242,12 @@ class Merged:
         made = dataclasses.replace(node, inputs=inputs, outputs=[], attrs=dict(node.attrs))
         for value in node.outputs:
             made.output(value.shape, value.dtype)
-        if node.kind == LAYER:
+        if node.kind == g.LAYER:
             made.attrs["layer"] = self._one_layer(node, made)
-        for body in node.bodies.values():
-            self._share_layers(body)
+        for inner in (n for body in node.bodies.values() for n in body.all_nodes()):
+            if inner.kind == g.LAYER:
+                inner.attrs["layer"] = self._one_layer(inner, inner)
         return made
-
-    def _share_layers(self, body: Program) -> None:
-        for node in body.nodes():
-            if node.kind == LAYER:
-                node.attrs["layer"] = self._one_layer(node, node)
-            for inner in node.bodies.values():
-                self._share_layers(inner)
 
     def _one_layer(self, node: Node, made: Node) -> Layer:
         """The layer of all calls, of both sides, that are calls of one."""
@@ -290,20 +275,14 @@ class Merged:
         if node not in self._trained:
             return Code(str(infers))
         if other is not None and trains != infers:
-            return TRAINING if trains else Code("not training")
-        return TRAINING if trains and other is None else Code(str(trains))
+            return g.TRAINING if trains else Code("not training")
+        return g.TRAINING if trains and other is None else Code(str(trains))
 
 
 def _trains(node: Node) -> bool:
     """Whether a layer has the form of training, whatever the mode."""
-    return is_noise(node) or (node.kind == LAYER and node.layer.call.get("training") is not None)
+    return is_noise(node) or (node.kind == g.LAYER and node.layer.call.get("training") is not None)
 
 
 def _same(a: Node, b: Node) -> bool:
     return a.kind == b.kind and len(a.inputs) == len(b.inputs) and operation(a) == operation(b)
-
-
-def _common(a: Any, b: Any) -> Any:
-    if a is None or b is None or len(a) != len(b):
-        return None
-    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))

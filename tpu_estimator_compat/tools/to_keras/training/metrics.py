@@ -89,14 +89,12 @@ def recorded(calls: list[Call]) -> Iterator[None]:
 
         return call
 
-    before = [getattr(owner, name) for owner, name in places]
-    try:
-        for (owner, name), own in zip(places, before, strict=True):
+    with contextlib.ExitStack() as stack:
+        for owner, name in places:
+            own = getattr(owner, name)
+            stack.callback(setattr, owner, name, own)
             setattr(owner, name, recording(own))
         yield
-    finally:
-        for (owner, name), own in zip(places, before, strict=True):
-            setattr(owner, name, own)
 
 
 def find(metrics: dict[str, Any], calls: list[Call]) -> tuple[dict[str, Found], list[str]]:
@@ -160,14 +158,8 @@ class _Given:
 def _unbroadcast(weights: tf.Tensor) -> tf.Tensor | None:
     """Weights before they were multiplied by ones of the values' shape; None for ones."""
     if weights.op.type == "Mul":
-        first, second = map(_unbroadcast, weights.op.inputs)
-        return (
-            weights
-            if first is not None and second is not None
-            else first
-            if second is None
-            else second
-        )
+        factors = [each for each in map(_unbroadcast, weights.op.inputs) if each is not None]
+        return weights if len(factors) > 1 else next(iter(factors), None)
     value = tf.get_static_value(weights.op.inputs[1] if weights.op.type == "Fill" else weights)
     is_one = weights.op.type == "OnesLike" or (value is not None and bool((value == 1).all()))
     return None if is_one else weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -132,7 +132,7 @@ def _describe(mode: Mode, weights: dict[str, Weight], step: Step, training: Trai
         short, of = base.rpartition(".")[2], base
         base, source = f"Dense{short}", _SPARSE_CLASS
         if slots and first.row.cls not in _SAME_FOR_ROWS:
-            if set(_embeddings(training.program)) != sparse:
+            if _embeddings(training.program) != sparse:
                 raise UnlikeKerasError("it updates rows of variables that are no embeddings alone.")
             base, source = f"{short}OfRows", _ROWS_CLASS
         listed = "".join(f"self.{slot}, " for slot in slots).strip()
@@ -180,12 +180,11 @@ def _common_numbers(updates: list[Update], weights: dict[str, Weight]) -> dict[s
     return numbers[0]
 
 
-def _embeddings(program: Program) -> Iterator[str]:
+def _embeddings(program: Program) -> set[str]:
     """The names of trainable weights that are tables of embeddings in Keras."""
-    for node in program.nodes():
-        for path, bound in node.layer.bound.items() if node.kind == LAYER else ():
-            if path.rpartition(".")[2] == "embeddings":
-                yield from (weight.name for weight in bound.weights if weight.trainable)
+    layers = (node.layer for node in program.nodes() if node.kind == LAYER)
+    found = (w for each in layers if "embeddings" in each.bound for w in each.weights)
+    return {weight.name for weight in found if weight.trainable}
 
 
 def _numbers(update: Update, weights: dict[str, Weight]) -> dict[str, Any]:

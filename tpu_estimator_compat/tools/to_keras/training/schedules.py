@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.tools.to_keras.graph import SOURCES, WEIGHT, Program, Value, Weight
+from tpu_estimator_compat.tools.to_keras.classes import Part
+from tpu_estimator_compat.tools.to_keras.graph import INPUT, WEIGHT, Program, Value, Weight
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Rules
 from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.operations import expression, refused
+from tpu_estimator_compat.tools.to_keras.operations import refused
 from tpu_estimator_compat.tools.to_keras.reading import read
 from tpu_estimator_compat.tools.to_keras.script import Mode
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
-from tpu_estimator_compat.tools.to_keras.training.losses import assigned_name
+from tpu_estimator_compat.tools.to_keras.text.builder import Builder
+from tpu_estimator_compat.tools.to_keras.text.equal import single
 
 _STEP = tf.compat.v1.GraphKeys.GLOBAL_STEP
 _COMPARISONS = frozenset({"Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual"})
@@ -72,7 +74,12 @@ def schedule(
         return known, False, []
     if lines := refused(program):
         raise ValueError("its rate has no form in Keras: " + "; ".join(lines))
-    body = "\n".join(f"        {line}" for line in _statements(program))
+    for node in program.nodes():
+        if node.kind == WEIGHT:  # the global step
+            node.kind, node.attrs = INPUT, {"text": "step"}
+            program.inputs["step"] = node.outputs[0]
+    method = single(Builder(Part(()), {}).as_method(program, ["return {rate}"]), "")
+    body = "\n".join(f"        {line}" for line in method.call())
     return "LearningRate()", False, [_CLASS.format(lines=body)]
 
 
@@ -140,25 +147,3 @@ def _rates(mode: Mode, rate: tf.Tensor, steps: list[int]) -> list[Any]:
             step.load(number, mode.session)
             found.append(mode.session.run(captured))
     return found[:-1]
-
-
-def _statements(program: Program) -> list[str]:
-    """The statements that compute and return the only output of a program of the step."""
-    texts: dict[Value, str] = {}
-    lines: list[str] = []
-    users = program.users()
-    [root] = program.outputs.values()
-    for node in program.nodes():
-        first = node.outputs[0]
-        if node.kind in SOURCES:
-            texts[first] = "step" if node.kind == WEIGHT else literal(node.attrs["value"])
-            continue
-        text = expression(node, [texts[value] for value in node.inputs])
-        if first is not root and (len(users[first]) > 1 or len(text) > 60):
-            name = assigned_name(node.place)
-            if not name or any(line.startswith(f"{name} =") for line in lines):
-                name = f"value_{len(lines)}"
-            lines.append(f"{name} = {text}")
-            text = name
-        texts[first] = text
-    return [*lines, f"return {texts[root]}"]
