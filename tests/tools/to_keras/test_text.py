@@ -347,7 +347,6 @@ def test_what_trains(tmp_path):
     made = g.Code('keras.metrics.MeanSquaredError(name="logits")')
     training = Training(
         program,
-        ["logits"],
         of_loss,
         g.Code("keras.optimizers.SGD(0.1)"),
         metrics=[Metric("logits", made, of_metric)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pathlib
 import pickle
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tpu_estimator_compat.tools import child_process
-from tpu_estimator_compat.tools.to_keras.graph import Bound
+from tpu_estimator_compat.tools.to_keras.graph import Bound, Weight
 from tpu_estimator_compat.tools.to_keras.report import Comparison
 from tpu_estimator_compat.tools.to_keras.samples import Samples
 from tpu_estimator_compat.tools.to_keras.text import Written
@@ -119,29 +120,13 @@ def _of_gradients(
 
 
 def _copied(weights: Mapping[str, Bound]) -> list[str]:
-    """Variables of which the model has an element more than once."""
-    places: dict[str, list[Bound]] = {}
+    """Variables of which the model has more elements than there are."""
+    counts: dict[Weight, float] = {}
     for bound in weights.values():
         for weight in bound.weights:
-            places.setdefault(weight.name, []).append(bound)
-    found = []
-    for name, bounds in places.items():
-        if len(bounds) > 1:
-            every = np.concatenate([_numbered(bound, name).ravel() for bound in bounds])
-            if np.any(np.unique(every[every != 0], return_counts=True)[1] > 1):
-                found.append(name)
-    return found
-
-
-def _numbered(bound: Bound, name: str) -> Any:
-    """A weight where the elements of the variable `name` are 1, 2, ..., and all others 0."""
-    return bound.arranged(
-        {
-            each.name: np.arange(1.0, np.prod(each.shape) + 1).reshape(each.shape)
-            * (each.name == name)
-            for each in bound.weights
-        }
-    )
+            ones = {each.name: np.full(each.shape, each is weight) for each in bound.weights}
+            counts[weight] = counts.get(weight, 0) + np.sum(bound.arranged(ones))
+    return [weight.name for weight, n in counts.items() if n > math.prod(weight.shape)]
 
 
 def difference(found: Any, expected: np.ndarray, scale: float = 1.0) -> float:

@@ -7,7 +7,6 @@ with several outputs, the text of a tuple or list.
 from __future__ import annotations
 
 import ast
-import functools
 import math
 import re
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tpu_estimator_compat.tools.to_keras.graph import SIZES, Code, Node
+from tpu_estimator_compat.tools.to_keras.graph import SIZES, Code, Node, Value
 from tpu_estimator_compat.tools.to_keras.literals import argument, infix, literal, primary
 
 Rule = Callable[[Node, list[str]], str]
@@ -67,18 +66,15 @@ def operator(operator: str) -> Rule:
     return lambda node, texts: infix(texts[0], operator, texts[1])
 
 
-def reduction(name: str) -> Rule:
-    def rule(node: Node, texts: list[str]) -> str:
-        axes, rank = python(node, 1), node.inputs[0].rank
-        axis: Any = tuple(sorted(int(a) % rank if rank else int(a) for a in np.atleast_1d(axes)))
-        keeps = bool(node.attrs.get("keep_dims"))
-        if rank is not None and len(axis) == rank and not keeps:
-            return called(name, texts[0])
-        if len(axis) == 1:
-            axis = axis[0] - rank if rank and axis[0] == rank - 1 else axis[0]
-        return called(name, texts[0], axis=axis, keepdims=True if keeps else None)
-
-    return rule
+def reduction(node: Node, texts: list[str]) -> str:
+    axes, rank, name = python(node, 1), node.inputs[0].rank, node.kind.lower()
+    axis: Any = tuple(sorted(int(a) % rank if rank else int(a) for a in np.atleast_1d(axes)))
+    keeps = bool(node.attrs.get("keep_dims"))
+    if rank is not None and len(axis) == rank and not keeps:
+        return called(name, texts[0])
+    if len(axis) == 1:
+        axis = axis[0] - rank if rank and axis[0] == rank - 1 else axis[0]
+    return called(name, texts[0], axis=axis, keepdims=True if keeps else None)
 
 
 def python(node: Node, index: int) -> np.ndarray:
@@ -116,18 +112,15 @@ def matmul(node: Node, texts: list[str]) -> str:
     return called("matmul", *sides)
 
 
-def add_all(_: Node, texts: list[str]) -> str:
-    return functools.reduce(lambda left, right: infix(left, "+", right), texts)
-
-
 def full(node: Node, texts: list[str]) -> str:
-    return called("full", argument(node.inputs[0], texts[0]), texts[1], dtype=_dtype(node))
+    return called(
+        "full", argument(node.inputs[0], texts[0]), texts[1], dtype=dtype_of(node.outputs[0])
+    )
 
 
-def _dtype(node: Node, *defaults: str) -> str | None:
+def dtype_of(value: Value, *defaults: str) -> str | None:
     """A value's dtype where it is none of those that Keras gives anyway."""
-    dtype = node.outputs[0].dtype
-    return None if dtype in ("float32", *defaults) else dtype
+    return None if value.dtype in ("float32", *defaults) else value.dtype
 
 
 def sizes(node: Node, texts: list[str]) -> str:
@@ -143,7 +136,7 @@ def squeeze(node: Node, texts: list[str]) -> str:
 
 def arange(node: Node, texts: list[str]) -> str:
     given = texts[1:2] if (texts[0], texts[2]) == ("0", "1") else texts
-    return called("arange", *given, dtype=_dtype(node, "int32"))
+    return called("arange", *given, dtype=dtype_of(node.outputs[0], "int32"))
 
 
 def stack(node: Node, texts: list[str]) -> str:
@@ -167,7 +160,7 @@ def split(node: Node, texts: list[str]) -> str:
 def one_hot(node: Node, texts: list[str]) -> str:
     depth, (on, off) = argument(node.inputs[1], texts[1]), (python(node, i) for i in (2, 3))
     axis = node.attrs.get("axis", -1)
-    options = {"axis": None if axis == -1 else axis, "dtype": _dtype(node)}
+    options = {"axis": None if axis == -1 else axis, "dtype": dtype_of(node.outputs[0])}
     made = called("one_hot", texts[0], depth, **options)
     if (on, off) == (1, 0):
         return made
@@ -271,44 +264,29 @@ def pad(node: Node, texts: list[str]) -> str:
     return called("pad", texts[0], literal(widths), **options)
 
 
-def running(name: str) -> Rule:
+def running(node: Node, texts: list[str]) -> str:
     """A cumulative sum or product."""
-
-    def rule(node: Node, texts: list[str]) -> str:
-        axis, rank = _number(node, 1), node.inputs[0].rank
-        turned = bool(node.attrs["reverse"])
-        given = called("flip", texts[0], axis=axis) if turned else texts[0]
-        if node.attrs["exclusive"]:
-            if not rank:
-                raise UnknownOperationError("the rank is not known")
-            axis %= rank
-            widths = tuple((int(i == axis), 0) for i in range(rank))
-            first = None if name == "cumsum" else 1
-            padded = called("pad", given, literal(widths), constant_values=first)
-            given = _indexed(padded, [":"] * axis + [":-1"])
-        made = called(name, given, axis=axis)
-        return called("flip", made, axis=axis) if turned else made
-
-    return rule
+    axis, rank, name = _number(node, 1), node.inputs[0].rank, node.kind.lower()
+    turned = bool(node.attrs["reverse"])
+    given = called("flip", texts[0], axis=axis) if turned else texts[0]
+    if node.attrs["exclusive"]:
+        if not rank:
+            raise UnknownOperationError("the rank is not known")
+        axis %= rank
+        widths = tuple((int(i == axis), 0) for i in range(rank))
+        first = None if name == "cumsum" else 1
+        padded = called("pad", given, literal(widths), constant_values=first)
+        given = _indexed(padded, [":"] * axis + [":-1"])
+    made = called(name, given, axis=axis)
+    return called("flip", made, axis=axis) if turned else made
 
 
 def random(name: str) -> Rule:
     def rule(node: Node, texts: list[str]) -> str:
-        shape = argument(node.inputs[0], texts[0])
-        return called(f"keras.random.{name}", shape, dtype=_dtype(node), seed=Code(SEED))
+        shape, dtype = argument(node.inputs[0], texts[0]), dtype_of(node.outputs[0])
+        return called(f"keras.random.{name}", shape, dtype=dtype, seed=Code(SEED))
 
     return rule
-
-
-def keras_function(node: Node, texts: list[str]) -> str:
-    """A call that the recognition of layers found."""
-    return called(node.attrs["function"], *texts, **node.attrs["options"])
-
-
-def written(node: Node, texts: list[str]) -> str:
-    """Python text that a step before has made."""
-    text: str = node.attrs["text"]
-    return text.format(*(primary(each) for each in texts))
 
 
 def diagonal(node: Node, texts: list[str]) -> str:

@@ -103,6 +103,15 @@ class Node:
         found: Layer = self.attrs["layer"]
         return found
 
+    @property
+    def thing(self) -> Any:
+        """What it calls, the same for all calls of a layer; itself for an operation."""
+        return self.attrs.get("layer", self)
+
+    def nodes(self) -> list[Node]:
+        """Itself; of what stands for several nodes, these."""
+        return [self]
+
     def output(self, shape: Any, dtype: str) -> Value:
         """Adds an output."""
         self.outputs.append(Value(self, len(self.outputs), shape, dtype))
@@ -126,7 +135,7 @@ class Weight:
     shape: tuple[int, ...]
     dtype: str
     trainable: bool
-    value: np.ndarray | None = None
+    value: Any = None
 
 
 @dataclasses.dataclass(eq=False)

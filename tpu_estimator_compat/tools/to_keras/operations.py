@@ -6,6 +6,7 @@ An operation that it lacks is written as TensorFlow's own, `tf.raw_ops.NAME`, un
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from tpu_estimator_compat.tools.to_keras import expressions as e
 from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.expressions import Rule, UnknownOperationError
 from tpu_estimator_compat.tools.to_keras.graph import Node, Program
-from tpu_estimator_compat.tools.to_keras.literals import infix, literal
+from tpu_estimator_compat.tools.to_keras.literals import infix, literal, primary
 from tpu_estimator_compat.tools.to_keras.scans import places_of_results
 
 _WRITTEN_APART = g.SOURCES | {g.BRANCH, g.LAYER, g.LOOP, g.SCAN}
@@ -104,75 +105,67 @@ def raw_arguments(node: Node, inputs: Sequence[Any]) -> tuple[dict[str, Any], di
     return given, attributes
 
 
-def _same_names() -> dict[str, Rule]:
-    """Operations that Keras has under a name like TensorFlow's, of inputs alone."""
-    names = (
-        "Abs:absolute Acos:arccos Acosh:arccosh Asin:arcsin Asinh:arcsinh Atan:arctan "
-        "Atan2:arctan2 Atanh:arctanh BroadcastTo:broadcast_to Ceil:ceil Conj:conj Cos:cos "
-        "Cosh:cosh DivNoNan:divide_no_nan Elu:elu Equal:equal Erf:erf Erfinv:erfinv Exp:exp "
-        "Expm1:expm1 Floor:floor Imag:imag IsFinite:isfinite IsInf:isinf IsNan:isnan Log:log "
-        "Log1p:log1p LogSoftmax:log_softmax LogicalAnd:logical_and LogicalNot:logical_not "
-        "LogicalOr:logical_or Maximum:maximum Minimum:minimum Neg:negative NotEqual:not_equal "
-        "OnesLike:ones_like Pow:power Real:real Relu6:relu6 Relu:relu Rint:round Round:round "
-        "Rsqrt:rsqrt Selu:selu Sigmoid:sigmoid Sign:sign Sin:sin Sinh:sinh Softmax:softmax "
-        "Softplus:softplus Softsign:softsign Sqrt:sqrt Square:square Tan:tan Tanh:tanh "
-        "ZerosLike:zeros_like BitwiseAnd:bitwise_and BitwiseOr:bitwise_or Cholesky:cholesky "
-        "Cross:cross Erfc:erfc Inv:reciprocal "
-        "Invert:bitwise_invert LeftShift:bitwise_left_shift Reciprocal:reciprocal "
-        "RGBToHSV:image.rgb_to_hsv RightShift:bitwise_right_shift "
-        "StopGradient:stop_gradient BitwiseXor:bitwise_xor MatrixInverse:inv "
-        "LogicalXor:logical_xor MatrixDeterminant:det"
-    )
-    pairs = (pair.split(":") for pair in names.split())
-    return {kind: e.function(name) for kind, name in pairs}
-
-
+_SAME = (
+    "Abs:absolute Acos:arccos Acosh:arccosh Asin:arcsin Asinh:arcsinh Atan:arctan "
+    "Atan2:arctan2 Atanh:arctanh BroadcastTo:broadcast_to Ceil:ceil Conj:conj Cos:cos "
+    "Cosh:cosh DivNoNan:divide_no_nan Elu:elu Equal:equal Erf:erf Erfinv:erfinv Exp:exp "
+    "Expm1:expm1 Floor:floor Imag:imag IsFinite:isfinite IsInf:isinf IsNan:isnan Log:log "
+    "Log1p:log1p LogSoftmax:log_softmax LogicalAnd:logical_and LogicalNot:logical_not "
+    "LogicalOr:logical_or Maximum:maximum Minimum:minimum Neg:negative NotEqual:not_equal "
+    "OnesLike:ones_like Pow:power Real:real Relu6:relu6 Relu:relu Rint:round Round:round "
+    "Rsqrt:rsqrt Selu:selu Sigmoid:sigmoid Sign:sign Sin:sin Sinh:sinh Softmax:softmax "
+    "Softplus:softplus Softsign:softsign Sqrt:sqrt Square:square Tan:tan Tanh:tanh "
+    "ZerosLike:zeros_like BitwiseAnd:bitwise_and BitwiseOr:bitwise_or Cholesky:cholesky "
+    "Cross:cross Erfc:erfc Inv:reciprocal "
+    "Invert:bitwise_invert LeftShift:bitwise_left_shift Reciprocal:reciprocal "
+    "RGBToHSV:image.rgb_to_hsv RightShift:bitwise_right_shift "
+    "StopGradient:stop_gradient BitwiseXor:bitwise_xor MatrixInverse:inv "
+    "LogicalXor:logical_xor MatrixDeterminant:det"
+)
+"""Operations that Keras has under a name like TensorFlow's, of inputs alone."""
 _OPERATORS = {"AddV2": "+", "Sub": "-", "Mul": "*", "RealDiv": "/"}
 _OPERATORS |= {"FloorDiv": "//", "FloorMod": "%", "Less": "<", "LessEqual": "<="}
 _OPERATORS |= {"Greater": ">", "GreaterEqual": ">="}
-_DIAGONALS = "Diag DiagV3 DiagPart DiagPartV3 SetDiag SetDiagV3"
+_SEVERAL: dict[str, Rule] = {
+    "All Any Max Mean Min Prod Sum": e.reduction,
+    "BatchMatMulV2 MatMul": e.matmul,
+    "Cumprod Cumsum": e.running,
+    "MatrixDiag MatrixDiagV3 MatrixDiagPart MatrixDiagPartV3": e.diagonal,
+    "MatrixSetDiag MatrixSetDiagV3": e.diagonal,
+    "MirrorPad Pad PadV2": e.pad,
+    "Select SelectV2": e.where,
+    "Split SplitV": e.split,
+}
+"""Rules of several kinds of operations."""
 RULES: dict[str, Rule] = {
-    **_same_names(),
+    **{kind: e.function(name) for kind, name in (each.split(":") for each in _SAME.split())},
     **{kind: e.operator(sign) for kind, sign in _OPERATORS.items()},
-    "AddN": e.add_all,
-    "All": e.reduction("all"),
-    "Any": e.reduction("any"),
+    **{kind: rule for kinds, rule in _SEVERAL.items() for kind in kinds.split()},
+    "AddN": lambda _, t: functools.reduce(lambda a, b: infix(a, "+", b), t),
     "ArgMax": e.form("ops.argmax({x0}, axis={c1})"),
     "ArgMin": e.form("ops.argmin({x0}, axis={c1})"),
-    "BatchMatMulV2": e.matmul,
     "BiasAdd": e.bias_add,
     "Bucketize": e.form("ops.digitize({x0}, {boundaries})"),
     "Cast": e.form("ops.cast({x0}, {dtype})"),
     "ClipByValue": e.function("clip"),
     "ConcatV2": e.concatenate,
-    "Cumprod": e.running("cumprod"),
-    "Cumsum": e.running("cumsum"),
     "Div": e.divide,
     "DepthToSpace": e.form("ops.depth_to_space({x0}, {block_size})"),
     "Einsum": e.form("ops.einsum({equation}, {all})"),
-    g.EXPRESSION: e.written,
+    g.EXPRESSION: lambda node, t: node.attrs["text"].format(*map(primary, t)),
     "ExpandDims": e.form("ops.expand_dims({x0}, axis={c1})"),
     "ExtractImagePatches": e.patches,
     "Fill": e.full,
-    g.FUNCTION: e.keras_function,
+    g.FUNCTION: lambda node, t: e.called(node.attrs["function"], *t, **node.attrs["options"]),
     "GatherNd": e.gather_nd,
     "GatherV2": e.take,
     "InTopKV2": e.form("ops.in_top_k({x1}, {x0}, k={a2})"),
     "L2Loss": e.form("ops.sum(ops.square({x0})) / 2"),
     "LeakyRelu": e.form("ops.leaky_relu({x0}, negative_slope={alpha})"),
     "LRN": e.form("local_response_normalization({x0}, {depth_radius}, {bias}, {alpha}, {beta})"),
-    "MatMul": e.matmul,
     "MatrixBandPart": e.band_part,
-    **{f"Matrix{kind}": e.diagonal for kind in _DIAGONALS.split()},
-    "Max": e.reduction("max"),
-    "Mean": e.reduction("mean"),
-    "Min": e.reduction("min"),
-    "MirrorPad": e.pad,
     "OneHot": e.one_hot,
     "Pack": e.stack,
-    "Pad": e.pad,
-    "PadV2": e.pad,
-    "Prod": e.reduction("prod"),
     "RandomStandardNormal": e.random("normal"),
     "RandomUniform": e.random("uniform"),
     "Range": e.arange,
@@ -184,8 +177,6 @@ RULES: dict[str, Rule] = {
     "Roll": e.form("ops.roll({x0}, shift={a1}, axis={a2})"),
     "ReverseV2": e.form("ops.flip({x0}, axis={a1})"),
     "ScatterNd": e.form("ops.scatter({x0}, {x1}, {a2})"),
-    "Select": e.where,
-    "SelectV2": e.where,
     "Shape": e.function("shape"),
     g.SIZE: e.form("ops.shape({x0})[{axis}]"),
     g.SIZES: e.sizes,
@@ -198,12 +189,9 @@ RULES: dict[str, Rule] = {
         "ops.sparse_categorical_crossentropy({x1}, {x0}, from_logits=True)"
     ),
     "SpaceToDepth": e.form("ops.space_to_depth({x0}, {block_size})"),
-    "Split": e.split,
-    "SplitV": e.split,
     "SquaredDifference": lambda node, t: f"ops.square({infix(t[0], '-', t[1])})",
     "Squeeze": e.squeeze,
     "StridedSlice": e.strided_slice,
-    "Sum": e.reduction("sum"),
     "TensorScatterAdd": e.form('ops.scatter_update({all}, reduction="add")'),
     "TensorScatterUpdate": e.function("scatter_update"),
     "Tile": e.form("ops.tile({x0}, repeats={a1})"),

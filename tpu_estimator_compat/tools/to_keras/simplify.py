@@ -176,12 +176,6 @@ def _fix_shape(node: Node) -> None:
     if shape is not None and shape.count(None) <= 1:
         sizes = [-1 if size is None else size for size in shape]
         node.inputs[1] = g.constant(np.array(sizes, np.int32), node.inputs[1].node.name)
-        return
-    if elements is not None and all(e != -1 for e in elements if isinstance(e, int)):
-        unknown = [i for i, e in enumerate(elements) if not isinstance(e, int)]
-        if len(unknown) == 1:
-            elements[unknown[0]] = -1
-            node.inputs[1] = g.constant(np.array(elements, np.int32), node.inputs[1].node.name)
 
 
 def elements_of(value: Value) -> Elements | None:

@@ -432,6 +432,22 @@ def test_another_loss_than_that_of_the_spec(tmp_path):
     np.testing.assert_allclose(losses(modes, training, 9), expected, rtol=1e-4)
 
 
+def test_a_loss_with_weights(tmp_path):
+    """Its mean is over the weights that are not zero, which Keras counts."""
+
+    def model_fn(features, labels, mode):
+        logits = tf1.layers.dense(v1.reshape(features["image"], [-1, 72]), 5, name="out")
+        loss = None
+        if labels is not None:
+            weights = tf.cast(labels > 1, tf.float32)
+            loss = v1.losses.sparse_softmax_cross_entropy(labels, logits, weights)
+        return spec_of(mode, logits, lambda _: v1.train.GradientDescentOptimizer(0.1), loss)
+
+    modes, training = led_out(model_fn, images, tmp_path)
+    assert "count_nonzero" in str([node.attrs for node in training.loss.nodes()])
+    np.testing.assert_allclose(losses(modes, training, 3), original(modes, 3), rtol=1e-4)
+
+
 def test_a_loss_that_depends_on_the_step(tmp_path):
     """It is named: the file counts steps in its optimizer alone."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
 
@@ -25,25 +24,22 @@ _LARGEST_LITERAL = 16
 """The most elements of a constant that is written as numbers; a larger one becomes a weight."""
 
 
-@dataclasses.dataclass(eq=False)
-class Part:
+class Part(Node):
     """A call of what becomes an object of a class.
 
     Attributes:
-      scope: the scopes of its operations, `()` for the whole.
-      is_run: whether the last of them is none of the author's, see `runs`.
+      is_run: whether the last of its scopes is none of the author's, see `runs`.
       items: nodes and parts, each after those that it takes values of.
       inputs: values of outside that it takes, weights of other parts among them.
       outputs: values that others, or the program, take of it.
       weights: the weights without a layer that are its own.
     """
 
-    scope: Scope
-    is_run: bool = False
-    items: list[Node | Part] = dataclasses.field(default_factory=list)
-    inputs: list[Value] = dataclasses.field(default_factory=list)
-    outputs: list[Value] = dataclasses.field(default_factory=list)
-    weights: list[Weight] = dataclasses.field(default_factory=list)
+    def __init__(self, scope: Scope, is_run: bool = False):
+        super().__init__("Part", "/".join((*scope, "")))
+        self.is_run = is_run
+        self.items: list[Node] = []
+        self.weights: list[Weight] = []
 
     def parts(self) -> Iterator[Part]:
         """Itself and the parts within, the inner ones first."""
@@ -53,11 +49,11 @@ class Part:
         yield self
 
     def nodes(self) -> list[Node]:
-        return [item for part in self.parts() for item in part.items if isinstance(item, Node)]
+        return [i for part in self.parts() for i in part.items if not isinstance(i, Part)]
 
     @property
-    def name(self) -> str:
-        """Its scope's, as it was entered first: that of its variables."""
+    def scope_name(self) -> str:
+        """Its scope's name as it was entered first: that of its variables."""
         if self.is_run:
             return self.scope[-1].rpartition("_")[0]
         scopes = [
@@ -68,7 +64,7 @@ class Part:
         return min(first, key=len, default=self.scope[-1])
 
     @property
-    def identity(self) -> frozenset[Layer | Weight]:
+    def thing(self) -> frozenset[Layer | Weight]:
         """Its layers and weights: two parts of the same ones are calls of one object."""
         layers = (n.layer for n in self.nodes() if n.kind == g.LAYER and n.layer.bound)
         weights = (weight for part in self.parts() for weight in part.weights)
@@ -90,27 +86,26 @@ def divide(program: Program) -> Part:
             return root
 
 
-def taken(item: Node | Part) -> list[Value]:
+def taken(item: Node) -> list[Value]:
     """The values that an item takes, with the weights that its branches take."""
-    if isinstance(item, Part) or not item.bodies:
+    if not item.bodies:
         return item.inputs
     inner = [v for body in item.bodies.values() for n in body.nodes() for v in taken(n)]
     inner += [v for body in item.bodies.values() for v in body.outputs.values()]
     return item.inputs + [v for v in inner if v.node.kind == g.WEIGHT]
 
 
-def with_bodies(items: Iterable[Node | Part]) -> Iterator[Node | Part]:
+def with_bodies(items: Iterable[Node]) -> Iterator[Node]:
     """The items, and the nodes of their branches and loops."""
     for item in items:
         yield item
-        for body in item.bodies.values() if isinstance(item, Node) else ():
+        for body in item.bodies.values():
             yield from body.all_nodes()
 
 
 def bound_weights(nodes: Iterable[Node]) -> set[Weight]:
     """The weights of layers."""
-    every = (node for node in with_bodies(nodes) if isinstance(node, Node))
-    layers = (node.layer for node in every if node.kind == g.LAYER)
+    layers = (node.layer for node in with_bodies(nodes) if node.kind == g.LAYER)
     return {weight for each in layers for weight in each.weights}
 
 
@@ -187,11 +182,11 @@ def _sort(part: Part, built: bool = True) -> Part | None:
     layers = {
         weight: item
         for item in reversed(part.items if built else [])
-        for weight in bound_weights(item.nodes() if isinstance(item, Part) else [item])
+        for weight in bound_weights(item.nodes())
     }
     makers = {value: item for item in part.items for value in item.outputs}
-    done: dict[Node | Part, None] = {}
-    path: list[Node | Part] = []
+    done: dict[Node, None] = {}
+    path: list[Node] = []
     stack = [iter([makers[value] for value in part.outputs])]
     while stack:
         item = next(stack[-1], None)
@@ -229,7 +224,7 @@ def _torn(root: Part) -> Part | None:
     within = {part: set(part.parts()) for part in root.parts()}
     users: dict[Layer | Weight, list[Part]] = {}
     for part in root.parts():
-        layers = [i.layer for i in part.items if isinstance(i, Node) and i.kind == g.LAYER]
+        layers = [item.layer for item in part.items if item.kind == g.LAYER]
         things: list[Layer | Weight] = [each for each in layers if each.bound]
         for thing in dict.fromkeys([*things, *part.weights]):
             users.setdefault(thing, []).append(part)
@@ -247,4 +242,4 @@ def _shape(part: Part) -> tuple[object, ...]:
     """What is equal for two calls of one part."""
     kinds = [node.layer if node.kind == g.LAYER else node.kind for node in part.nodes()]
     kinds = [kind if not isinstance(kind, Layer) or kind.bound else kind.cls for kind in kinds]
-    return part.identity, len(part.inputs), len(part.outputs), tuple(kinds)
+    return part.thing, len(part.inputs), len(part.outputs), tuple(kinds)

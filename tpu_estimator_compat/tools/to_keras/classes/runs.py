@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import collections
 import re
 from typing import TYPE_CHECKING, Any
 
+from tpu_estimator_compat.tools.to_keras.author import function_of
 from tpu_estimator_compat.tools.to_keras.classes.scopes import Scopes, owned
 from tpu_estimator_compat.tools.to_keras.graph import LAYER, Node, Value
 from tpu_estimator_compat.tools.to_keras.simplify import is_of_sizes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 24
 """The most pieces of a run."""
-_OF_ALL = frozenset({"model_fn", "call", "__call__", "main"})
+_OF_ALL = frozenset({"", "model_fn", "call", "__call__", "main"})
 """Functions that make more than a run."""
 
 
@@ -24,27 +24,24 @@ def group(root: Part, scopes: Scopes) -> bool:
     """Gives the runs that save the most lines of a part scopes of their own; whether there are."""
     for part in root.parts():
         runs = _best(_pieces(part))
-        names = collections.Counter(_function(run[-1]) for run in runs)
+        makers = (function_of(run[-1].nodes()[-1].place) for run in runs)
+        names = collections.Counter("block" if name in _OF_ALL else name for name in makers)
         for run in runs:
-            nodes = [node for item in run for node in _nodes(item)]
+            nodes = [node for item in run for node in item.nodes()]
             scopes.enclose(nodes, part.scope, names.most_common(1)[0][0])
         if runs:
             return True
     return False
 
 
-def _nodes(item: Node | Part) -> list[Node]:
-    return [item] if isinstance(item, Node) else item.nodes()
-
-
-def _pieces(part: Part) -> list[list[Node | Part]]:
+def _pieces(part: Part) -> list[list[Node]]:
     """The items between those places where one value is left of all that weights had a part in."""
     last = {value: i for i, item in enumerate(part.items) for value in item.inputs}
     last.update(dict.fromkeys(part.outputs, len(part.items)))
-    found: list[list[Node | Part]] = [[]]
+    found: list[list[Node]] = [[]]
     live: set[Value] = set()
     for i, item in enumerate(part.items):
-        if live.intersection(item.inputs) or any(map(owned, _nodes(item))):
+        if live.intersection(item.inputs) or any(map(owned, item.nodes())):
             found[-1].append(item)
             live = {value for value in {*live, *item.outputs} if last.get(value, 0) > i}
             if len(live) == 1:
@@ -52,13 +49,13 @@ def _pieces(part: Part) -> list[list[Node | Part]]:
     return found[:-1]
 
 
-def _best(pieces: list[list[Node | Part]]) -> list[list[Node | Part]]:
+def _best(pieces: list[list[Node]]) -> list[list[Node]]:
     """The equal runs of pieces that save lines as calls of one class.
 
     They are the shortest that save a third of what the best do, as an author's functions are short.
     """
     keys = [_key(piece) for piece in pieces]
-    calls = [sum(not isinstance(x, Node) or x.kind == LAYER for x in piece) for piece in pieces]
+    calls = [sum(x.kind in ("Part", LAYER) for x in piece) for piece in pieces]
     own = [0 if i and keys[i - 1] == key else calls[i] for i, key in enumerate(keys)]
     found: list[tuple[int, int, int, list[int]]] = []
     for length in range(1, min(_LONGEST, len(keys) // 2) + 1):
@@ -85,40 +82,23 @@ def _best(pieces: list[list[Node | Part]]) -> list[list[Node | Part]]:
     ]
 
 
-def _key(items: list[Node | Part]) -> Any:
+def _key(items: list[Node]) -> Any:
     """What equal pieces have in common: all but numbers and names."""
     numbers: dict[Value, int] = {}
     found = []
     for item in items:
         given = [v for v in item.inputs if v.constant is None and v.weight is None]
-        if (isinstance(item, Node) and item.bodies) or any(map(is_of_sizes, given)):
+        if item.bodies or any(map(is_of_sizes, given)):
             return object()
         found.append((_what(item), *(numbers.setdefault(v, len(numbers)) for v in given)))
         numbers.update({value: len(numbers) + i for i, value in enumerate(item.outputs)})
     return tuple(found)
 
 
-def _what(item: Node | Part) -> Any:
-    if not isinstance(item, Node):
+def _what(item: Node) -> Any:
+    if item.kind == "Part":
         return tuple(_what(node) for node in item.nodes())
     if item.kind == LAYER:
         layer = item.layer
         return layer.cls, len(layer.args), *sorted(layer.bound), str(layer.call)
     return item.kind, re.sub(r"\d+", "#", str(item.attrs))
-
-
-def _function(item: Node | Part) -> str:
-    """The author's function that made a run's last operation; a general name if unknown."""
-    file, _, line = _nodes(item)[-1].place.rpartition(":")
-    try:
-        with open(file, encoding="utf-8") as opened:
-            tree = ast.parse(opened.read())
-    except (OSError, SyntaxError, UnicodeDecodeError):
-        return "block"
-    around = [
-        (node.lineno, node.name)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.lineno <= int(line) <= (node.end_lineno or 0)
-    ]
-    name = max(around, default=(0, "block"))[1]
-    return "block" if name in _OF_ALL else name

@@ -132,12 +132,7 @@ class Scopes:
         for node in self._nodes:
             if any(v.node in members or v.node in after for v in node.inputs):
                 after.add(node)
-        before: set[Node] = set()
-        for node in reversed(self._nodes):
-            users = (user for v in node.outputs for user in self._users.get(v, ()))
-            if any(user in members or user in before for user in users):
-                before.add(node)
-        between = after & before - members
+        between = after & set(g.ordered(members)) - members
         if any(owned(node) or self.of[node] != scope[: len(self.of[node])] for node in between):
             return
         self.of.update(dict.fromkeys(between, scope))

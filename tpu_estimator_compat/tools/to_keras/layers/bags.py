@@ -108,7 +108,11 @@ def found_in_table(found: Found, _: Variables) -> Call | Value:
         places = [*range(len(keys))]
         need(values.tolist() == places, default.constant is not None, default.constant == -1)
         words = [key.decode() for key in keys.tolist()]
-        return Call("layers.StringLookup", [x], options={"vocabulary": words}, after=_numbered)
+
+        def placed(node: Node) -> Value:  # -1 for other words; that of Keras is one more
+            return computed(lambda x: x - 1, node.output(sizes(x), "int64"), name=node.name)
+
+        return Call("layers.StringLookup", [x], options={"vocabulary": words}, after=placed)
     need(values.dtype.kind != "O")
 
     def look_up(x: tf.Tensor, default: tf.Tensor) -> tf.Tensor:
@@ -117,9 +121,3 @@ def found_in_table(found: Found, _: Variables) -> Call | Value:
         return tf.where(tf.reduce_any(same, -1), value, default)
 
     return computed(look_up, x, default, name=found[NODES][0].name)
-
-
-def _numbered(node: Node) -> Value:
-    """A place among words, -1 for others; that of Keras is one more."""
-    x = node.output(sizes(node.inputs[0]), "int64")
-    return computed(lambda x: x - 1, x, name=node.name)

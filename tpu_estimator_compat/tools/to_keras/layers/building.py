@@ -120,14 +120,12 @@ def repeat(found: Found, _: Variables) -> Value:
     return computed(lambda x: tf.gather(x, places, axis=axis), x, name=made.node.name)
 
 
-def softmax(name: str) -> Builder:
-    def build(found: Found, _: Variables) -> Call:
-        axis, wanted = found["order"][-1], [*range(len(found["order"]))]
-        wanted[axis], wanted[-1] = wanted[-1], axis
-        need([*found["order"]] == wanted)
-        return Call(name, [found["x"]], options={"axis": axis})
-
-    return build
+def softmax(found: Found, _: Variables) -> Call:
+    axis, wanted = found["order"][-1], [*range(len(found["order"]))]
+    wanted[axis], wanted[-1] = wanted[-1], axis
+    need([*found["order"]] == wanted)
+    name = "ops.softmax" if found[NODES][1].kind == "Softmax" else "ops.log_softmax"
+    return Call(name, [found["x"]], options={"axis": axis})
 
 
 def mean(found: Found, _: Variables) -> Call:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -64,7 +65,10 @@ class Rules:
             case ast.UnaryOp(operator, operand):
                 return _operation(_KINDS[type(operator)], [self._matcher(operand)], {})
             case ast.BinOp(left, ast.BitOr(), right):
-                return _either(self._matcher(left), self._matcher(right))
+                first, second = self._matcher(left), self._matcher(right)
+                return lambda value, found: itertools.chain(
+                    first(value, found), second(value, found)
+                )
             case ast.BinOp(_, ast.Add() | ast.Mult() as operator, _):
                 terms = [self._matcher(term) for term in _terms(tree, type(operator))]
                 return _chain(_KINDS[type(operator)], terms)
@@ -134,14 +138,6 @@ def _constant(wanted: float) -> Matcher:
         numeric = array is not None and array.size and array.dtype.kind in "iuf"
         if numeric and np.allclose(np.float64(array), wanted, rtol=1e-6, atol=0):
             yield found
-
-    return match
-
-
-def _either(left: Matcher, right: Matcher) -> Matcher:
-    def match(value: Value, found: Found) -> Iterator[Found]:
-        yield from left(value, found)
-        yield from right(value, found)
 
     return match
 

@@ -92,6 +92,7 @@ RULES = Rules(
         "repeated": "GatherV2(Reshape(copies, _), Squeeze(Where(Reshape(counted, _))), 0)",
         # losses
         "ones": "Fill(_, 1) | OnesLike(_)",
+        "present": "Fill(_, 1) | OnesLike(_)",
         "zeros": "ZerosLike(_) | 0",
         "nonzero": "Select(Equal(w, 0), zeros, ones)",
         "relu": "Select(GreaterEqual(x, zeros), x, zeros)",
@@ -122,11 +123,11 @@ OTHERS: list[Row] = [
     ("LookupTableFindV2(table, x, default)", bags.found_in_table),
     ("Maximum(x, number.slope * x)", b.leaky_relu),
     ("x * Rsqrt(Maximum(Sum(squares, array.axes, keep_dims=True), number.least))", b.normalize),
-    ("Transpose(Softmax(Transpose(x, array.order)), array.order)", b.softmax("ops.softmax")),
-    ("Transpose(LogSoftmax(Transpose(x, array.order)), array.order)", b.softmax("ops.log_softmax")),
+    ("Transpose(Softmax(Transpose(x, array.order)), array.order)", b.softmax),
+    ("Transpose(LogSoftmax(Transpose(x, array.order)), array.order)", b.softmax),
     ("DivNoNan(Sum(x, _), Sum(ones, _) | Sum(1 * ones, _))", b.mean),
     ("DivNoNan(Sum(x, _), Cast(Size(measured)) | Size(measured))", b.mean),
-    ("Sum(nonzero * ones, _) | Sum(nonzero, _)", b.count_nonzero),
+    ("Sum(nonzero * present, _) | Sum(nonzero, _)", b.count_nonzero),
     ("(relu - x * z) + Log1p(Exp(below))", b.binary_crossentropy),
     ("Reshape(sparse_loss, _)", b.sparse_crossentropy),
     # layers

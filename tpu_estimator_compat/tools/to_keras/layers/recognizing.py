@@ -129,18 +129,8 @@ class _Recognizer:
             value.shape = made.shape
             new = computed(made.restore, value, name=value.node.name)
             for user in self._users[value]:
-                if isinstance(user, Node) and not self._sums(user):
+                if isinstance(user, Node):
                     user.inputs = [new if each is value else each for each in user.inputs]
-
-    def _sums(self, user: Node | Program) -> bool:
-        """Whether it is a regularization: the same for the elements in any order."""
-        if not isinstance(user, Node) or user.kind not in ("L2Loss", "Square", "Abs"):
-            return False
-        value = user.outputs[0]
-        return value.shape == () or all(
-            isinstance(u, Node) and u.kind == "Sum" and u.outputs[0].shape == ()
-            for u in self._users[value]
-        )
 
     def _fold_bias(self, layer: Layer) -> None:
         if layer.options.get("use_bias", layer.cls != "layers.EinsumDense"):
@@ -157,14 +147,14 @@ class _Recognizer:
         self._swallow(layer, adds)
 
     def _takers(self, made: Made) -> set[Any]:
-        """Those who take a variable, also in another shape, without regularizations."""
+        """Those who take a variable, also in another shape."""
         found: set[Any] = set()
         left = [value for value in self._users if value.weight is made.weight]
         while left:
             for user in self._users[left.pop()]:
                 if isinstance(user, Node) and Made.of(user.outputs[0]):
                     left += user.outputs
-                elif not self._sums(user):
+                else:
                     found.add(user)
         return found
 

@@ -194,7 +194,7 @@ def _place(cls: Class) -> str:
         at = f", {os.path.basename(file)}:{min(int(n) for each, _, n in places if each == file)}"
     if cls.body.part.is_run:
         return f"Equal runs of layers{at}."
-    scope = "/".join((*cls.body.part.scope[:-1], cls.body.part.name))
+    scope = "/".join((*cls.body.part.scope[:-1], cls.body.part.scope_name))
     return f"The scope {scope}{at}."
 
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tpu_estimator_compat.tools.to_keras.author import assigned_name
 from tpu_estimator_compat.tools.to_keras.classes import Part
-from tpu_estimator_compat.tools.to_keras.graph import LAYER, Node
+from tpu_estimator_compat.tools.to_keras.graph import Node
 from tpu_estimator_compat.tools.to_keras.literals import literal
-from tpu_estimator_compat.tools.to_keras.training.losses import assigned_name
 
 TOKEN = re.compile(r"\b[vmf]_\d{6}\b")
 
@@ -112,13 +112,6 @@ def indexed(path: str) -> str:
     return re.sub(r"\.(\d+)", r"[\1]", path)
 
 
-def thing_of(item: Node | Part) -> Any:
-    """What is called: equal for two calls of one layer or part."""
-    if isinstance(item, Part):
-        return item.identity
-    return item.layer if item.kind == LAYER else item
-
-
-def hint_of_place(item: Node | Part) -> str:
+def hint_of_place(item: Node) -> str:
     """The variable to which the author's line gives an operation's value."""
-    return assigned_name(item.place).lower() if isinstance(item, Node) else ""
+    return assigned_name(item.place).lower()

@@ -13,6 +13,7 @@ import keras
 
 from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.classes import Part, bound_weights, taken, with_bodies
+from tpu_estimator_compat.tools.to_keras.expressions import called, dtype_of
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Layer, Node, Program, Value, Weight
 from tpu_estimator_compat.tools.to_keras.layers.naming import base_of, name_of
 from tpu_estimator_compat.tools.to_keras.literals import literal
@@ -26,7 +27,6 @@ from tpu_estimator_compat.tools.to_keras.text.body import (
     hint_of_place,
     indexed,
     is_like,
-    thing_of,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _INLINE = 44
 """The longest expression that is written within another, names of two letters assumed."""
 _DEEPEST = 3
 _GIVEN = ("carry", "element")
+_CALLS = ("Part", g.LAYER)
 
 
 class Builder:
@@ -47,7 +48,7 @@ class Builder:
         self.made = made
         self._number = itertools.count()
         self.objects: dict[Any, str] = {}
-        self._uses: dict[Value, list[Node | Part | None]] = {}
+        self._uses: dict[Value, list[Node | None]] = {}
         self._gives_one = len(part.outputs) == 1 and bool(part.scope)
 
     def as_part(self) -> Body:
@@ -81,7 +82,7 @@ class Builder:
         sources = [*program.inputs.values(), *program.labels.values()]
         taken = set(re.findall(r"\w+", " ".join(v.node.attrs["text"] for v in sources)))
         self.body = Body(self.body.part, taken, members=self.body.members)
-        items: list[Node | Part] = [n for n in program.nodes() if n.kind not in g.SOURCES]
+        items: list[Node] = [n for n in program.nodes() if n.kind not in g.SOURCES]
         self._uses, self._gives_one = {}, len(program.outputs) == 1
         self._count(items, list(program.outputs.values()))
         for value in sources:
@@ -94,19 +95,19 @@ class Builder:
     def _return(self, text: str) -> None:
         self.body.statements.append(Statement([f"return {text}"]))
 
-    def users(self, value: Value) -> list[Node | Part | None]:
+    def users(self, value: Value) -> list[Node | None]:
         """What takes a value: None for the results."""
         return self._uses.get(value, [])
 
-    def _count(self, items: Sequence[Node | Part], outputs: Sequence[Value]) -> None:
+    def _count(self, items: Sequence[Node], outputs: Sequence[Value]) -> None:
         for item in reversed(items):
             for value in taken(item):
-                users = self.users(item.outputs[0]) if _is(item, g.SIZES) else [item]
+                users = self.users(item.outputs[0]) if item.kind == g.SIZES else [item]
                 self._uses.setdefault(value, []).extend(users)
         for value in outputs:
             self._uses.setdefault(value, []).append(None)
 
-    def _run(self, items: Sequence[Node | Part]) -> None:
+    def _run(self, items: Sequence[Node]) -> None:
         items = list(items)
         while items:
             chain = flow.chain_of(self, items)
@@ -116,20 +117,17 @@ class Builder:
                 self._item(items[0])
             items = items[len(chain) :]
 
-    def _item(self, item: Node | Part) -> None:
-        special = _FLOW.get(item.kind) if isinstance(item, Node) else None
-        if special is not None and isinstance(item, Node):
-            special(self, item)
+    def _item(self, item: Node) -> None:
+        if item.kind in _FLOW:
+            _FLOW[item.kind](self, item)
             return
         text = self.expression(item)
-        if len(item.outputs) == 1 or (isinstance(item, Node) and item.kind in FIRST_ALONE):
-            used, several = item.outputs[:1], False
-        else:
-            used, several = [v for v in item.outputs if self.users(v)], True
+        one = len(item.outputs) == 1 or item.kind in FIRST_ALONE
+        used = item.outputs[:1] if one else [v for v in item.outputs if self.users(v)]
         if len(used) > 1:
             self.assign([[v if v in used else None] for v in item.outputs], text)
             return
-        text = f"{text}[{item.outputs.index(used[0])}]" if several else text
+        text = text if one else f"{text}[{item.outputs.index(used[0])}]"
         if self._fits_inside(item, used[0], text):
             self.texts[used[0]] = text
         else:
@@ -147,23 +145,23 @@ class Builder:
         made = [token for token in tokens.values() if token in left]
         self.body.statements.append(Statement([f"{left} = {text}"], made))
 
-    def _fits_inside(self, item: Node | Part, value: Value, text: str) -> bool:
+    def _fits_inside(self, item: Node, value: Value, text: str) -> bool:
         """Whether a value is written where it is used, instead of being named."""
         short = TOKEN.sub("ab", text).replace(", training=training", "")
         users, length = self.users(value), len(short)
-        if _is(item, g.SIZES) or len(users) != 1:
-            return _is(item, g.SIZES)
-        if _is_call(item):
-            weights = bound_weights(item.nodes() if isinstance(item, Part) else [item])
+        if item.kind == g.SIZES or len(users) != 1:
+            return item.kind == g.SIZES
+        if item.kind in _CALLS:
+            weights = bound_weights(item.nodes())
             if any(v.weight in weights for v in self._uses if v.weight is not None):
                 return False  # the call makes a weight that others read
         user = users[0]
         if user is None:
             return self._gives_one or length < _INLINE
-        if isinstance(user, Node) and user.bodies:
+        if user.bodies:
             return user.kind == g.BRANCH and user.inputs[0] is value and length < _INLINE
-        if _is_call(item):
-            return not _is_call(user) and length < _INLINE // 2
+        if item.kind in _CALLS:
+            return user.kind not in _CALLS and length < _INLINE // 2
         depths = itertools.accumulate((c in "([") - (c in ")]") for c in text)
         return length < _INLINE and max(depths) < _DEEPEST
 
@@ -183,11 +181,10 @@ class Builder:
         if array.size > 1 and (array == array.flat[0]).all():
             filled = {0: "zeros", 1: "ones"}.get(array.flat[0].item())
             given = [literal(array.shape), *([] if filled else [literal(array.flat[0])])]
-            given += [] if value.dtype == "float32" else [f'dtype="{value.dtype}"']
-            return f"ops.{filled or 'full'}({', '.join(given)})"
+            return called(filled or "full", *given, dtype=dtype_of(value))
         return f'ops.convert_to_tensor({literal(array)}, "{value.dtype}")'
 
-    def expression(self, item: Node | Part) -> str:
+    def expression(self, item: Node) -> str:
         if isinstance(item, Part):
             given = [self.ref(v) for v in item.inputs]
             given += ["training=training"] if self.made[item].trains else []
@@ -210,9 +207,9 @@ class Builder:
             given.append(f"{key}=[{text}]" if _is_list(value) else f"{key}={text}")
         return ", ".join(given)
 
-    def object(self, item: Node | Part) -> str:
+    def object(self, item: Node) -> str:
         """The attribute of what an item calls."""
-        thing = thing_of(item)
+        thing = item.thing
         if thing not in self.objects:
             found = self._find(thing) if isinstance(thing, Layer) else None
             self.objects[thing] = found or f"self.{self.member([item]).token}"
@@ -230,36 +227,33 @@ class Builder:
                 bound = each.bound if isinstance(each, Layer) else {}
                 names = [name for name, found in bound.items() if thing in (found, *found.weights)]
                 if each is thing or names:
-                    self._build(item)
+                    if item.kind == g.LAYER and item.layer not in self.objects:
+                        member = self.member([item])  # whose constructor makes its weights
+                        member.built = item.inputs[0].shape
+                        self.objects[item.layer] = f"self.{member.token}"
                     steps = [self.object(item), path, *names[:1]]
                     return indexed(".".join(filter(None, steps)))
         return None
 
-    def _build(self, item: Node | Part) -> None:
-        """Lets the constructor make the weights of a layer that has not been called so far."""
-        if isinstance(item, Node) and item.layer not in self.objects:
-            member = self.member([item])
-            member.built = item.inputs[0].shape
-            self.objects[item.layer] = f"self.{member.token}"
-
-    def member(self, items: Sequence[Node | Part]) -> Member:
+    def member(self, items: Sequence[Node]) -> Member:
         """A new attribute for what `items` call: one object, or a list of them."""
-        first = items[0]
-        token = f"m_{next(self._number):06d}"
-        if isinstance(first, Part):
-            parts = [each for each in items if isinstance(each, Part)]
-            made = self.made[first]
+        if parts := [each for each in items if isinstance(each, Part)]:
+            made = self.made[parts[0]]
             arguments = [made.arguments(each) for each in parts]
-            member = Member(token, name_of(first.name), made, [*parts], arguments)
+            member = self._add(name_of(parts[0].scope_name), made, [*parts], arguments)
         else:
-            layers = [each.layer for each in items if isinstance(each, Node)]
-            cls, positional = first.layer.cls, len(first.layer.args)
+            layers = [each.layer for each in items]
+            cls, positional = layers[0].cls, len(layers[0].args)
             names = ([*parameters_of(cls)] or [str(i) for i in range(positional)])[:positional]
             arguments = [dict(zip(names, x.args, strict=True)) | x.options for x in layers]
-            name = self._layer_name(first.layer)
-            member = Member(token, name, cls, [*layers], arguments, positional)
+            member = self._add(self._layer_name(layers[0]), cls, [*layers], arguments)
+            member.positional = positional
         if len(items) > 1:
             member.name = f"{base_of(member.name).removesuffix('s')}s"
+        return member
+
+    def _add(self, name: str, cls: Any, things: list[Any], arguments: list[Any]) -> Member:
+        member = Member(f"m_{next(self._number):06d}", name, cls, things, arguments)
         self.body.members.append(member)
         return member
 
@@ -268,7 +262,7 @@ class Builder:
         name = name_of(layer.name)
         if not (is_like(base_of(name), layer.cls) and layer.scope and layer.bound):
             return name
-        own = [i.layer for i in self.body.part.items if isinstance(i, Node) and i.kind == g.LAYER]
+        own = [item.layer for item in self.body.part.items if item.kind == g.LAYER]
         others = {each for each in own if each is not layer and each.bound}
         around = [*self.body.part.scope[-1:], *(each.name for each in others)]
         alone = all(each.scope[: len(layer.scope)] != layer.scope for each in others)
@@ -284,10 +278,8 @@ class Builder:
             options |= {} if weight.dtype == "float32" else {"dtype": weight.dtype}
             options |= {} if weight.trainable else {"trainable": False}
             name = [s for s in weight.name.split("/") if not re.match(r"part_\d+$", s)][-1]
-            token = f"m_{next(self._number):06d}"
-            member = Member(token, name_of(name), "add_weight", [weight], [options])
-            self.body.members.append(member)
-            self.objects[weight] = f"self.{token}"
+            member = self._add(name_of(name), "add_weight", [weight], [options])
+            self.objects[weight] = f"self.{member.token}"
         return self.objects[weight]
 
     def function(
@@ -332,21 +324,13 @@ class Builder:
             self.body.hints[token] = hint
         return token
 
-    def _hint(self, item: Node | Part) -> str:
+    def _hint(self, item: Node) -> str:
         hint = hint_of_place(item)
-        if not hint and _is_call(item):
-            thing = self.objects[thing_of(item)]
+        if not hint and item.kind in _CALLS:
+            thing = self.objects[item.thing]
             member = next(m for m in self.body.members if m.token in thing)
             hint = "" if is_like(base_of(member.name), member.cls) else f"?{member.name}"
         return hint
-
-
-def _is(item: Node | Part | None, kind: str) -> bool:
-    return isinstance(item, Node) and item.kind == kind
-
-
-def _is_call(item: Node | Part | None) -> bool:
-    return isinstance(item, Part) or _is(item, g.LAYER)
 
 
 def _is_list(value: Any) -> bool:

@@ -161,7 +161,7 @@ def single(body: Body, name: str) -> Class:
 def _class(bodies: list[Body], taken: set[str]) -> Class:
     texts, parameters = _parameters(bodies)
     scopes = [body.part.scope for body in bodies]
-    bases = [_camel(body.part.name) for body in bodies]
+    bases = [_camel(body.part.scope_name) for body in bodies]
     name = max(dict.fromkeys(bases), key=bases.count)
     longer = [_camel(each) for each in reversed(scopes[bases.index(name)][:-1])]
     while name in taken:

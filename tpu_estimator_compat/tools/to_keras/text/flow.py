@@ -15,7 +15,7 @@ from tpu_estimator_compat.tools.to_keras.classes import Part
 from tpu_estimator_compat.tools.to_keras.graph import LAYER, Node, Value, constant
 from tpu_estimator_compat.tools.to_keras.layers.naming import base_of
 from tpu_estimator_compat.tools.to_keras.scans import most_steps, places_of_results
-from tpu_estimator_compat.tools.to_keras.text.body import Statement, hint_of_place, thing_of
+from tpu_estimator_compat.tools.to_keras.text.body import Statement, hint_of_place
 
 if TYPE_CHECKING:
     from tpu_estimator_compat.tools.to_keras.text.builder import Builder
@@ -101,22 +101,22 @@ _LEAST = {True: 2, False: 3}
 """How many parts, or layers, are worth a loop."""
 
 
-def chain_of(builder: Builder, items: Sequence[Node | Part]) -> Sequence[Node | Part]:
+def chain_of(builder: Builder, items: Sequence[Node]) -> Sequence[Node]:
     """The first item, with those after it if all are a chain: of one object, or of equal ones."""
     place, again, count = None, None, 1
     for last, item in itertools.pairwise(items):
         found = _follows(builder, last, item)
-        same = found is not None and thing_of(item) == thing_of(last)
+        same = found is not None and item.thing == last.thing
         if found is None or place not in (None, found) or again not in (None, same):
             break
-        if not same and thing_of(item) in builder.objects:
+        if not same and item.thing in builder.objects:
             break
         place, again, count = found, same, count + 1
-    known = thing_of(items[0]) in builder.objects and not again
+    known = items[0].thing in builder.objects and not again
     return items[: 1 if known or count < _LEAST[isinstance(items[0], Part)] else count]
 
 
-def _follows(builder: Builder, last: Node | Part, item: Node | Part) -> int | None:
+def _follows(builder: Builder, last: Node, item: Node) -> int | None:
     """At which of its inputs `item` takes what `last` gives, all else being equal."""
     kind = _kind(builder, last)
     if kind is None or kind != _kind(builder, item) or len(last.outputs) != 1:
@@ -129,10 +129,10 @@ def _follows(builder: Builder, last: Node | Part, item: Node | Part) -> int | No
     return differing[0] if one else None
 
 
-def _kind(builder: Builder, item: Node | Part) -> Any:
+def _kind(builder: Builder, item: Node) -> Any:
     """What equal items have in common; None for an operation."""
     if isinstance(item, Part):
-        return builder.made[item], base_of(item.name)
+        return builder.made[item], base_of(item.scope_name)
     if item.kind != LAYER:
         return None
     layer = item.layer
@@ -140,18 +140,18 @@ def _kind(builder: Builder, item: Node | Part) -> Any:
     return layer.cls, base_of(layer.name), len(layer.args), names, str(layer.call)
 
 
-def write_chain(builder: Builder, chain: Sequence[Node | Part]) -> None:
+def write_chain(builder: Builder, chain: Sequence[Node]) -> None:
     begin, end = chain[0], chain[-1]
     (carried,) = (v for v, w in zip(begin.inputs, chain[1].inputs, strict=True) if v is not w)
     start = builder.ref(carried)
     token = builder.token(end.outputs[0], hint_of_place(begin))
     builder.texts[carried] = token
-    if thing_of(begin) == thing_of(end):
+    if begin.thing == end.thing:
         head, call = f"for _ in range({len(chain)}):", builder.expression(begin)
     else:
         member = builder.member(chain)
         for i, item in enumerate(chain):
-            builder.objects[thing_of(item)] = f"self.{member.token}[{i}]"
+            builder.objects[item.thing] = f"self.{member.token}[{i}]"
         each = builder.token(None, base_of(member.name).removesuffix("s"))
         call = builder.expression(begin).replace(f"self.{member.token}[0]", each)
         head = f"for {each} in self.{member.token}:"

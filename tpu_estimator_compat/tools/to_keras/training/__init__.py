@@ -32,7 +32,6 @@ class Training:
     Attributes:
       program: one program of all modes. Its outputs are the predictions, and after them what the
         loss and the metrics need besides. In a training step, `graph.TRAINING` is True.
-      predictions: the names of those outputs that are predictions.
       loss: its output "loss" is what `compute_loss` returns. Its nodes of kind INPUT and LABEL have
         attrs["text"], the expression for their value, such as 'y_pred["logits"]', 'x["mask"]' or
         'y'. It may have nodes WEIGHT. None where no mode has a loss.
@@ -45,7 +44,6 @@ class Training:
     """
 
     program: Program
-    predictions: list[str]
     loss: Program | None = None
     optimizer: Code | None = None
     classes: list[str] = dataclasses.field(default_factory=list)

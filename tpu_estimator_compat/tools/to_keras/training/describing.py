@@ -49,7 +49,7 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
         if name.startswith(_PREDICTION)
     }
     cut = Cut(predictions)
-    training = Training(Program({}, {}), list(predictions), step=modes.step, notes=notes)
+    training = Training(Program({}, {}), step=modes.step, notes=notes)
     training.loss = cut.program({"loss": loss})
     for name, each in found.items():
         assert evaluation is not None  # which has metrics

@@ -6,14 +6,13 @@ depends on labels, or on weights alone, which is regularization.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import functools
 import itertools
 import json
 import re
 
 from tpu_estimator_compat.tools.to_keras import graph as g
+from tpu_estimator_compat.tools.to_keras.author import assigned_name
 from tpu_estimator_compat.tools.to_keras.graph import Bound, Node, Program, Value, Weight
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.operations import expression
@@ -107,28 +106,6 @@ class Cut:
 def _source(value: Value, kind: str, key: str, text: str) -> Value:
     node = Node(kind, value.node.name, attrs={"key": key, "text": text}, place=value.node.place)
     return node.output(value.shape, value.dtype)
-
-
-@functools.cache
-def _assignments(file: str) -> dict[int, str]:
-    """By line, the name that a statement gives to its value."""
-    try:
-        with open(file, encoding="utf-8") as opened:
-            tree = ast.parse(opened.read())
-    except (OSError, SyntaxError, UnicodeDecodeError):
-        return {}
-    found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            found.update(dict.fromkeys(lines, node.targets[0].id))
-    return found
-
-
-def assigned_name(place: str) -> str:
-    """The variable to which the author's line assigns; empty if it does not."""
-    file, _, line = place.rpartition(":")
-    return _assignments(file).get(int(line), "") if line.isdigit() else ""
 
 
 # what is added up of weights alone: loops over the model's variables, or sums

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -101,13 +100,7 @@ def describe(mode: Mode, step: Step, weights: dict[str, Weight], training: Train
             f"The optimizer minimizes {step.loss.op.name}, not the loss of the spec, which is "
             "reported. In training, compute_loss gives what is minimized."
         )
-    assert training.loss is not None
-    known = {_STEP} - {*training.program.weights(), *training.loss.weights()}
-    known |= {handle.op.name for u in step.updates for handle in graph_ops.written(u.op)}
-    taken = [tensor for u in step.updates for tensor in u.inputs.values()]
-    known |= {name for tensor in taken for name in (variable_of(tensor), tensor.op.name)}
-    known |= {*averages_of(step)[1].values()}
-    _note_others([op for op in step.writes if op.inputs[0].op.name in weights], known, training)
+    _note_others(step, weights, training)
 
 
 def _describe(mode: Mode, weights: dict[str, Weight], step: Step, training: Training) -> None:
@@ -146,7 +139,7 @@ def _describe(mode: Mode, weights: dict[str, Weight], step: Step, training: Trai
     if averages:
         options |= {"use_ema": True, "ema_momentum": one_minus(np.float32(rate_of_averages))}
         slots["_model_variables_moving_average"] = {
-            variable: _value(weights[name]) for variable, name in averages.items()
+            variable: weights[name].value for variable, name in averages.items()
         }
         training.notes.append(
             "Averages of the weights begin in Keras with those after the first step, not before; "
@@ -199,7 +192,7 @@ def _numbers(update: Update, weights: dict[str, Weight]) -> dict[str, Any]:
                 raise UnlikeKerasError(f"{option} is computed in each step ({place(update.op)}).")
             numbers[option] = value
     if "AdagradV2" in update.op.type:
-        accumulated = _value(weights[update.inputs["accum"].op.name])
+        accumulated = weights[update.inputs["accum"].op.name].value
         if numbers["epsilon"] > 1e-6 * accumulated.min(initial=1.0):
             raise UnlikeKerasError("it adds epsilon to the root, and Keras' Adagrad in it.")
     if "use_nesterov" in update.op.node_def.attr and update.op.get_attr("use_nesterov"):
@@ -213,14 +206,9 @@ def _slots(updates: list[Update], weights: dict[str, Weight]) -> dict[str, dict[
     found: dict[str, dict[str, np.ndarray]] = {}
     for update in updates:
         for name, attribute in update.row.slots.items():
-            value = _value(weights[update.inputs[name].op.name])
+            value = weights[update.inputs[name].op.name].value
             found.setdefault(attribute, {})[update.variable] = value
     return found
-
-
-def _value(weight: Weight) -> np.ndarray:
-    assert weight.value is not None  # a script's weights have values
-    return weight.value
 
 
 def _steps(
@@ -242,16 +230,20 @@ def _steps(
     return taken
 
 
-def _note_others(writes: Sequence[tf.Operation], known: set[str], training: Training) -> None:
+def _note_others(step: Step, weights: dict[str, Weight], training: Training) -> None:
     """Notes variables that a step changes besides: averages, counters."""
-    others: dict[str, tf.Operation] = {}
-    for op in writes:
-        for handle in graph_ops.written(op):
-            name = handle.op.name
-            if name not in known and not name.endswith(("moving_mean", "moving_variance", "/iter")):
-                others.setdefault(name, op)
-    for name, op in others.items():
-        training.notes.append(
-            f"A training step changes {name} ({op.type}, {place(op)}), and the file does not: do "
-            "it in a callback."
-        )
+    assert training.loss is not None
+    known = {_STEP} - {*training.program.weights(), *training.loss.weights()}
+    known |= {handle.op.name for u in step.updates for handle in graph_ops.written(u.op)}
+    taken = [tensor for u in step.updates for tensor in u.inputs.values()]
+    known |= {name for tensor in taken for name in (variable_of(tensor), tensor.op.name)}
+    known |= {*averages_of(step)[1].values()}
+    for op in (op for op in step.writes if op.inputs[0].op.name in weights):
+        for name in (handle.op.name for handle in graph_ops.written(op)):
+            told = name in known or name.endswith(("moving_mean", "moving_variance", "/iter"))
+            known.add(name)
+            if not told:
+                training.notes.append(
+                    f"A training step changes {name} ({op.type}, {place(op)}), and the file does "
+                    "not: do it in a callback."
+                )

@@ -245,9 +245,8 @@ def _updates(writes: Sequence[tf.Operation], weights: dict[str, Weight]) -> list
     found += _scattered(writes, found)
     variables = [update.variable for update in found]
     trained = {name for name, weight in weights.items() if weight.trainable}
-    if by_hand := [op for op in writes if trained & {t.op.name for t in graph_ops.written(op)}]:
-        by_hand = [op for op in by_hand if op not in {update.op for update in found}]
-    if by_hand:
+    others = [op for op in writes if op not in {update.op for update in found}]
+    if by_hand := [op for op in others if trained & {t.op.name for t in graph_ops.written(op)}]:
         slots = {name.rsplit("/", 1)[-1] for name in weights}
         known = "one of Keras, or with a subclass that does the same."
         if {"adam_m", "adam_v"} <= slots:
