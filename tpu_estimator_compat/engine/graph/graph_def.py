@@ -233,6 +233,8 @@ def _function_names(node_defs: Iterable[NodeDef]) -> Iterable[str]:
 
 def called_by(node: NodeDef) -> Iterator[Any]:
     """Functions that a node's attributes name, as `NameAttrList`s, sorted by attribute."""
+    if not graph_ops.names_functions(node.op):
+        return
     kinds = {name: attr.WhichOneof("value") for name, attr in node.attr.items()}
     for name in sorted(name for name, kind in kinds.items() if kind in ("func", "list")):
         attr = node.attr[name]

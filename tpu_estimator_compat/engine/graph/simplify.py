@@ -53,7 +53,11 @@ def _is_held(op: tf.Operation, gate: tf.Operation) -> bool:
 
 
 def _has_effect(op: tf.Operation) -> bool:
-    return op.op_def.is_stateful or graph_ops.calls_functions(op) or op.type in _MAY_FAIL
+    return (
+        graph_ops.definition(op).is_stateful
+        or graph_ops.calls_functions(op)
+        or op.type in _MAY_FAIL
+    )
 
 
 def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[str, str]:
@@ -74,7 +78,7 @@ def repeated_reads(ops: Sequence[tf.Operation], kept: Collection[str]) -> dict[s
             if earlier != op.name and op.name not in kept and variable not in aliased:
                 repeated[op.name] = earlier
             continue
-        handles = {key(t) for t in op.inputs if t.dtype == tf.resource}
+        handles = set(graph_ops.resources(op))
         for variable in handles:  # the op may write to it
             first.pop(variable, None)
         if any(t.dtype in (tf.resource, tf.variant) for t in op.outputs):
@@ -93,7 +97,7 @@ def reads_first(order: Sequence[tf.Operation]) -> list[tf.Operation]:
     early = set()
     for op in order:
         if op.type not in _READS_OF_STATE:
-            written.update(key(t) for t in op.inputs if t.dtype == tf.resource)
+            written.update(graph_ops.resources(op))
         elif key(op.inputs[0]) not in written or op.control_inputs:
             continue
         elif not sources.is_by(op, sources.READING_OF_KERAS):

@@ -68,7 +68,7 @@ class VariableReader:
             ops = graph_ops.ancestors([tensor.op], ())
             reads = {op.type for op in ops if graph_ops.is_variable_handle(op)} | {"ReadVariableOp"}
             self._of_variables[k] = len(reads) > 1 and not any(
-                (op.op_def.is_stateful and op.type not in reads)
+                (graph_ops.definition(op).is_stateful and op.type not in reads)
                 or graph_ops.has_effect(op)
                 or op.type.startswith("Placeholder")
                 or self._plan.needs_step(op)

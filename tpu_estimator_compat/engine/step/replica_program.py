@@ -116,9 +116,9 @@ class ReplicaProgram:
         late: list[str] = []
         used: set[Key] = set()  # handles that tensors of `waits_for` need later in the stage
         for op in reversed(stage.ops):
-            taken = {key(t) for t in op.inputs if t.dtype == tf.resource}
+            taken = graph_ops.resources(op)
             if op in before:
-                used |= taken
+                used.update(taken)
             elif taken and graph_ops.has_effect(op) and used.isdisjoint(taken):
                 late.append(op.name)  # others run before the awaited tensors
         if not late:

@@ -76,7 +76,7 @@ def _levels(
         before = [t.op for t in op.inputs if key(t) not in stops] + list(op.control_inputs)
         level = max((levels[b] + (b in exchanged) for b in before if b in levels), default=0)
         reads = op.type in graph_ops.READERS
-        variables = _resources(op)
+        variables = graph_ops.resources(op)
         level = max([level, *((written if reads else touched).get(v, 0) for v in variables)])
         for variable in variables:
             touched[variable] = max(touched.get(variable, 0), level)
@@ -99,28 +99,24 @@ def _postpone(
     written: dict[Key, set[int]] = {}
     for op in order:
         if op.type not in graph_ops.READERS:
-            for variable in _resources(op):
+            for variable in graph_ops.resources(op):
                 written.setdefault(variable, set()).add(levels[op])
     needed: dict[tf.Operation, int] = {}  # the first level that needs it
     for op in reversed(order):
         level, later = levels[op], needed.get(op, 0)
         if later > level and op not in placed and _may_wait(op):
-            writes = (w for variable in _resources(op) for w in written.get(variable, ()))
+            writes = (w for variable in graph_ops.resources(op) for w in written.get(variable, ()))
             if not any(level <= write < later for write in writes):
                 levels[op] = level = later
         for before in [*(t.op for t in op.inputs), *op.control_inputs]:
             needed[before] = min(level, needed.get(before, level))
 
 
-def _resources(op: tf.Operation) -> list[Key]:
-    return [key(t) for t in op.inputs if t.dtype == tf.resource]
-
-
 def _may_wait(op: tf.Operation) -> bool:
     """Whether `op` gives the same value later, unless a variable that it reads is written."""
     if op.type == "ReadVariableOp":
         return True
-    return not op.op_def.is_stateful and not _resources(op)
+    return not graph_ops.definition(op).is_stateful and not graph_ops.resources(op)
 
 
 def _stage(
