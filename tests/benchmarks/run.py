@@ -22,7 +22,8 @@ from support import original
 from benchmarks import input_modes, large_model, legacy_package, measures, report
 
 # "encoder_12", "encoder_24" and "encoder_48", deeper encoders, are for first_step and again.
-MODELS = ("small", "mlp", "convnet", "encoder", "tables")
+MODELS = ("small", "mlp", "convnet", "encoder", "tables", "dense", "sparse")
+LARGE_TABLES = ("dense", "sparse")
 TRAINED_ONLY = ("tables",)
 EXPORTED = ("encoder",)  # the only one that takes features by name, as receivers give them
 WHAT = (
@@ -33,6 +34,7 @@ WHAT = (
     "beside_bare",
     "first_step",
     "again",
+    "large_tables",
     "runtimes",
     "evaluate",
     "predict",
@@ -53,6 +55,10 @@ def measure(plan: measures.Plan, model: str, what: list[str]) -> dict[str, measu
             found[name] = values
             print(report.table(model, name, values) + "\n", flush=True)
 
+    if model in LARGE_TABLES:
+        if "large_tables" in what:
+            add(measures.large_tables(plan, model))
+        return found
     if "steps" in what or "memory" in what:
         add(measures.steps(plan, model))
     if model in TRAINED_ONLY:

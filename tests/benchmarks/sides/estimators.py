@@ -316,7 +316,8 @@ def again(model: types.ModuleType, settings: Settings) -> Any:
     """Makes calls as short as they can be: what they take is what a call costs.
 
     Returns:
-      A function of "train", "evaluate" or "predict", which makes one step of that on one estimator.
+      A function of "train", "evaluate" or "predict", which makes one step of that on one estimator,
+      or of "export".
     """
     estimator = _estimator(model, settings, _ENDLESS)
 
@@ -326,6 +327,8 @@ def again(model: types.ModuleType, settings: Settings) -> Any:
             estimator.train(lambda params: models.dataset(model), steps=1)
         elif task == "evaluate":
             estimator.evaluate(lambda params: models.dataset(model), steps=1)
+        elif task == "export":
+            _export(model, settings, estimator)
         else:
             found = estimator.predict(lambda params: models.dataset(model, model.BATCH, False))
             assert len(list(found)) == model.BATCH
@@ -342,22 +345,24 @@ def export(model: types.ModuleType, settings: Settings) -> Any:
     """
     estimator = _estimator(model, settings, _ENDLESS)
     estimator.train(lambda params: models.dataset(model), max_steps=1)
+    return lambda: _export(model, settings, estimator)
+
+
+def _export(model: types.ModuleType, settings: Settings, estimator: Any) -> tuple[float, int]:
+    """Seconds and bytes of an export."""
     batch = models.batch(model)
 
     def receiver() -> Any:
         fed = {k: tf.placeholder(v.dtype, v.shape, name=k) for k, v in batch.items()}
         return _Receiver(fed, fed)
 
-    def call() -> tuple[float, int]:
-        # A directory each: two exports into one within a second would wait for the next.
-        with tempfile.TemporaryDirectory(dir=settings.model_dir) as base:
-            started = time.perf_counter()
-            path = estimator.export_saved_model(base, receiver)
-            seconds = time.perf_counter() - started
-            files = [f for f in pathlib.Path(os.fsdecode(path)).rglob("*") if f.is_file()]
-            return seconds, sum(f.stat().st_size for f in files)
-
-    return call
+    # A directory each: two exports into one within a second would wait for the next.
+    with tempfile.TemporaryDirectory(dir=settings.model_dir) as base:
+        started = time.perf_counter()
+        path = estimator.export_saved_model(base, receiver)
+        seconds = time.perf_counter() - started
+        files = [f for f in pathlib.Path(os.fsdecode(path)).rglob("*") if f.is_file()]
+        return seconds, sum(f.stat().st_size for f in files)
 
 
 class _Receiver(NamedTuple):
