@@ -122,10 +122,10 @@ def implicit_updates(
     held = [*collected, *(v.initializer for v in variables)]  # the user may collect anything
     known = [graph_ops.as_operation(x) for x in held if isinstance(x, _HELD)]
     writes = [op for op in graph.get_operations() if op.type in _WRITES]
-    if not writes:
-        return []
-    spoken_for = graph_ops.ancestors([*known, *wanted], ())
+    spoken_for = graph_ops.ancestors([*known, *wanted], ()) if writes else ()
     found = [op for op in writes if op not in spoken_for and _by_keras(op)]
+    if not found:
+        return []
     feeds = {graph_ops.key(tensor) for tensor in fed}
     needed = graph_ops.ancestors(wanted, feeds)
     others = {op for op in graph.get_operations() if op.type == "Placeholder"} - needed

@@ -233,7 +233,7 @@ def _function_names(node_defs: Iterable[NodeDef]) -> Iterable[str]:
 
 def called_by(node: NodeDef) -> Iterator[Any]:
     """Functions that a node's attributes name, as `NameAttrList`s, sorted by attribute."""
-    if not graph_ops.names_functions(node.op):
+    if not graph_ops.kind_calls_functions(node.op):
         return
     kinds = {name: attr.WhichOneof("value") for name, attr in node.attr.items()}
     for name in sorted(name for name, kind in kinds.items() if kind in ("func", "list")):
@@ -354,7 +354,8 @@ def functions_with(
 ) -> list[str]:
     """Names of functions that `ops` call at any depth, and that hold an op of `types`."""
     source = _nodes_of(graph)
-    functions = _reachable_functions((source.nodes[op.name] for op in ops), source.library)
+    calls = (source.nodes[op.name] for op in ops if graph_ops.calls_functions(op))
+    functions = _reachable_functions(calls, source.library)
     return [f.signature.name for f in functions if any(node.op in types for node in f.node_def)]
 
 

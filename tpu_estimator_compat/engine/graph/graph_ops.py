@@ -149,14 +149,14 @@ def draws(op: tf.Operation) -> bool:
 
 def calls_functions(op: tf.Operation) -> bool:
     """Whether `op` runs functions of the graph's library, as branches and loops do."""
-    return names_functions(op.type)
+    return kind_calls_functions(op.type)
 
 
 @functools.cache
-def names_functions(kind: str) -> bool:
-    """Whether attributes of operations of this type are functions."""
-    definition = op_def_registry.get(kind)  # None for a function that is called like an operation
-    return definition is not None and any("func" in attr.type for attr in definition.attr)
+def kind_calls_functions(kind: str) -> bool:
+    """Whether operations of a type name functions in attributes, or are functions themselves."""
+    definition = op_def_registry.get(kind)
+    return definition is None or any("func" in attr.type for attr in definition.attr)
 
 
 def in_creation_order(ops: Iterable[tf.Operation]) -> list[tf.Operation]:

@@ -91,10 +91,10 @@ class StepPlan:
         step = tf.compat.v1.train.get_global_step(self.graph)
         resources = resource_graph.of(self.graph)
         asked = [*(t.op for t in self.fetches), *self.targets]
+        run = graph_ops.ancestors(map(resources.operation, asked), ())
+        users = {op for t in resources.operation(step.op).outputs for op in t.consumers()} & run
         writes = [
-            op
-            for op in graph_ops.ancestors(map(resources.operation, asked), ())
-            if any(t.op.name == step.op.name for t in graph_ops.written(op))
+            op for op in users if any(t.op.name == step.op.name for t in graph_ops.written(op))
         ]
         by = [tf.get_static_value(x.inputs[1]) for x in writes if x.type == "AssignAddVariableOp"]
         return len(writes) == 1 and by == [1]
@@ -121,7 +121,8 @@ class StepPlan:
 
     def behind_host_placeholders(self) -> set[str]:
         """Names of ops that depend on tensors concatenated over replicas."""
-        return self._reached("host", [name for name, _ in self.host_placeholders])
+        names = [name for name, _ in self.host_placeholders]
+        return self._reached("host", names) if names else set()
 
     def _reached(self, kind: str, roots: Iterable[str]) -> set[str]:
         version, reached = self._reach.get(kind, (-1, set()))
