@@ -42,6 +42,7 @@ VARIANTS = {
     "ours_host_call": Variant("ours", ("--use-tpu", "--listen", "host_call")),
     "ours_timer_hook": Variant("ours", ("--listen", "timer_hook")),
     "original_every_step": Variant("original", ("--listen", "every_step")),
+    "sessions_every_step": Variant("ours", ("--runtime", "session", "--listen", "every_step")),
     "ours_every_step": Variant("ours", ("--listen", "every_step")),
     **{
         f"{runtime}_{replicas}": Variant(

@@ -16,11 +16,10 @@ _FOR_MODEL = {
     "mlp": _EVERY_SIDE,
     "convnet": _EVERY_SIDE,
     "encoder": [*_EVERY_SIDE, "bare_jit", "ours_jit"],
-    "tables": ["keras", "original", "ours", "ours_tpu"],
+    "tables": ["keras", "original", "sessions", "ours", "ours_tpu"],
 }
 _CALLS = ["bare", "keras", "original", "sessions", "ours", "ours_tpu"]
-_EXPORTS = ["original", "ours"]
-_SERVED = ["original", "ours"]
+_EXPORTS = _SERVED = ["original", "sessions", "ours"]
 _SERVED_EXAMPLES = 500
 _LISTENING = [
     "bare",
@@ -33,7 +32,7 @@ _LISTENING = [
 ]
 _LISTENING_STEPS = 1000
 _LISTENING_PROCESSES = 3
-_EVERY_STEP = ["original_every_step", "ours_every_step"]
+_EVERY_STEP = ["original_every_step", "sessions_every_step", "ours_every_step"]
 _BESIDE_BARE = ["bare", "ours", "ours_timer_hook"]
 _SLOW_LISTENING = ["ours_slow", "ours_slow_host_call"]
 _SLOW_STEPS = 200

@@ -4,6 +4,8 @@ The margins are far from the targets of `report.TARGETS`, so that a busy machine
 they catch a loop that returns to Python every step, a leak, or a second copy of the variables.
 """
 
+import dataclasses
+
 import pytest
 
 from benchmarks import large_model, measures, report
@@ -52,3 +54,11 @@ def test_exports_take_no_more_time_and_room_than_the_originals(plan):
     # Ratios of 1.0 were seen, of both.
     assert median_ratio(found["export"], "original") < 2.0, found
     assert median_ratio(found["export_size"], "original") < 1.2, found
+
+
+def test_a_large_table_takes_no_more_memory_than_in_the_original(plan):
+    found = measures.large_tables(dataclasses.replace(plan, rounds=1), "dense")
+    for call in ("train", "train_again", "evaluate", "predict", "export"):
+        # Ratios of 0.8 were seen, of both.
+        assert median_ratio(found[f"large_{call}_memory"], "original") < 1.0, found
+        assert median_ratio(found[f"large_{call}_memory"], "sessions") < 1.0, found
