@@ -22,6 +22,9 @@ _ALONE = pathlib.Path(__file__).with_name("alone.py")
 _GRADIENTS = 100.0  # times the tolerance of outputs: they add up over the whole batch
 
 
+Arrays = Mapping[str, np.ndarray]
+
+
 class DoesNotRunError(Exception):
     """The written model failed; the message says at which line, and why."""
 
@@ -66,7 +69,7 @@ def _given(written: Written, samples: Samples) -> dict[str, Any]:
     }
 
 
-def _bound(weights: Mapping[str, Bound], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def _bound(weights: Mapping[str, Bound], arrays: Arrays) -> dict[str, Any]:
     """By path, slots or gradients in the form that the weight has."""
     return {
         path: bound.arranged(arrays)
@@ -106,9 +109,7 @@ def _compared(
             yield Comparison("gradient", f"{path} {where}", least, _GRADIENTS * tolerance)
 
 
-def _of_gradients(
-    found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
-) -> dict[str, float]:
+def _of_gradients(found: Arrays, expected: Arrays) -> dict[str, float]:
     """By path, the largest difference of gradients at one point."""
     largest = {path: np.abs(array).max(initial=0) for path, array in expected.items()}
     # A gradient that is zero but for rounding, of a bias before a normalization, say.

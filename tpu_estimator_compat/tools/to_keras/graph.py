@@ -138,6 +138,10 @@ class Weight:
     value: Any = None
 
 
+Weights = Mapping[str, Weight]
+"""By the variables' names."""
+
+
 @dataclasses.dataclass(eq=False)
 class Bound:
     """How a weight of a layer is made of variables: `make` arranges the elements of their arrays.

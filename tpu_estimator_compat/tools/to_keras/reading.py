@@ -168,7 +168,7 @@ class _Reader:
         """A loop's result, of a loop that becomes one node."""
         frame = control_flow.frame(op)
         if frame.name not in self._loops:
-            node.kind, node.name = "While", self._prefix + frame.name
+            node.kind, node.name = g.LOOP, self._prefix + frame.name
             for tensor in frame.sections["body"].outputs:
                 node.output(shape_of(tensor), tensor.dtype.base_dtype.name)
             self._loops[frame.name] = self._add_bodies(node, frame.sections)

@@ -12,13 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.tools.to_keras.graph import Node, Value
-from tpu_estimator_compat.tools.to_keras.layers.building import (
-    Call,
-    Variables,
-    need,
-    node_of,
-    sizes,
-)
+from tpu_estimator_compat.tools.to_keras.layers import building as b
+from tpu_estimator_compat.tools.to_keras.layers.building import Call, Variables, need
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Found
 from tpu_estimator_compat.tools.to_keras.reading import computed
 
@@ -29,7 +24,7 @@ def bag(found: Found, _: Variables) -> Call:
     ids, table, root = found["ids"], found["embeddings"], found[NODES][0]
     need(ids.rank == 2, len(table.shape) == 2)
     name = root.name
-    begin, end = (value.constant for value in node_of(found, "StridedSlice").inputs[1:3])
+    begin, end = (value.constant for value in b.node_of(found, "StridedSlice").inputs[1:3])
     need(begin is not None and end is not None and [*begin, *end] == [0, 0, 0, 1])
     # If not selected, a row without numbers is that of a default number.
     need("chosen" not in found or root.kind.startswith("Select"))
@@ -38,17 +33,17 @@ def bag(found: Found, _: Variables) -> Call:
         mask = _mask(found, ids)
         safe = computed(lambda m, x: tf.where(m, x, tf.constant(0, x.dtype)), mask, ids, name=name)
     else:  # buckets of several numbers have rows of their own
-        mask, columns, count = None, sizes(ids)[1], found["count"]
+        mask, columns, count = None, b.sizes(ids)[1], found["count"]
         need(columns and table.shape[0] == columns * count)
         first = np.arange(columns, dtype=ids.dtype) * np.array(count, ids.dtype)
         safe = ids if columns == 1 else computed(lambda x: x + first, ids, name=name)
-    kind = node_of(found, _SUM, _MEAN, _ROOT).kind
+    kind = b.node_of(found, _SUM, _MEAN, _ROOT).kind
     return Call(
         "layers.Embedding",
         [safe],
         list(table.shape),
         bound={"embeddings": table},
-        after=lambda node: _combined(kind, node, (*sizes(safe), table.shape[-1]), mask),
+        after=lambda node: _combined(kind, node, (*b.sizes(safe), table.shape[-1]), mask),
     )
 
 
@@ -61,12 +56,12 @@ def _mapped(found: Found) -> Value:
         return matrix
     given = [ids if value is found["taken"] else value for value in mapping.inputs]
     made = Node(mapping.kind, f"{found[NODES][0].name}/{mapping.kind}", given, mapping.attrs)
-    return made.output(sizes(ids), values.dtype)
+    return made.output(b.sizes(ids), values.dtype)
 
 
 def _mask(found: Found, ids: Value) -> Value:
     """Where a matrix has numbers that count."""
-    name, present = found[NODES][0].name, node_of(found, "NotEqual").outputs[0]
+    name, present = found[NODES][0].name, b.node_of(found, "NotEqual").outputs[0]
     if "chosen" not in found:
         return present
     if ids is found["ids"] and found["absent"] < 0:
@@ -94,7 +89,7 @@ def _combined(kind: str, node: Node, shape: tuple[Any, ...], mask: Value | None)
 
 def dense(found: Found, _: Variables) -> Value:
     """A matrix that was made sparse and dense again, with another number for the absent ones."""
-    given = [node_of(found, "NotEqual").outputs[0], _mapped(found)]
+    given = [b.node_of(found, "NotEqual").outputs[0], _mapped(found)]
     fill = np.array(found["fill"], found[NODES][0].outputs[0].dtype)
     return computed(lambda mask, x: tf.where(mask, x, fill), *given, name=found[NODES][0].name)
 
@@ -110,7 +105,7 @@ def found_in_table(found: Found, _: Variables) -> Call | Value:
         words = [key.decode() for key in keys.tolist()]
 
         def placed(node: Node) -> Value:  # -1 for other words; that of Keras is one more
-            return computed(lambda x: x - 1, node.output(sizes(x), "int64"), name=node.name)
+            return computed(lambda x: x - 1, node.output(b.sizes(x), "int64"), name=node.name)
 
         return Call("layers.StringLookup", [x], options={"vocabulary": words}, after=placed)
     need(values.dtype.kind != "O")

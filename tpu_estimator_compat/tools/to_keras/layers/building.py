@@ -17,6 +17,7 @@ from tpu_estimator_compat.tools.to_keras.reading import computed
 from tpu_estimator_compat.tools.to_keras.simplify import elements_of
 
 Variables = Mapping[str, Weight]
+Shape = tuple[Any, ...]
 
 
 class UnfitError(Exception):
@@ -259,9 +260,7 @@ def dropout(found: Found, _: Variables) -> Call:
 # normalization
 
 
-def _normalization(
-    name: str, found: Found, shape: tuple[Any, ...], extra: dict[str, Any] | None = None
-) -> Call:
+def _normalization(name: str, found: Found, shape: Shape, extra: Found | None = None) -> Call:
     """A normalization with weights of a shape, each of which broadcasts along its axes."""
     given = ("gamma", "beta", "moving_mean", "moving_variance")
     bound = {k: found[k] for k in given if isinstance(found.get(k), Made)}
@@ -286,7 +285,7 @@ def normalization(found: Found, variables: Variables) -> Call:
     axes = _axes(found)
     need(found["variance"].rank == found["mean"].rank)
     if axes == tuple(range(rank - 1)):
-        return _trained("Batch", found, variables, last)
+        return _trained(found, variables, last)
     need(found["mean"].rank == rank)
     over = sizes(x)[rank - len(axes) :]
     weights = [found[k] for k in ("gamma", "beta") if k in found]
@@ -299,13 +298,7 @@ def normalization(found: Found, variables: Variables) -> Call:
     return _normalization("Group", found, last, {"groups": groups})
 
 
-def _trained(
-    name: str,
-    found: Found,
-    variables: Variables,
-    shape: tuple[Any, ...],
-    extra: dict[str, Any] | None = None,
-) -> Call:
+def _trained(found: Found, variables: Variables, shape: Shape, extra: Found | None = None) -> Call:
     """A batch normalization in training, with the averages that stand beside its weights."""
     own = [found[k] for k in ("beta", "gamma") if isinstance(found.get(k), Made)]
     need(own)
@@ -315,7 +308,7 @@ def _trained(
     weights = {n: variables.get("/".join(path)) for n, path in paths.items()}
     need(*weights.values())
     moving = {n: Made(weight, weight.shape) for n, weight in weights.items() if weight}
-    call = _normalization(name, {**found, **moving}, shape, extra)
+    call = _normalization("Batch", {**found, **moving}, shape, extra)
     call.call = {"training": g.TRAINING}
     return call
 
@@ -370,7 +363,7 @@ def fused_batch_normalization(found: Found, variables: Variables) -> Call:
     need(is_data(x))
     shape = (sizes(x)[axis],)
     if node.attrs["is_training"]:
-        return _trained("Batch", weights, variables, shape, extra)
+        return _trained(weights, variables, shape, extra)
     weights["moving_mean"] = Made.of(found["averages"])
     weights["moving_variance"] = Made.of(found["variances"])
     need(weights["moving_mean"], weights["moving_variance"])

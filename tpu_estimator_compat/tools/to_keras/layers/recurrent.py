@@ -15,13 +15,8 @@ import tensorflow as tf
 
 from tpu_estimator_compat.tools.to_keras import graph as g
 from tpu_estimator_compat.tools.to_keras.graph import Node, Value, size_of
-from tpu_estimator_compat.tools.to_keras.layers.building import (
-    Call,
-    UnfitError,
-    dropout,
-    need,
-    sizes,
-)
+from tpu_estimator_compat.tools.to_keras.layers import building as b
+from tpu_estimator_compat.tools.to_keras.layers.building import Call, UnfitError, need
 from tpu_estimator_compat.tools.to_keras.layers.matching import Found
 from tpu_estimator_compat.tools.to_keras.layers.patterns import RULES
 from tpu_estimator_compat.tools.to_keras.reading import computed
@@ -99,7 +94,7 @@ class _Scan:
         dropouts: list[Call] = []
         while self.places.get(value) != self.carried:
             if dropped := next(_DROPPED(value, {}), None):
-                dropouts.insert(0, dropout(dropped, {}))
+                dropouts.insert(0, b.dropout(dropped, {}))
                 value = dropped["x"]
             else:
                 cells.insert(0, self._cell(value, dropouts))
@@ -196,7 +191,7 @@ class _Scan:
     ) -> Node:
         cls, order, options = _CELLS[cell.kind]
         start = [self.node.inputs[place] for place in cell.states]
-        units = sizes(start[0])[-1]
+        units = b.sizes(start[0])[-1]
         weights = [made.weight for made in _weights(cell)]
         flags = {
             "return_sequences": sequences,
@@ -225,9 +220,9 @@ class _Scan:
             layer.call["initial_state"] = start if len(start) > 1 else start[0]
             inputs += start
         node = Node(g.LAYER, self.node.name, inputs, {"layer": layer}, place=self.node.place)
-        node.output((*sizes(x)[: 1 + sequences], units), x.dtype)
+        node.output((*b.sizes(x)[: 1 + sequences], units), x.dtype)
         for _ in cell.states if states else ():
-            node.output((*sizes(x)[:1], units), x.dtype)
+            node.output((*b.sizes(x)[:1], units), x.dtype)
         return node
 
     def _turns(self, node: Node) -> bool:

@@ -16,15 +16,10 @@ from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.training import (
     Metric,
     Training,
+    losses,
     metrics,
     optimizers,
     steps,
-)
-from tpu_estimator_compat.tools.to_keras.training.losses import (
-    Cut,
-    put_back,
-    set_apart,
-    write_loops,
 )
 from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged
 
@@ -42,13 +37,10 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
     _set_momentum(step, train, notes)
     others = [programs[m] for m in (ModeKeys.PREDICT, ModeKeys.EVAL) if m in programs]
     merged, loss = _merged(train, evaluation, others)
-    served = programs.get(ModeKeys.PREDICT) or evaluation or train
-    predictions = {
-        name.removeprefix(_PREDICTION): merged.value(value)
-        for name, value in served.outputs.items()
-        if name.startswith(_PREDICTION)
-    }
-    cut = Cut(predictions)
+    served = next(m for m in (ModeKeys.PREDICT, ModeKeys.EVAL, ModeKeys.TRAIN) if m in programs)
+    outputs, names = programs[served].outputs, modes.modes[served].predictions
+    predictions = {name: merged.value(outputs[_PREDICTION + name]) for name in names}
+    cut = losses.Cut(predictions)
     training = Training(Program({}, {}), step=modes.step, notes=notes)
     training.loss = cut.program({"loss": loss})
     for name, each in found.items():
@@ -56,8 +48,7 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
         outputs = {k: merged.value(evaluation.outputs[_key(name, k)]) for k in each.arguments}
         given = ", ".join(f"{k}={literal(v)}" for k, v in {**each.options, "name": name}.items())
         made = Code(f"{each.path}({given})")
-        if each.source and each.source not in training.classes:
-            training.classes.append(each.source)
+        training.classes += [each.source] if each.source else []
         program = cut.program(outputs)
         for node in program.nodes():
             if node.kind == g.EXPRESSION and "training" in node.attrs["text"]:
@@ -69,13 +60,13 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
             training.program.inputs[node.attrs["key"]] = node.outputs[0]
         if node.kind == g.LAYER and node.attrs.get("fused"):
             node.layer.cls = "FusedBatchNormalization"
-            training.classes += [] if _FUSED_CLASS in training.classes else [_FUSED_CLASS]
+            training.classes.append(_FUSED_CLASS)
     optimizers.describe(modes.modes[ModeKeys.TRAIN], step, modes.weights, training)
     bound = _bound(training.program)
-    write_loops(training.loss, bound)
+    losses.write_loops(training.loss, bound)
     programs_of_metrics = [metric.program for metric in training.metrics]
     for program in (training.program, training.loss, *programs_of_metrics):
-        if left := put_back(program, bound):
+        if left := losses.put_back(program, bound):
             training.loss = training.optimizer = None
             training.notes.append(
                 f"The file has no loss: it regularizes {', '.join(left)}, which Keras holds in "
@@ -126,7 +117,7 @@ def _programs(
                 for k, t in each.arguments.items()
             }
         programs[name] = mode.read(outputs, modes.weights)
-        set_apart(programs[name])
+        losses.set_apart(programs[name])
         prepare(programs[name])
     return found, programs
 

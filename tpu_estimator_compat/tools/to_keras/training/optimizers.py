@@ -11,23 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops
-from tpu_estimator_compat.tools.to_keras.graph import LAYER, Code, Program, Weight
+from tpu_estimator_compat.tools.to_keras.graph import LAYER, Code, Program, Weights
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.script import Mode
-from tpu_estimator_compat.tools.to_keras.training import Training
+from tpu_estimator_compat.tools.to_keras.training import Training, steps
 from tpu_estimator_compat.tools.to_keras.training.schedules import schedule
-from tpu_estimator_compat.tools.to_keras.training.steps import (
-    ADAM,
-    Step,
-    UnlikeKerasError,
-    Update,
-    averages_of,
-    clipping,
-    number,
-    one_minus,
-    place,
-    variable_of,
-)
+from tpu_estimator_compat.tools.to_keras.training.steps import UnlikeKerasError, Update, number
 
 _STEP = tf.compat.v1.GraphKeys.GLOBAL_STEP
 
@@ -86,7 +75,7 @@ class {name}({base}):
 _SAME_FOR_ROWS = ("Adagrad", "Adam")  # and descent, which has no slots
 
 
-def describe(mode: Mode, step: Step, weights: dict[str, Weight], training: Training) -> None:
+def describe(mode: Mode, step: steps.Step, weights: Weights, training: Training) -> None:
     """Adds the optimizer of a captured training, or a note of why there is none."""
     try:
         if step.reason:
@@ -103,12 +92,12 @@ def describe(mode: Mode, step: Step, weights: dict[str, Weight], training: Train
     _note_others(step, weights, training)
 
 
-def _describe(mode: Mode, weights: dict[str, Weight], step: Step, training: Training) -> None:
+def _describe(mode: Mode, weights: Weights, step: steps.Step, training: Training) -> None:
     updates = step.updates
     first = updates[0]
     numbers = _common_numbers(updates, weights)
     rate, is_constant, classes = schedule(mode, first.rate, weights)
-    options = {**first.row.fixed, **numbers, **clipping(updates)}
+    options = {**first.row.fixed, **numbers, **steps.clipping(updates)}
     given = inspect.signature(getattr(keras.optimizers, first.row.cls)).parameters
     options = {k: v for k, v in options.items() if given[k].default != v}
     slots = _slots(updates, weights)
@@ -135,9 +124,9 @@ def _describe(mode: Mode, weights: dict[str, Weight], step: Step, training: Trai
                 "Gradients are clipped before those of a row of embeddings are added up: so is it "
                 "in Keras on TensorFlow, but on JAX and PyTorch after."
             )
-    rate_of_averages, averages = averages_of(step)
+    rate_of_averages, averages = steps.averages_of(step)
     if averages:
-        options |= {"use_ema": True, "ema_momentum": one_minus(np.float32(rate_of_averages))}
+        options |= {"use_ema": True, "ema_momentum": steps.one_minus(np.float32(rate_of_averages))}
         slots["_model_variables_moving_average"] = {
             variable: weights[name].value for variable, name in averages.items()
         }
@@ -154,7 +143,7 @@ def _describe(mode: Mode, weights: dict[str, Weight], step: Step, training: Trai
         weight.trainable &= weight.name in {update.variable for update in updates}
 
 
-def _common_numbers(updates: list[Update], weights: dict[str, Weight]) -> dict[str, Any]:
+def _common_numbers(updates: list[Update], weights: Weights) -> dict[str, Any]:
     """The constants of all updates; raises UnlikeKerasError where they or the rates differ."""
     first = updates[0]
     rates = [update.rate for update in updates]
@@ -180,29 +169,31 @@ def _embeddings(program: Program) -> set[str]:
     return {weight.name for weight in found if weight.trainable}
 
 
-def _numbers(update: Update, weights: dict[str, Weight]) -> dict[str, Any]:
+def _numbers(update: Update, weights: Weights) -> dict[str, Any]:
     numbers: dict[str, Any] = {}
     for name, option in update.row.numbers.items():
         if name in update.inputs:
             value = number(update.inputs[name])
-            variable = weights.get(variable_of(update.inputs[name]))
+            variable = weights.get(steps.variable_of(update.inputs[name]))
             if variable is not None and not variable.shape:  # as Keras 2 has them
                 value = variable.value
             if value is None:
-                raise UnlikeKerasError(f"{option} is computed in each step ({place(update.op)}).")
+                raise UnlikeKerasError(
+                    f"{option} is computed in each step ({steps.place(update.op)})."
+                )
             numbers[option] = value
     if "AdagradV2" in update.op.type:
         accumulated = weights[update.inputs["accum"].op.name].value
         if numbers["epsilon"] > 1e-6 * accumulated.min(initial=1.0):
             raise UnlikeKerasError("it adds epsilon to the root, and Keras' Adagrad in it.")
     if "use_nesterov" in update.op.node_def.attr and update.op.get_attr("use_nesterov"):
-        if update.row is ADAM:
+        if update.row is steps.ADAM:
             raise UnlikeKerasError("Adam with use_nesterov=True is none of Keras.")
         numbers["nesterov"] = True
     return numbers
 
 
-def _slots(updates: list[Update], weights: dict[str, Weight]) -> dict[str, dict[str, np.ndarray]]:
+def _slots(updates: list[Update], weights: Weights) -> dict[str, dict[str, np.ndarray]]:
     found: dict[str, dict[str, np.ndarray]] = {}
     for update in updates:
         for name, attribute in update.row.slots.items():
@@ -211,12 +202,10 @@ def _slots(updates: list[Update], weights: dict[str, Weight]) -> dict[str, dict[
     return found
 
 
-def _steps(
-    update: Update, weights: dict[str, Weight], training: Training, is_constant: bool
-) -> int:
+def _steps(update: Update, weights: Weights, training: Training, is_constant: bool) -> int:
     """The number of the optimizer's own steps, which corrects its bias."""
     power = update.inputs.get("beta1_power")
-    weight = None if power is None else weights.get(variable_of(power))
+    weight = None if power is None else weights.get(steps.variable_of(power))
     if weight is None or weight.value is None or not weight.value > 0:
         return training.step
     beta = float(number(update.inputs["beta1"]))
@@ -230,20 +219,20 @@ def _steps(
     return taken
 
 
-def _note_others(step: Step, weights: dict[str, Weight], training: Training) -> None:
+def _note_others(step: steps.Step, weights: Weights, training: Training) -> None:
     """Notes variables that a step changes besides: averages, counters."""
     assert training.loss is not None
     known = {_STEP} - {*training.program.weights(), *training.loss.weights()}
     known |= {handle.op.name for u in step.updates for handle in graph_ops.written(u.op)}
     taken = [tensor for u in step.updates for tensor in u.inputs.values()]
-    known |= {name for tensor in taken for name in (variable_of(tensor), tensor.op.name)}
-    known |= {*averages_of(step)[1].values()}
+    known |= {name for tensor in taken for name in (steps.variable_of(tensor), tensor.op.name)}
+    known |= {*steps.averages_of(step)[1].values()}
     for op in (op for op in step.writes if op.inputs[0].op.name in weights):
         for name in (handle.op.name for handle in graph_ops.written(op)):
             told = name in known or name.endswith(("moving_mean", "moving_variance", "/iter"))
             known.add(name)
             if not told:
                 training.notes.append(
-                    f"A training step changes {name} ({op.type}, {place(op)}), and the file does "
-                    "not: do it in a callback."
+                    f"A training step changes {name} ({op.type}, {steps.place(op)}), and the file "
+                    "does not: do it in a callback."
                 )

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.tools.to_keras.classes import Part
-from tpu_estimator_compat.tools.to_keras.graph import INPUT, WEIGHT, Program, Value, Weight
+from tpu_estimator_compat.tools.to_keras.graph import INPUT, WEIGHT, Program, Value, Weights
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Rules
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.operations import refused
@@ -48,9 +48,7 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
 '''
 
 
-def schedule(
-    mode: Mode, rate: tf.Tensor, weights: dict[str, Weight]
-) -> tuple[str, bool, list[str]]:
+def schedule(mode: Mode, rate: tf.Tensor, weights: Weights) -> tuple[str, bool, list[str]]:
     """The text of a rate, whether it is a number, and the classes that the text uses.
 
     Raises ValueError where it depends on more than the global step.

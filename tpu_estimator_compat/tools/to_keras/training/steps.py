@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.refs import resource_graph
-from tpu_estimator_compat.tools.to_keras.graph import Weight
+from tpu_estimator_compat.tools.to_keras.graph import Weights
 from tpu_estimator_compat.tools.to_keras.reading import read
 from tpu_estimator_compat.tools.to_keras.script import Mode
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
@@ -117,7 +117,7 @@ class Step:
     reason: str = ""
 
 
-def step_of(mode: Mode, weights: dict[str, Weight]) -> Step:
+def step_of(mode: Mode, weights: Weights) -> Step:
     """The step of a captured training, and what it minimizes."""
     targets = [graph_ops.as_operation(mode.captured.spec.train_op), *mode.captured.implicit_updates]
     operation = resource_graph.of(mode.captured.graph).operation
@@ -230,7 +230,7 @@ _ARITHMETIC = frozenset(
 )
 
 
-def _updates(writes: Sequence[tf.Operation], weights: dict[str, Weight]) -> list[Update]:
+def _updates(writes: Sequence[tf.Operation], weights: Weights) -> list[Update]:
     found = []
     for op in writes:
         kind = op.type.removeprefix("Resource")
