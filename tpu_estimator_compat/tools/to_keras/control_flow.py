@@ -25,15 +25,11 @@ class Section:
     def keeps(self, index: int) -> bool:
         """Whether it gives an input back as it was."""
         given = self.inputs[index]
-        return given is not None and _same(self.outputs[index], given)
-
-
-def _same(tensor: tf.Tensor, other: tf.Tensor) -> bool:
-    """Whether tensors have one origin, through identities."""
-    return _origin(tensor) is _origin(other)
+        return given is not None and _origin(self.outputs[index]) is _origin(given)
 
 
 def _origin(tensor: tf.Tensor) -> tf.Tensor:
+    """The tensor before identities."""
     while tensor.op.type == "Identity":
         tensor = tensor.op.inputs[0]
     return tensor
@@ -43,12 +39,11 @@ class Frame:
     """A loop that TensorFlow 1 wrote into the graph, by one of its `Exit` operations."""
 
     def __init__(self, exit_op: tf.Operation):
-        graph, name = exit_op.graph, _enter(exit_op).get_attr("frame_name")
-        enters = [
-            op
-            for op in graph.get_operations()
-            if op.type == "Enter" and op.get_attr("frame_name") == name
-        ]
+        graph, merge = exit_op.graph, exit_op.inputs[0].op.inputs[0].op
+        enter = next(tensor.op for tensor in merge.inputs if tensor.op.type == "Enter")
+        name = enter.get_attr("frame_name")
+        enters = [op for op in graph.get_operations() if op.type == "Enter"]
+        enters = [op for op in enters if op.get_attr("frame_name") == name]
         changed = [op for op in enters if not op.get_attr("is_constant")]
         same = [op.outputs[0] for op in enters if op.get_attr("is_constant")]
         merges = [_consumer(op, "Merge") for op in changed]
@@ -63,11 +58,6 @@ class Frame:
             "cond": Section(graph, [*before, *same], [condition]),
             "body": Section(graph, [*after, *same], [*(s.inputs[0] for s in steps), *same]),
         }
-
-
-def _enter(exit_op: tf.Operation) -> tf.Operation:
-    merge = exit_op.inputs[0].op.inputs[0].op
-    return next(tensor.op for tensor in merge.inputs if tensor.op.type == "Enter")
 
 
 def _consumer(op: tf.Operation, kind: str) -> tf.Operation:
@@ -93,13 +83,14 @@ class Branch:
 
 def _switches_of(tensor: tf.Tensor, condition: tf.Tensor | None) -> Iterator[tf.Operation]:
     """The switches that a value of a branch comes from; without a condition, of control too."""
+    condition = None if condition is None else _origin(condition)
     seen, stack = set(), [tensor.op]
     while stack:
         op = stack.pop()
         if op in seen:
             continue
         seen.add(op)
-        if op.type == "Switch" and (condition is None or _same(op.inputs[1], condition)):
+        if op.type == "Switch" and (condition is None or _origin(op.inputs[1]) is condition):
             yield op
         elif op.type == "Merge" and condition is None:
             inner = Branch(op)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+Each = TypeVar("Each")
 
 INPUT = "Input"
 LABEL = "Label"
@@ -260,26 +262,23 @@ class Program:
 
 def ordered(targets: Iterable[Node]) -> list[Node]:
     """`targets` and all nodes before them, each after its inputs."""
-    done: dict[Node, None] = {}
-    stack: list[tuple[Node, Iterator[Value]]] = []
-    entered: set[Node] = set()
+    return in_order(targets, lambda node: (value.node for value in node.inputs))
 
-    def enter(node: Node) -> None:
-        if node not in entered:
-            entered.add(node)
-            stack.append((node, iter(node.inputs)))
 
-    for target in targets:
-        enter(target)
-        while stack:
-            node, inputs = stack[-1]
-            value = next(inputs, None)
-            if value is None:
-                stack.pop()
-                done[node] = None
-            else:
-                enter(value.node)
-    return list(done)
+def in_order(targets: Iterable[Each], before: Callable[[Each], Iterable[Each]]) -> list[Each]:
+    """`targets` and all that is before them, each after what is before it."""
+    done: list[Each] = []
+    entered: set[Each] = set()
+    stack: list[tuple[Any, Iterator[Each]]] = [(None, iter(targets))]
+    while stack:
+        item, left = stack[-1]
+        inner = next((each for each in left if each not in entered), None)
+        if inner is not None:
+            entered.add(inner)
+            stack.append((inner, iter(before(inner))))
+        elif stack.pop()[0] is not None:
+            done.append(item)
+    return done
 
 
 def size_of(value: Value, axis: int) -> int | Value:

@@ -111,25 +111,15 @@ class _Reader:
         self.stops = False
 
     def read(self, tensors: list[tf.Tensor]) -> list[Value]:
-        for op in self._ordered(tensors):
+        ops = (tensor.op for tensor in tensors if tensor.ref() not in self.values)
+        for op in g.in_order(ops, self._before):
             if all(tensor.ref() not in self.values for tensor in op.outputs):
                 made = self._convert(op, [self.values[tensor.ref()] for tensor in _taken(op)])
                 self.values.update({t.ref(): v for t, v in zip(op.outputs, made, strict=False)})
         return [self.values[tensor.ref()] for tensor in tensors]
 
-    def _ordered(self, tensors: list[tf.Tensor]) -> list[tf.Operation]:
-        """The operations to read, each after what it takes; gradients may add to one later."""
-        done: dict[tf.Operation, None] = {}
-        stack = [(tensor.op, False) for tensor in tensors if tensor.ref() not in self.values]
-        while stack:
-            op, entered = stack.pop()
-            if entered:
-                done[op] = None
-            elif op not in done:
-                stack.append((op, True))
-                taken = [t.op for t in _taken(op) if t.ref() not in self.values]
-                stack += [(each, False) for each in reversed(taken) if each not in done]
-        return list(done)
+    def _before(self, op: tf.Operation) -> list[tf.Operation]:
+        return [tensor.op for tensor in _taken(op) if tensor.ref() not in self.values]
 
     def _convert(self, op: tf.Operation, inputs: list[Value]) -> list[Value]:
         if is_variable_handle(op):

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tpu_estimator_compat.engine.graph import graph_ops
 from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.spec import ModeKeys
-from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, Program, Value
+from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, Program, Value, in_order
 from tpu_estimator_compat.tools.to_keras.saved_model import opened
 from tpu_estimator_compat.tools.to_keras.script import Mode, Modes, session_of
 
@@ -114,32 +114,28 @@ def _rows(program: Program) -> dict[Value, int]:
     """By input, how many rows the smallest table has that it has ids of."""
     users = program.users()
     found: dict[Value, int] = {}
+
+    def with_same_ids(value: Value) -> list[Value]:
+        nodes = [node for node in users.get(value, ()) if node.kind in _SAME_IDS]
+        return [each for node in nodes for each in node.outputs]
+
     for source in program.inputs.values():
-        seen: set[Value] = set()
-        stack = [source]
-        while stack:
-            value = stack.pop()
-            for node in users.get(value, ()) if value not in seen else ():
+        for value in in_order([source], with_same_ids):
+            for node in users.get(value, ()):
                 size = None
                 if node.kind == "GatherV2" and value is node.inputs[1] and node.inputs[0].shape:
                     size = node.inputs[0].shape[0]
                 elif node.kind == "OneHot" and node.inputs[1].constant is not None:
                     size = int(node.inputs[1].constant)
-                elif node.kind in _SAME_IDS:
-                    stack += node.outputs
                 if size is not None:
                     found[source] = min(size, found.get(source, size))
-            seen.add(value)
     return found
 
 
 def of_modes(modes: Modes) -> Samples:
     """Of a model_fn, on the script's first batch."""
-    predicting = next(
-        m
-        for m in (modes.modes.get(k) for k in (ModeKeys.PREDICT, ModeKeys.EVAL, ModeKeys.TRAIN))
-        if m is not None and m.predictions
-    )
+    order = (ModeKeys.PREDICT, ModeKeys.EVAL, ModeKeys.TRAIN)
+    predicting = next(m for m in map(modes.modes.get, order) if m is not None and m.predictions)
     with predicting.captured.in_graph():
         outputs = _session(predicting, modes).run(predicting.predictions, predicting.batch)
     points = _points(modes)

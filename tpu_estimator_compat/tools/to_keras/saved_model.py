@@ -16,6 +16,8 @@ from tpu_estimator_compat.tools.to_keras.graph import Program, Weight
 from tpu_estimator_compat.tools.to_keras.reading import read
 
 DEFAULT = "serving_default"
+Tensors = dict[str, tf.Tensor]
+Opened = tuple[tf.compat.v1.Session, Tensors, Tensors, frozenset[str]]
 
 
 def of_saved_model(
@@ -33,9 +35,7 @@ def fill_tables(program: Program, session: tf.compat.v1.Session) -> None:
     for node in program.nodes():
         if node.kind.startswith(("HashTable", "MutableHashTable")):
             handle = session.graph.get_tensor_by_name(f"{node.name}:0")
-            dtypes = {
-                k: node.attrs[f"{v}_dtype"] for k, v in (("Tkeys", "key"), ("Tvalues", "value"))
-            }
+            dtypes = {"Tkeys": node.attrs["key_dtype"], "Tvalues": node.attrs["value_dtype"]}
             content = tf.raw_ops.LookupTableExportV2(table_handle=handle, **dtypes)
             keys, values = session.run(tuple(content))
             order = np.argsort(values, kind="stable")  # a table has none
@@ -43,11 +43,7 @@ def fill_tables(program: Program, session: tf.compat.v1.Session) -> None:
 
 
 @contextlib.contextmanager
-def opened(
-    path: str, signature: str | None, tags: Sequence[str]
-) -> Iterator[
-    tuple[tf.compat.v1.Session, dict[str, tf.Tensor], dict[str, tf.Tensor], frozenset[str]]
-]:
+def opened(path: str, signature: str | None, tags: Sequence[str]) -> Iterator[Opened]:
     """A session of a SavedModel, the inputs and outputs of a signature, by name, and what trains.
 
     None stands for the only signature, or for "serving_default".

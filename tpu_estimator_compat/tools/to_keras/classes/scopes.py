@@ -109,7 +109,7 @@ class Scopes:
             if before and not owned(node) and not node.bodies:
                 free.add(node)
         for node in reversed(self._nodes):
-            users = [self.of[user] for v in node.outputs for user in self._users.get(v, ())]
+            users = [self.of[user] for user in self._takers(node)]
             if node in free and users:
                 self.of[node] = common([self.of[node], *users])
 
@@ -128,15 +128,15 @@ class Scopes:
             enough = len(things) + len(children) > (0 if others > 2 else 1)
         if not scope or not enough or len(members) == len(self._nodes):
             return
-        after: set[Node] = set()
-        for node in self._nodes:
-            if any(v.node in members or v.node in after for v in node.inputs):
-                after.add(node)
-        between = after & set(g.ordered(members)) - members
+        after = g.in_order(members, self._takers)
+        between = set(after) & set(g.ordered(members)) - members
         if any(owned(node) or self.of[node] != scope[: len(self.of[node])] for node in between):
             return
         self.of.update(dict.fromkeys(between, scope))
         self.parts.add(scope)
+
+    def _takers(self, node: Node) -> list[Node]:
+        return [user for value in node.outputs for user in self._users.get(value, ())]
 
     def _outermost(self, node: Node, scope: Scope) -> Scope:
         inside = self.of[node]

@@ -192,17 +192,6 @@ _RESHAPES = ("ExpandDims", "Reshape", "Squeeze")
 
 
 @dataclasses.dataclass(frozen=True)
-class Arranged:
-    """Makes an array of another, which is transposed first if it is `turned`."""
-
-    shape: tuple[int, ...]
-    turned: bool
-
-    def __call__(self, array: np.ndarray) -> np.ndarray:
-        return (array.T if self.turned else array).reshape(self.shape)
-
-
-@dataclasses.dataclass(frozen=True)
 class Made:
     """An array of one variable's elements: of the transposed variable if it is `turned`."""
 
@@ -246,6 +235,10 @@ class Made:
         """The transposed matrix; None of what is more than a variable."""
         return None if self.arranged else Made(self.weight, self.shape[::-1], turned=True)
 
+    def __call__(self, array: np.ndarray) -> np.ndarray:
+        """Makes it of the variable's array."""
+        return (array.T if self.turned else array).reshape(self.shape)
+
     def restore(self, array: tf.Tensor) -> tf.Tensor:
         """Makes the variable's array of it."""
         before = self.weight.shape[::-1] if self.turned else self.weight.shape
@@ -253,4 +246,4 @@ class Made:
         return tf.transpose(array, [1, 0]) if self.turned else array
 
     def bound(self) -> Bound:
-        return Bound([self.weight], Arranged(self.shape, self.turned) if self.arranged else None)
+        return Bound([self.weight], self if self.arranged else None)

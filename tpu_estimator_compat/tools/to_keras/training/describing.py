@@ -45,7 +45,8 @@ def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
     training.loss = cut.program({"loss": loss})
     for name, each in found.items():
         assert evaluation is not None  # which has metrics
-        outputs = {k: merged.value(evaluation.outputs[_key(name, k)]) for k in each.arguments}
+        keys = {k: f"metric {name} {k}" for k in each.arguments}
+        outputs = {k: merged.value(evaluation.outputs[key]) for k, key in keys.items()}
         given = ", ".join(f"{k}={literal(v)}" for k, v in {**each.options, "name": name}.items())
         made = Code(f"{each.path}({given})")
         training.classes += [each.source] if each.source else []
@@ -93,10 +94,6 @@ def _merged(
 _PREDICTION = "prediction "
 
 
-def _key(metric: str, argument: str) -> str:
-    return f"metric {metric} {argument}"
-
-
 def _programs(
     modes: Modes, minimized: tf.Tensor, prepare: Callable[[Program], None], notes: list[str]
 ) -> tuple[dict[str, metrics.Found], dict[str, Program]]:
@@ -112,7 +109,7 @@ def _programs(
                 found, more = metrics.find(mode.captured.functions.metrics, mode.metric_calls)
             notes += more
             outputs |= {
-                _key(metric, k): t
+                f"metric {metric} {k}": t
                 for metric, each in found.items()
                 for k, t in each.arguments.items()
             }
