@@ -32,7 +32,7 @@ PROGRAMS = {
     "decoder": Expected(lines=1.8, torch=True),
     "rnn": Expected(trains=ON_TENSORFLOW),
     "rnn:cell=gru": Expected(trains=ON_TENSORFLOW),
-    "rnn:layers=2": Expected(trains=ON_TENSORFLOW),
+    "rnn:layers=2:dropout=0.2": Expected(trains=ON_TENSORFLOW),
     "rnn:both=True": Expected(trains=ON_TENSORFLOW, lines=1.5),
     "wide_deep": Expected(trains=(), lines=4.1),  # the author's are feature columns alone
     "gan": Expected(trains=()),

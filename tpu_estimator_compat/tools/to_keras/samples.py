@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tpu_estimator_compat.engine.graph import graph_ops
+from tpu_estimator_compat.engine.graph import graph_def, graph_ops
 from tpu_estimator_compat.engine.refs import resource_graph
 from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, Program, Value, in_order
@@ -196,25 +196,50 @@ def _losses(mode: Mode, modes: Modes, points: list[dict[str, np.ndarray]]) -> li
             for name, gradient in zip(variables, gradients, strict=True)
             if gradient is not None
         }
-        session = _session(mode, modes)  # a session that has run would not have the gradients
-    before = graph_ops.ancestors([loss.op], ())
-    chance = [op for op in before if "Random" in op.type or "Multinomial" in op.type]
-    if any(op.type not in _UNIFORM for op in chance):
+    needed = graph_ops.in_creation_order(graph_ops.ancestors([loss.op], ()))
+    chance = {n.op for nodes in _nodes(graph_def.subgraph_def(graph, needed)) for n in nodes}
+    if any("Random" in kind or "Multinomial" in kind for kind in chance - _UNIFORM):
         return []
-    shapes = session.run({op.outputs[0]: op.inputs[0] for op in chance}, mode.batch)
-    kept = {tensor: np.full(shape, _KEPT, np.float32) for tensor, shape in shapes.items()}
+    session = _session(mode, modes, _keeping(graph))
+    names = tf.nest.map_structure(lambda tensor: tensor.name, (loss, wanted))
     found = []
     for point in points:
         _assign(session, variables, point)
-        value, arrays = session.run((loss, wanted), {**mode.batch, **kept})
+        value, arrays = session.run(names, mode.batch)
         found.append((float(value), arrays))
     return found
 
 
-def _session(mode: Mode, modes: Modes) -> tf.compat.v1.Session:
-    """A new session with the weights that all modes have."""
-    session = session_of(mode.captured.graph)
-    session.run(mode.captured.functions.scaffold.local_init_op)
+def _nodes(definition: tf.compat.v1.GraphDef) -> list[Any]:
+    """The nodes of a graph, and those of each of its functions."""
+    return [definition.node, *(function.node_def for function in definition.library.function)]
+
+
+def _keeping(graph: tf.Graph) -> tf.Graph:
+    """A copy in which dropout keeps everything, in the bodies of loops too."""
+    definition = graph.as_graph_def()
+    for nodes in _nodes(definition):
+        for node in [node for node in nodes if node.op in _UNIFORM]:
+            kept = nodes.add(name=f"{node.name}/kept", op="Const")
+            kept.attr["dtype"].CopyFrom(node.attr["dtype"])
+            value = tf.make_tensor_proto(_KEPT, node.attr["dtype"].type)
+            kept.attr["value"].tensor.CopyFrom(value)
+            output = "" if nodes is definition.node else ":output:0"
+            filled = nodes.add(name=node.name, op="Fill", input=[node.input[0], kept.name + output])
+            filled.attr["T"].CopyFrom(node.attr["dtype"])
+            index = "T" if node.op == "RandomUniform" else "Tshape"
+            filled.attr["index_type"].CopyFrom(node.attr[index])
+            nodes.remove(node)
+    copy = tf.Graph()
+    with copy.as_default():
+        tf.import_graph_def(definition, name="")
+    return copy
+
+
+def _session(mode: Mode, modes: Modes, graph: tf.Graph | None = None) -> tf.compat.v1.Session:
+    """A new session with the weights that all modes have; of the mode's graph, or of a copy."""
+    session = session_of(graph or mode.captured.graph)
+    session.run(mode.captured.functions.scaffold.local_init_op.name)
     variables = {v.op.name: v for v in mode.captured.graph.get_collection("variables")}
     _assign(session, variables, {name: weight.value for name, weight in modes.weights.items()})
     return session
@@ -223,4 +248,4 @@ def _session(mode: Mode, modes: Modes) -> tf.compat.v1.Session:
 def _assign(session: tf.compat.v1.Session, variables: dict[str, Any], values: Any) -> None:
     for name in variables.keys() & values.keys():  # others are of the input, which is fed
         initializer = variables[name].initializer
-        session.run(initializer, {initializer.inputs[1]: values[name]})
+        session.run(initializer.name, {initializer.inputs[1].name: values[name]})

@@ -3,7 +3,15 @@
 import numpy as np
 import tensorflow as tf
 
-PARAMS = {"cell": "lstm", "vocab": 200, "width": 16, "units": 24, "layers": 1, "both": False}
+PARAMS = {
+    "cell": "lstm",
+    "vocab": 200,
+    "width": 16,
+    "units": 24,
+    "layers": 1,
+    "both": False,
+    "keep": 1.0,
+}
 
 
 def make_cell(params):
@@ -14,7 +22,11 @@ def make_cell(params):
 
     if params["layers"] == 1:
         return one()
-    return tf.nn.rnn_cell.MultiRNNCell([one() for _ in range(params["layers"])])
+    cells = [one() for _ in range(params["layers"])]
+    if params["dropout"]:
+        keep = 1.0 - params["dropout"]
+        cells = [tf.nn.rnn_cell.DropoutWrapper(cell, output_keep_prob=keep) for cell in cells]
+    return tf.nn.rnn_cell.MultiRNNCell(cells)
 
 
 def encode(embedded, lengths, params):
@@ -32,6 +44,8 @@ def model_fn(features, labels, mode, params):
         table = tf.get_variable("table", [params["vocab"], params["width"]])
         embedded = tf.nn.embedding_lookup(table, features["tokens"])
     lengths = features["length"]
+    if mode != tf.estimator.ModeKeys.TRAIN:
+        params = {**params, "dropout": 0.0}
     outputs = encode(embedded, lengths, params)
     mask = tf.sequence_mask(lengths, tf.shape(outputs)[1], dtype=tf.float32)
     total = tf.reduce_sum(outputs * tf.expand_dims(mask, -1), axis=1)
