@@ -28,7 +28,7 @@ PROGRAMS = (
     "decoder",
     "rnn",
     "rnn:cell=gru",
-    "rnn:layers=2",
+    "rnn:layers=2:dropout=0.2",
     "rnn:both=True",
     "wide_deep",
     "gan",
