@@ -141,7 +141,8 @@ class _Reader:
         if op.type == "Const":
             node.kind, node.attrs = g.CONSTANT, {"value": tf.make_ndarray(op.get_attr("value"))}
             return node.outputs
-        node.attrs = {name: _plain(op.get_attr(name)) for name in op.node_def.attr}
+        named = sorted(op.node_def.attr)  # the order of a message's map differs between runs
+        node.attrs = {name: _plain(op.get_attr(name)) for name in named}
         if op.type == "Merge":
             node.outputs = node.outputs[:1]
             return self._add_bodies(node, control_flow.branch(op).sections)
