@@ -112,7 +112,9 @@ def found_in_table(found: Found, _: Variables) -> Call | Value:
 
     def look_up(x: tf.Tensor, default: tf.Tensor) -> tf.Tensor:
         same = tf.equal(tf.expand_dims(x, -1), keys)
-        value = tf.gather(values, tf.argmax(tf.cast(same, tf.int32), -1))
+        place = tf.argmax(tf.cast(same, tf.int32), -1)
+        counted = values.dtype == np.int64 and np.array_equal(values, range(len(values)))
+        value = place if counted else tf.gather(values, place)
         return tf.where(tf.reduce_any(same, -1), value, default)
 
     return computed(look_up, x, default, name=found[NODES][0].name)
