@@ -542,7 +542,7 @@ BAGS = {
             of="numbers",
         ),
         FEATURES,
-        "NotEqual; ExpandDims; Equal; Any; Cast; ArgMax; GatherV2; SelectV2; SelectV2; OneHot; Sum",
+        "NotEqual; ExpandDims; Equal; Any; Cast; ArgMax; SelectV2; SelectV2; OneHot; Sum",
     ),
     "words": (
         lambda words: v1.feature_column.input_layer(
