@@ -95,11 +95,20 @@ def averaged(x, **options):
     return tf1.layers.batch_normalization(x, training=True, **options)
 
 
+def ones_of_batch(x):
+    return x + tf.fill([tf.shape(x)[0], 1], 1.0)
+
+
 ROWS = {
     "dense": (
         lambda x: tf1.layers.dense(x, 5, tf.nn.relu),
         VECTOR,
         "dense: Dense(5, activation='relu')[kernel, bias]",
+    ),
+    "dense, and its size": (
+        lambda x: ones_of_batch(tf1.layers.dense(x, 5, tf.nn.relu)),
+        VECTOR,
+        "dense: Dense(5, activation='relu')[kernel, bias]; Fill; AddV2",
     ),
     "dense of sequences": (
         lambda x: tf1.layers.dense(x, 5),

@@ -193,8 +193,11 @@ class _Recognizer:
         """Lets a layer's calls take the place of the operations after them."""
         for node, user in zip(self._calls[layer], users, strict=True):
             assert user is not None
-            old, node.outputs = user.outputs[0], []
-            self._replace(old, node.output(old.shape, old.dtype))
+            before, old = node.outputs[0], user.outputs[0]
+            node.outputs = []
+            after = node.output(old.shape, old.dtype)
+            self._replace(old, after)
+            self._replace(before, after)  # in its sizes
 
     # the graph
 
@@ -208,8 +211,8 @@ class _Recognizer:
             self._enter(value.node)
 
     def _only_user(self, node: Node) -> Node | None:
-        """The only one that takes a node's first value, once."""
-        users = self._users[node.outputs[0]]
+        """The only one that takes a node's first value, and not only its size, once."""
+        users = [u for u in self._users[node.outputs[0]] if getattr(u, "kind", "") != g.SIZE]
         return users[0] if len(users) == 1 and isinstance(users[0], Node) else None
 
     def _replace(self, old: Value, new: Value) -> None:
