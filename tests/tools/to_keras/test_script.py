@@ -79,6 +79,7 @@ def on_tpu(features, labels, mode, params):
     optimizer = v1.tpu.CrossShardOptimizer(optimizer)
     return TPUEstimatorSpec(
         mode,
+        logits,
         loss=loss,
         train_op=optimizer.minimize(loss, v1.train.get_global_step()),
         host_call=(lambda x: x, [v1.reshape(loss, [1])]),
@@ -105,6 +106,15 @@ def test_of_a_tpu_estimator(tmp_path):
         train.run([train.captured.spec.loss, train.captured.spec.train_op])[0] for _ in "12"
     )
     assert second < first
+
+
+def test_a_model_fn_without_predictions(tmp_path):
+    def trains(features, labels, mode, params):
+        spec = model_fn(features, labels, mode, params)
+        return EstimatorSpec(mode, None, spec.loss, spec.train_op)
+
+    with pytest.raises(ValueError, match="A Keras model has outputs, and model_fn gives"):
+        script.of_estimator(Estimator(trains, str(tmp_path), params={}), input_fn)
 
 
 def test_the_first_training(tmp_path):

@@ -114,10 +114,12 @@ def _of_gradients(found: Arrays, expected: Arrays) -> dict[str, float]:
     largest = {path: np.abs(array).max(initial=0) for path, array in expected.items()}
     # A gradient that is zero but for rounding, of a bias before a normalization, say.
     small = 1e-2 * max(largest.values(), default=1) or 1
-    return {
+    differences = {
         path: difference(found.get(path), array, max(largest[path], small))
         for path, array in expected.items()
     }
+    others = found.keys() - expected.keys()  # the original's optimizer changes no such variable
+    return differences | {path: float("inf") for path in others if np.any(found[path])}
 
 
 def _copied(weights: Mapping[str, Bound]) -> list[str]:

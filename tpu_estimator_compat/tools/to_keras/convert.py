@@ -10,6 +10,7 @@ from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.script import Modes
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
 from tpu_estimator_compat.tools.to_keras.training.describing import describe
+from tpu_estimator_compat.tools.to_keras.training.steps import Step
 
 
 class RefusedError(ValueError):
@@ -35,9 +36,9 @@ def convert(program: Program) -> text.Written:
     return text.write(program, None, notes)
 
 
-def of_modes(modes: Modes) -> text.Written:
+def of_modes(modes: Modes, step: Step) -> text.Written:
     """The same of a model_fn, with what trains."""
-    training = describe(modes, lambda program: prepare(program, modes.weights))
+    training = describe(modes, step, lambda program: prepare(program, modes.weights))
     training.notes += _without_strings(training.program)
     parts = [training.program, *([training.loss] if training.loss else [])]
     _check(*parts, *(metric.program for metric in training.metrics))

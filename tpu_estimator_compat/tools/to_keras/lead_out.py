@@ -21,6 +21,7 @@ from tpu_estimator_compat.tools.to_keras.report import Report, Verdict
 from tpu_estimator_compat.tools.to_keras.samples import Samples
 from tpu_estimator_compat.tools.to_keras.saved_model import of_saved_model
 from tpu_estimator_compat.tools.to_keras.text import Written, of_tensorflow
+from tpu_estimator_compat.tools.to_keras.training.steps import step_of
 
 GLOBAL_STEP = tf.compat.v1.GraphKeys.GLOBAL_STEP
 __all__ = ["Report", "estimator", "saved_model"]
@@ -59,8 +60,9 @@ def estimator(
     placed = targets(out, replace=replace)
     with Activity("Capturing model_fn") as tell:
         modes = script.of_estimator(estimator, input_fn)
-        data = samples.of_modes(modes)
-        make = functools.partial(convert.of_modes, modes)
+        step = step_of(modes)
+        data = samples.of_modes(modes, step)
+        make = functools.partial(convert.of_modes, modes, step)
         return _lead_out(type(estimator).__name__, make, data, placed, tolerance, tell)
 
 

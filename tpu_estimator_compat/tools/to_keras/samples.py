@@ -15,6 +15,7 @@ from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras.graph import CONSTANT, Program, Value, in_order
 from tpu_estimator_compat.tools.to_keras.saved_model import opened
 from tpu_estimator_compat.tools.to_keras.script import Mode, Modes, session_of
+from tpu_estimator_compat.tools.to_keras.training.steps import Step
 
 _BATCH, _SMALL = 4, 3
 _NEAR = 2  # points
@@ -132,7 +133,7 @@ def _rows(program: Program) -> dict[Value, int]:
     return found
 
 
-def of_modes(modes: Modes) -> Samples:
+def of_modes(modes: Modes, step: Step) -> Samples:
     """Of a model_fn, on the script's first batch."""
     order = (ModeKeys.PREDICT, ModeKeys.EVAL, ModeKeys.TRAIN)
     predicting = next(m for m in map(modes.modes.get, order) if m is not None and m.predictions)
@@ -143,7 +144,7 @@ def of_modes(modes: Modes) -> Samples:
     measured = _metrics(evaluation, modes) if evaluation is not None else {}
     found = Samples([modes.features], [outputs], _names(modes), modes.labels, measured, points)
     for mode in modes.modes.keys() - {ModeKeys.PREDICT}:
-        if losses := _losses(modes.modes[mode], modes, points):
+        if losses := _losses(modes.modes[mode], modes, points, step):
             found.losses[mode == ModeKeys.TRAIN] = losses
     return found
 
@@ -183,18 +184,28 @@ def _names(modes: Modes) -> list[str]:
     return [*found]
 
 
-def _losses(mode: Mode, modes: Modes, points: list[dict[str, np.ndarray]]) -> list[Loss]:
-    """Empty where the loss is left to chance by more than dropout, which keeps everything here."""
+def _losses(
+    mode: Mode, modes: Modes, points: list[dict[str, np.ndarray]], step: Step
+) -> list[Loss]:
+    """Of what is minimized, in training, and of the variables that the optimizer changes.
+
+    Empty where the loss is left to chance by more than dropout, which keeps everything here.
+    """
     graph, loss = mode.captured.graph, mode.captured.spec.loss
+    if mode is modes.modes[ModeKeys.TRAIN]:
+        loss = step.loss
+    changed = {update.variable for update in step.updates}
     if loss is None:
         return []
     with mode.captured.in_graph(), resource_graph.apart(graph):
-        variables = {v.op.name: v for v in graph.get_collection("trainable_variables")}
+        trainable = graph.get_collection("trainable_variables")
+        variables = {v.op.name: v for v in trainable if not changed or v.op.name in changed}
         gradients = tf.gradients(loss, list(variables.values()))
         wanted = {
-            name: tf.convert_to_tensor(gradient)
+            name: tf.zeros(variables[name].shape)
+            if gradient is None
+            else tf.convert_to_tensor(gradient)
             for name, gradient in zip(variables, gradients, strict=True)
-            if gradient is not None
         }
     needed = graph_ops.in_creation_order(graph_ops.ancestors([loss.op], ()))
     chance = {n.op for nodes in _nodes(graph_def.subgraph_def(graph, needed)) for n in nodes}

@@ -133,8 +133,8 @@ def of_estimator(estimator: Any, input_fn: InputFn) -> Modes:
     """The modes of an estimator on a signature like that of `input_fn`; trains and writes nothing.
 
     Weights are those that a training would begin with: of the newest checkpoint, or initial ones.
-    Raises ValueError where input_fn, or model_fn in TRAIN, fails; other modes where it fails are
-    left out.
+    Raises ValueError where input_fn, or model_fn in TRAIN, fails, or where no mode has predictions;
+    other modes where model_fn fails are left out.
     """
     rules = _on_one_cpu(estimator._mode_rules)
     spec, element = _first_element(rules, input_fn)
@@ -152,6 +152,11 @@ def of_estimator(estimator: Any, input_fn: InputFn) -> Modes:
                 logging.warning("model_fn does not serve mode %r: %s", mode, error)
                 continue
             modes[mode] = _mode(captured, element, estimator._warm_start_settings, calls)
+    if not any(each.predictions for each in modes.values()):
+        raise ValueError(
+            "A Keras model has outputs, and model_fn gives predictions in no mode. Give them to "
+            "the EstimatorSpec of PREDICT, or of TRAIN."
+        )
     weights: dict[str, Weight] = {}
     for each in modes.values():
         weights |= _weights(each, set(weights))

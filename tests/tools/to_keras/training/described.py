@@ -17,6 +17,7 @@ from tpu_estimator_compat.tools.to_keras.operations import FIRST_ALONE, expressi
 from tpu_estimator_compat.tools.to_keras.scans import find_scans
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
 from tpu_estimator_compat.tools.to_keras.training.describing import describe
+from tpu_estimator_compat.tools.to_keras.training.steps import step_of
 
 
 def led_out(model_fn, input_fn, folder, steps=3):
@@ -31,7 +32,7 @@ def led_out(model_fn, input_fn, folder, steps=3):
         find_scans(program)
         recognize(program, modes.weights)
 
-    return modes, describe(modes, prepare)
+    return modes, describe(modes, step_of(modes), prepare)
 
 
 def original(modes, count, mode=ModeKeys.TRAIN):

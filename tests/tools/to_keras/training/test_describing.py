@@ -16,6 +16,7 @@ import tpu_estimator_compat.v1 as tf1
 from tpu_estimator_compat.estimator.estimator import Estimator
 from tpu_estimator_compat.spec import EstimatorSpec
 from tpu_estimator_compat.tools.to_keras import check, convert, samples, script
+from tpu_estimator_compat.tools.to_keras.training.steps import step_of
 
 v1 = tf.compat.v1
 random = np.random.default_rng(0)
@@ -301,7 +302,7 @@ print(json.dumps(found))
 def test_the_file_trains_on_jax(optimizer, tmp_path):
     """As the original does, where dropout drops nothing."""
     modes, _ = led_out(normalized(optimizer, 0.5), words, tmp_path / "model")
-    converted = convert.of_modes(modes)
+    converted = convert.of_modes(modes, step_of(modes))
     (tmp_path / "model.py").write_text(converted.text)
     given = check._given(converted, samples.Samples([modes.features], [], [], modes.labels))
     (tmp_path / "given.pickle").write_bytes(pickle.dumps(given))
@@ -332,7 +333,8 @@ def test_gradients_that_are_stopped(tmp_path):
 
 def test_a_gradient_that_the_file_does_not_stop_is_found(tmp_path):
     modes, _ = led_out(stopped, images, tmp_path / "model", steps=0)
-    data, converted = samples.of_modes(modes), convert.of_modes(modes)
+    step = step_of(modes)
+    data, converted = samples.of_modes(modes, step), convert.of_modes(modes, step)
     text = converted.text
     converted.text = text.replace("ops.stop_gradient(", "(")
     assert converted.text != text
@@ -368,10 +370,36 @@ def test_regularized_cells(kept, penalty, tmp_path):
 
     modes, training = led_out(model_fn, images, tmp_path / "model")
     assert training.notes == []
-    data, converted = samples.of_modes(modes), convert.of_modes(modes)
+    step = step_of(modes)
+    data, converted = samples.of_modes(modes, step), convert.of_modes(modes, step)
     assert ("ops.repeat([0.0, 1.0, 0.0, 0.0], 4)" in converted.text) == (not kept)
     compared = check.check(converted, data, 1e-5, tmp_path)
     assert [c for c in compared if not c.agrees] == []
+
+
+@pytest.mark.parametrize("trained", [None, "out"])
+def test_the_optimizer_minimizes_another_loss_or_by_some_variables(trained, tmp_path):
+    def model_fn(features, labels, mode):
+        x = tf1.layers.dense(v1.reshape(features["image"], [-1, 72]), 4, tf.nn.tanh, name="hidden")
+        logits = tf1.layers.dense(x, 5, name="out")
+        if mode == "infer":
+            return EstimatorSpec(mode, logits)
+        loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
+        decayed = loss + 0.01 * v1.add_n([v1.nn.l2_loss(v) for v in v1.trainable_variables()])
+        chosen = v1.trainable_variables(trained)
+        step = train.AdamOptimizer(0.1).minimize(decayed, train.get_global_step(), chosen)
+        return EstimatorSpec(mode, logits, loss, step)
+
+    modes, training = led_out(model_fn, images, tmp_path / "model")
+    assert any("not the loss of the spec" in note for note in training.notes)
+    step = step_of(modes)
+    data, converted = samples.of_modes(modes, step), convert.of_modes(modes, step)
+    assert converted.text.count(".trainable = False") == (2 if trained else 0)
+    compared = check.check(converted, data, 1e-5, tmp_path)
+    assert [c for c in compared if not c.agrees] == []
+    converted.text = converted.text.replace(".trainable = False", ".trainable = True")
+    compared = check.check(converted, data, 1e-5, tmp_path)
+    assert len([c for c in compared if not c.agrees]) == (4 if trained else 0)  # in both modes
 
 
 def test_the_norm_of_zeros(tmp_path):

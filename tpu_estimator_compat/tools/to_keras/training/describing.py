@@ -24,14 +24,13 @@ from tpu_estimator_compat.tools.to_keras.training import (
 from tpu_estimator_compat.tools.to_keras.training.merging import CrossedError, Merged
 
 
-def describe(modes: Modes, prepare: Callable[[Program], None]) -> Training:
+def describe(modes: Modes, step: steps.Step, prepare: Callable[[Program], None]) -> Training:
     """How a model trains and evaluates, with one program of all its modes.
 
     Args:
       prepare: simplifies a program, and recognizes its layers, in place.
     """
     notes: list[str] = []
-    step = steps.step_of(modes.modes[ModeKeys.TRAIN], modes.weights)
     found, programs = _programs(modes, step.loss, prepare, notes)
     train, evaluation = programs[ModeKeys.TRAIN], programs.get(ModeKeys.EVAL)
     _set_momentum(step, train, notes)

@@ -12,9 +12,10 @@ import tensorflow as tf
 
 from tpu_estimator_compat.engine.graph import graph_ops, sources
 from tpu_estimator_compat.engine.refs import resource_graph
+from tpu_estimator_compat.spec import ModeKeys
 from tpu_estimator_compat.tools.to_keras.graph import Weights
 from tpu_estimator_compat.tools.to_keras.reading import read
-from tpu_estimator_compat.tools.to_keras.script import Mode
+from tpu_estimator_compat.tools.to_keras.script import Mode, Modes
 from tpu_estimator_compat.tools.to_keras.simplify import simplify
 
 
@@ -117,8 +118,9 @@ class Step:
     reason: str = ""
 
 
-def step_of(mode: Mode, weights: Weights) -> Step:
-    """The step of a captured training, and what it minimizes."""
+def step_of(modes: Modes) -> Step:
+    """The step of the captured training, and what it minimizes."""
+    mode = modes.modes[ModeKeys.TRAIN]
     targets = [graph_ops.as_operation(mode.captured.spec.train_op), *mode.captured.implicit_updates]
     operation = resource_graph.of(mode.captured.graph).operation
     ops = graph_ops.ancestors([operation(op) for op in targets], ())
@@ -126,7 +128,7 @@ def step_of(mode: Mode, weights: Weights) -> Step:
     assert mode.captured.spec.loss is not None  # a spec of TRAIN has one
     step = Step(writes, mode.captured.spec.loss)
     try:
-        step.updates = _updates(writes, weights)
+        step.updates = _updates(writes, modes.weights)
         step.loss = _minimized(mode, step.updates)
     except UnlikeKerasError as error:
         step.reason = str(error)
