@@ -115,6 +115,11 @@ ROWS = {
         SEQUENCE,
         "dense: Dense(5)[kernel, bias]",
     ),
+    "dense of activated sequences": (
+        lambda x: tf1.layers.dense(tf1.layers.dense(x, 5, tf.nn.relu), 2),
+        {"x": (F, (None, None, 3))},
+        "dense: Dense(5, activation='relu')[kernel, bias]; dense_1: Dense(2)[kernel, bias]",
+    ),
     "dense by hand": (
         by_hand,
         VECTOR,

@@ -282,16 +282,22 @@ def in_order(targets: Iterable[Each], before: Callable[[Each], Iterable[Each]]) 
 
 
 def size_of(value: Value, axis: int) -> int | Value:
-    """A dimension's number, or its size at run time: of the first value that has it for certain."""
+    """A dimension's number, or its size at run time, see `sized_like`."""
     known = value.shape and value.shape[axis]
     if isinstance(known, int):
         return known
+    value = sized_like(value, axis)
+    found = Node(SIZE, f"{value.node.name}/size", [value], {"axis": axis})
+    return found.output((), "int32")
+
+
+def sized_like(value: Value, axis: int) -> Value:
+    """The first value that has the same size in a dimension for certain."""
     while value.node.kind in _KEEPS_SHAPE or (
         value.node.kind in _KEEPS_BATCH and axis == 0 and value.node.inputs[0].shape
     ):
         value = value.node.inputs[0]
-    found = Node(SIZE, f"{value.node.name}/size", [value], {"axis": axis})
-    return found.output((), "int32")
+    return value
 
 
 _KEEPS_SHAPE = frozenset({"Relu", "Tanh", "Sigmoid", "Softmax", "Cast", "Exp", "Neg", "Square"})

@@ -220,7 +220,7 @@ def _need_leading(found: Found) -> None:
         elements = elements_of(found["shape"]) or [None] * len(pairs)
         given = [elements[i].node for i in unknown if isinstance(elements[i], Value)]
         need([node.attrs.get("axis") for node in given] == unknown)
-        need(all(node.inputs[0] is x for node in given))
+        need(all(node.inputs[0] is g.sized_like(x, node.attrs["axis"]) for node in given))
 
 
 def einsum_dense(found: Found, _: Variables) -> Call:
