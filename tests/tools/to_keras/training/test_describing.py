@@ -90,6 +90,10 @@ def momentum_by_steps(step):
     return v1.train.MomentumOptimizer(rate, 0.9)
 
 
+def rate_variable():
+    return v1.get_variable("rate", initializer=0.1, trainable=False)
+
+
 def warmed_up(step):
     rate = 0.01 * v1.minimum(1.0, v1.cast(step + 1, tf.float32) / 20.0)
     return v1.train.AdamOptimizer(rate)
@@ -136,7 +140,7 @@ ROWS = {
     "polynomial": (
         mlp(
             lambda step: train.GradientDescentOptimizer(
-                train.polynomial_decay(0.1, step, 9, 0.01, power=2.0)
+                train.polynomial_decay(rate_variable(), step, 9, 0.01, power=2.0)
             )
         ),
         "SGD(learning_rate=keras.optimizers.schedules.PolynomialDecay(initial_learning_rate=0.1, "
@@ -544,6 +548,10 @@ def half(pairs):
         (mlp(lambda _: Doubling(0.01)), "it applies other gradients than those of the loss."),
         (mlp(lambda _: ByHand(False, "hand")), "updates hidden/kernel by operations in Python. Co"),
         (mlp(lambda _: OfKeras2(1e-3)), "it adds epsilon to the root, and Keras' Adagrad in it."),
+        (
+            mlp(lambda _: train.AdamOptimizer(v1.assign(rate := rate_variable(), rate * 0.9))),
+            "its rate depends on rate.",
+        ),
         (mlp(of_two), "variables have several optimizers or rates (Adagrad, Adam). Compile the"),
         (
             mlp(lambda _: train.AdagradOptimizer(0.1), half),

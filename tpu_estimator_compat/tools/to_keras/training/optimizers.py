@@ -96,7 +96,7 @@ def _describe(mode: Mode, weights: Weights, step: steps.Step, training: Training
     updates = step.updates
     first = updates[0]
     numbers = _common_numbers(updates, weights)
-    rate, is_constant, classes = schedule(mode, first.rate, weights)
+    rate, is_constant, classes = schedule(mode, first.rate, weights, step.written)
     options = {**first.row.fixed, **numbers, **steps.clipping(updates)}
     given = inspect.signature(getattr(keras.optimizers, first.row.cls)).parameters
     options = {k: v for k, v in options.items() if given[k].default != v}
@@ -227,12 +227,15 @@ def _note_others(step: steps.Step, weights: Weights, training: Training) -> None
     taken = [tensor for u in step.updates for tensor in u.inputs.values()]
     known |= {name for tensor in taken for name in (steps.variable_of(tensor), tensor.op.name)}
     known |= {*steps.averages_of(step)[1].values()}
+    others: dict[str, list[str]] = {}
     for op in (op for op in step.writes if op.inputs[0].op.name in weights):
         for name in (handle.op.name for handle in graph_ops.written(op)):
             told = name in known or name.endswith(("moving_mean", "moving_variance", "/iter"))
             known.add(name)
             if not told:
-                training.notes.append(
-                    f"A training step changes {name} ({op.type}, {steps.place(op)}), and the file "
-                    "does not: do it in a callback."
-                )
+                others.setdefault(f"({op.type}, {steps.place(op)})", []).append(name)
+    training.notes += [
+        f"A training step changes {', '.join(names)} {where}, and the file does not: do it in a "
+        "callback."
+        for where, names in others.items()
+    ]

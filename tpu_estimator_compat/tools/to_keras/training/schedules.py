@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tpu_estimator_compat.tools.to_keras.classes import Part
-from tpu_estimator_compat.tools.to_keras.graph import INPUT, WEIGHT, Program, Value, Weights
+from tpu_estimator_compat.tools.to_keras.graph import (
+    INPUT,
+    WEIGHT,
+    Program,
+    Value,
+    Weights,
+    constant,
+)
 from tpu_estimator_compat.tools.to_keras.layers.matching import NODES, Rules
 from tpu_estimator_compat.tools.to_keras.literals import literal
 from tpu_estimator_compat.tools.to_keras.operations import refused
@@ -48,18 +56,22 @@ class LearningRate(keras.optimizers.schedules.LearningRateSchedule):
 '''
 
 
-def schedule(mode: Mode, rate: tf.Tensor, weights: Weights) -> tuple[str, bool, list[str]]:
+def schedule(
+    mode: Mode, rate: tf.Tensor, weights: Weights, written: Collection[str]
+) -> tuple[str, bool, list[str]]:
     """The text of a rate, whether it is a number, and the classes that the text uses.
 
-    Raises ValueError where it depends on more than the global step.
+    Raises ValueError where it depends on more than the global step and on variables that keep
+    their values.
 
     Args:
       rate: a scalar of the graph on resource variables.
+      written: names of the variables that a step changes.
     """
     program = read(mode.graph, {}, {"rate": rate}, weights)
-    root = program.outputs["rate"]
-    if root.node.kind == WEIGHT and root.node.attrs["weight"].name != _STEP:
-        return literal(np.float32(root.node.attrs["weight"].value)), True, []
+    for node in program.nodes():
+        if node.kind == WEIGHT and node.attrs["weight"].name not in {_STEP, *written}:
+            program.replace(node.outputs[0], constant(node.attrs["weight"].value))
     others = sorted(set(program.weights()) - {_STEP})
     others += [n.name for n in program.nodes() if n.kind.startswith("Placeholder")]
     if others:

@@ -117,6 +117,11 @@ class Step:
     updates: list[Update] = dataclasses.field(default_factory=list)
     reason: str = ""
 
+    @property
+    def written(self) -> set[str]:
+        """The names of the variables."""
+        return {handle.op.name for op in self.writes for handle in graph_ops.written(op)}
+
 
 def step_of(modes: Modes) -> Step:
     """The step of the captured training, and what it minimizes."""
