@@ -111,7 +111,7 @@ class Node:
         return self.attrs.get("layer", self)
 
     def nodes(self) -> list[Node]:
-        """Itself; of what stands for several nodes, these."""
+        """Itself; the nodes of a part."""
         return [self]
 
     def output(self, shape: Any, dtype: str) -> Value:
