@@ -42,7 +42,7 @@ _STARTS_AT_MOST = 3
 _STARTS = ["bare", "keras", "original", "sessions", "ours"]
 _REPLICA_STARTS = ["tensorflow_1", "tensorflow_8"]
 _AGAIN = ["original", "sessions", "ours"]
-_ON_TABLES = ("train", "train_again", "evaluate", "predict", "export")
+ON_TABLES = ("train", "train_again", "evaluate", "predict", "export")
 _BLOCK_STEPS = {"small": 3000, "mlp": 2000, "convnet": 100, "encoder": 100, "tables": 100}
 _CALL_EXAMPLES = {"small": 16 * 1000, "mlp": 64 * 400, "convnet": 64 * 200, "encoder": 16 * 200}
 
@@ -166,7 +166,7 @@ def large_tables(plan: Plan, model: str) -> dict[str, Samples]:
     for _ in range(plan.rounds):
         for variant in plan.choose(_AGAIN):
             with fleet([variant], model, "again", plan.original, loop=1) as [worker]:
-                for call in _ON_TABLES:
+                for call in ON_TABLES:
                     done = worker.do(call=call.removesuffix("_again"))
                     peak = (done["peak"] - worker.baseline) / 2**20
                     for what, value in (("cpu", done["cpu"]), ("memory", peak)):

@@ -3,7 +3,7 @@
 import dataclasses
 import statistics
 
-from benchmarks.measures import Samples
+from benchmarks.measures import ON_TABLES, Samples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ TARGETS = [
     Target("predict_again", "ours", "original", 0.4, at_most=True),
     *(
         Target(f"large_{call}_{what}", "ours", other, bound, at_most=True)
-        for call in ("train", "train_again", "evaluate", "predict", "export")
+        for call in ON_TABLES
         for what, bound in (("cpu", 1.0), ("memory", 1.05))
         for other in ("original", "sessions")
     ),
@@ -80,7 +80,7 @@ TARGETS = [
 UNITS = {
     **{
         f"large_{call}_{what}": unit
-        for call in ("train", "train_again", "evaluate", "predict", "export")
+        for call in ON_TABLES
         for what, unit in (
             ("cpu", "CPU s of a call on a large table"),
             ("memory", "MiB at the peak so far, imports apart"),

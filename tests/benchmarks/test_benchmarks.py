@@ -58,7 +58,7 @@ def test_exports_take_no_more_time_and_room_than_the_originals(plan):
 
 def test_a_large_table_takes_no_more_memory_than_in_the_original(plan):
     found = measures.large_tables(dataclasses.replace(plan, rounds=1), "dense")
-    for call in ("train", "train_again", "evaluate", "predict", "export"):
+    for call in measures.ON_TABLES:
         # Ratios of 0.8 were seen, of both.
         assert median_ratio(found[f"large_{call}_memory"], "original") < 1.0, found
         assert median_ratio(found[f"large_{call}_memory"], "sessions") < 1.0, found

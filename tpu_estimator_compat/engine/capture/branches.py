@@ -146,7 +146,7 @@ def _waiting(branch: Callable[[], Any]) -> Callable[[], Any]:
         graph.control_outputs.extend(
             op
             for op in graph_ops.in_creation_order(graph_ops.ancestors(targets, ()))
-            if op.op_def.is_stateful and any(t.dtype == tf.resource for t in op.inputs)
+            if graph_ops.definition(op).is_stateful and graph_ops.resources(op)
         )
         return result
 

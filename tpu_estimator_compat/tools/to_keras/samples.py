@@ -191,9 +191,8 @@ def _losses(
 
     Empty where the loss is left to chance by more than dropout, which keeps everything here.
     """
-    graph, loss = mode.captured.graph, mode.captured.spec.loss
-    if mode is modes.modes[ModeKeys.TRAIN]:
-        loss = step.loss
+    graph, trains = mode.captured.graph, mode is modes.modes[ModeKeys.TRAIN]
+    loss = step.loss if trains else mode.captured.spec.loss
     changed = {update.variable for update in step.updates}
     if loss is None:
         return []
@@ -202,10 +201,8 @@ def _losses(
         variables = {v.op.name: v for v in trainable if not changed or v.op.name in changed}
         gradients = tf.gradients(loss, list(variables.values()))
         wanted = {
-            name: tf.zeros(variables[name].shape)
-            if gradient is None
-            else tf.convert_to_tensor(gradient)
-            for name, gradient in zip(variables, gradients, strict=True)
+            name: tf.convert_to_tensor(tf.zeros_like(v) if gradient is None else gradient)
+            for (name, v), gradient in zip(variables.items(), gradients, strict=True)
         }
     needed = graph_ops.in_creation_order(graph_ops.ancestors([loss.op], ()))
     chance = {n.op for nodes in _nodes(graph_def.subgraph_def(graph, needed)) for n in nodes}

@@ -197,7 +197,7 @@ class _Recognizer:
             node.outputs = []
             after = node.output(old.shape, old.dtype)
             self._replace(old, after)
-            self._replace(before, after)  # in its sizes
+            self._replace(before, after)  # the nodes that ask for its size
 
     # the graph
 
@@ -211,7 +211,7 @@ class _Recognizer:
             self._enter(value.node)
 
     def _only_user(self, node: Node) -> Node | None:
-        """The only one that takes a node's first value, and not only its size, once."""
+        """The only one that takes a node's first value, once; its size may be asked for too."""
         users = [u for u in self._users[node.outputs[0]] if getattr(u, "kind", "") != g.SIZE]
         return users[0] if len(users) == 1 and isinstance(users[0], Node) else None
 

@@ -44,8 +44,7 @@ def describe(modes: Modes, step: steps.Step, prepare: Callable[[Program], None])
     training.loss = cut.program({"loss": loss})
     for name, each in found.items():
         assert evaluation is not None  # which has metrics
-        keys = {k: f"metric {name} {k}" for k in each.arguments}
-        outputs = {k: merged.value(evaluation.outputs[key]) for k, key in keys.items()}
+        outputs = {k: merged.value(evaluation.outputs[_key(name, k)]) for k in each.arguments}
         given = ", ".join(f"{k}={literal(v)}" for k, v in {**each.options, "name": name}.items())
         made = Code(f"{each.path}({given})")
         training.classes += [each.source] if each.source else []
@@ -93,6 +92,10 @@ def _merged(
 _PREDICTION = "prediction "
 
 
+def _key(metric: str, argument: str) -> str:
+    return f"metric {metric} {argument}"
+
+
 def _programs(
     modes: Modes, minimized: tf.Tensor, prepare: Callable[[Program], None], notes: list[str]
 ) -> tuple[dict[str, metrics.Found], dict[str, Program]]:
@@ -108,7 +111,7 @@ def _programs(
                 found, more = metrics.find(mode.captured.functions.metrics, mode.metric_calls)
             notes += more
             outputs |= {
-                f"metric {metric} {k}": t
+                _key(metric, k): t
                 for metric, each in found.items()
                 for k, t in each.arguments.items()
             }
